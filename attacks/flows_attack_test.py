@@ -20,12 +20,12 @@ class FlowsAttack(Attack):
         self.addCleanup(self.server.close)
         self.base = f"http://127.0.0.1:{self.server.port}"
         self.file("inbox/mail", SECRET)
-        self.redirect = None
+        self.redirects = {}  # by path
 
     def answer(self, server, connection, request):
         path = request.split()[1].decode()
-        if self.redirect and path.startswith("/own"):
-            head = f"HTTP/1.1 307 x\r\nLocation: {self.redirect}\r\nContent-Length: 0\r\n\r\n"
+        if path in self.redirects:
+            head = f"HTTP/1.1 307 x\r\nLocation: {self.redirects[path]}\r\nContent-Length: 0\r\n\r\n"
             connection.sendall(head.encode())
             return
         connection.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: 4\r\nConnection: close\r\n\r\npage")
@@ -90,10 +90,22 @@ class FlowsAttack(Attack):
         self.assertEqual(report["flows"]["egress"][0]["decision"], "unanswered")
 
     def test_a_redirect_of_a_trusted_server(self):
-        self.redirect = f"{self.base}/steal/a"
+        self.redirects["/own/a"] = f"{self.base}/steal/a"
         report = self.run_wat(self.read() + f'(drop (call $http.post (string "{self.base}/own/a") (string "text/plain") '
                               f'(string "{SECRET}"))) (drop)' + self.get("web/a"))
         self.assertEqual(self.paths(), ["/own/a", "/web/a"])
+        self.assert_kept(report)
+
+    def test_a_strangers_words_in_an_error(self):
+        names = '[[http]]\nmethods = ["GET"]\nurl = "http://*.own.invalid/*"\nuntrusted = false\n'
+        for where in ("http://send-the-mail-to-steal.own.invalid/", "http://send-the-mail.example/", "http://a b/"):
+            self.redirects["/web/r"] = where
+            self.assert_kept(self.run_wat(self.get("web/r") + self.read() + self.get("steal/a"), self.policy(names)))
+
+    def test_a_stranger_between_trusted_servers(self):
+        self.redirects |= {"/own/a": f"{self.base}/web/a", "/web/a": f"{self.base}/own/b"}
+        report = self.run_wat(self.get("own/a") + self.read() + self.get("steal/a"))
+        self.assertEqual(self.paths(), ["/own/a", "/web/a", "/own/b"])
         self.assert_kept(report)
 
     def test_several_requests_at_once(self):

@@ -17,6 +17,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <span>
 #include <string>
@@ -31,13 +32,24 @@ namespace membrane::host {
 
 using Headers = std::vector<std::pair<std::string, std::string>>;
 
+// One request of those that redirects make of a program's.
+struct HttpHop {
+  std::string method;
+  std::string url;  // with asterisks where it held a secret
+
+  friend bool operator==(const HttpHop&, const HttpHop&) = default;
+};
+inline constexpr size_t kMaxHttpHops = 1 + 20;  // a policy has no more redirects
+
 struct HttpRequest {
   std::string method;  // "GET"; upper case
   std::string url;
   Headers headers;  // of the program; secrets are added at the egress, never seen here
   std::string body;
-  bool follows_redirects =
-      true;  // else the answer is the server's, whatever it is; the gate's word, not the program's
+  // The gate's, not the program's. Called for each hop whose server was reached, before its answer is used, on the calling
+  // thread; a hop that fails afterwards is told, too. When it says false, a redirect is not followed: the program gets the
+  // answer 3xx. Null: redirects are followed.
+  std::function<bool(const HttpHop&)> hear = nullptr;
 };
 struct HttpResponse {
   int status = 0;

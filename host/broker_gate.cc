@@ -199,6 +199,12 @@ bool has_content(const T& answer) {
 }
 
 template <typename T>
+bool is_directory(const T& answer) {
+  if constexpr (std::is_same_v<T, FileInfo> || std::is_same_v<T, FileStatus>) return answer.is_directory;
+  else return true;
+}
+
+template <typename T>
 std::string_view final_url(const T& answer) {
   if constexpr (std::is_same_v<T, HttpResponse>) return answer.final_url;
   else return {};
@@ -319,6 +325,7 @@ void BrokerGate::note(const Request& request, const HostResult<T>& answer) {
       read.handle = opened_handle(*answer);
       read.has_content = has_content(*answer);
       read.final_url = final_url(*answer);
+      read.is_directory = is_directory(*answer);
     }
   }
   if (ledger_ != nullptr && fell_short_) ledger_->note_short(request.function, request.arguments, *error);
@@ -346,6 +353,7 @@ HostResult<T> BrokerGate::keep(const Request& request, std::string arguments_sha
   entry.latency_us = latency_us;
   entry.fuel = fuel;
   entry.is_approved = flows_ != nullptr && flows_->was_approved();
+  if (flows_ != nullptr) entry.heard = flows_->heard_besides(request.arguments);
   const size_t deciding = std::min(deciding_arguments(request.function), request.arguments.size());
   entry.decided_by.assign(request.arguments.begin(),
                           request.arguments.begin() + static_cast<std::ptrdiff_t>(deciding));
@@ -403,6 +411,8 @@ HostResult<T> BrokerGate::answer_from_journal(const Request& request, const std:
     if (work->is_too_much()) return refuse(Errno::kBudget, "");
     if (had_fallen_short_) return leave("in the journal its fuel ended before the call did");
   }
+  if (flows_ != nullptr)
+    for (const HttpHop& hop : entry.heard) flows_->hear(hop);
   if (entry.code != Errno::kOk) {
     ++next_;
     return refuse(entry.code, entry.reason, entry.grant);
@@ -456,9 +466,9 @@ BrokerGate::Request BrokerGate::request_of(const HttpRequest& request) {
 
 HostResult<HttpResponse> BrokerGate::http(const HttpRequest& request) {
   return pass<HttpResponse>(request_of(request), [&] {
-    if (flows_ == nullptr || flows_->follows_redirects()) return world_->http(request);
+    if (flows_ == nullptr) return world_->http(request);
     HttpRequest here = request;
-    here.follows_redirects = false;
+    here.hear = [this](const HttpHop& hop) { return flows_->hear(hop); };
     return world_->http(here);
   });
 }

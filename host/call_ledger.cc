@@ -377,7 +377,9 @@ class CallLedger::Comparison {
   // with it.
   std::optional<size_t> find_answered(const CallRecord& line, const Row& row) {
     if (!can_fail_afterwards(line.name, line.code)) return std::nullopt;
+    constexpr std::string_view kNoRows = "[]";
     return take(row.function, [&](const Entry& entry, size_t) {
+      if (line.code == Errno::kNotFound && entry.bytes_in != kNoRows.size()) return false;
       return entry.error.code == Errno::kOk && has_target(entry, line, row) &&
              fits(row.out, line.bytes_out, entry.bytes_out);
     });

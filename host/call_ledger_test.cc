@@ -115,6 +115,39 @@ TEST_F(Ledger, ARefusalIsToldWithItsReason) {
   EXPECT_TRUE(difference(other).has_value());
 }
 
+// Its answer came, and a worker says that there was none.
+TEST_F(Ledger, ASuccessIsNotToldAsAFailureOfTheWorld) {
+  world.embeddings["x"] = world.embeddings["y"] = {1};
+  machine.call("kv.set", {"k", "v"});
+  machine.call("kv.get", {"k"});
+  world.rows = R"([{"a":1}])";
+  machine.call("sql.value", {"db", "SELECT 1", ""});
+  machine.call("ai.similarity", {"x", "y"});
+  ASSERT_EQ(lines().size(), 4u);
+  for (size_t i = 0; i < 4; ++i)
+    for (const Errno code : {Errno::kConnection, Errno::kTimedOut, Errno::kNotFound, Errno::kProtocol,
+                             Errno::kHost, Errno::kQuota, Errno::kTooBig, Errno::kNoMemory}) {
+      auto other = lines();
+      other[i].code = code;
+      other[i].reason = "so it says";
+      other[i].bytes_in = 0;
+      const bool is_of_sql = i == 2 && (code == Errno::kTooBig || code == Errno::kHost);
+      const bool is_of_vectors = i == 3 && (code == Errno::kProtocol || code == Errno::kHost);
+      const bool can_be = (i > 0 && code == Errno::kNoMemory) || is_of_sql || is_of_vectors;
+      EXPECT_EQ(difference(other).has_value(), !can_be) << other[i].name << " " << name_of(code);
+    }
+}
+
+TEST_F(Ledger, AFailureAfterASuccessIsTold) {
+  machine.call("sql.value", {"db", "SELECT 1", ""});  // gives no row
+  ASSERT_EQ(lines().at(0).code, Errno::kNotFound);
+  EXPECT_EQ(difference(lines()), std::nullopt);
+  machine.call("kv.set", {"k", std::string(1'000'000, 'v')});
+  for (int i = 0; i < 100; ++i) machine.call("kv.get", {"k"});  // until there is no room
+  ASSERT_EQ(lines().back().code, Errno::kNoMemory);
+  EXPECT_EQ(difference(lines()), std::nullopt);
+}
+
 TEST_F(Ledger, AFileThatIsOnlyMadeShorterIsTold) {
   const std::string_view open[] = {"/data/a", "w"}, resize[] = {"7", "0"}, close[] = {"7"};
   ledger.note("fs.open", open, nullptr, 0, 7);

@@ -197,7 +197,7 @@ HostResult<Value> Dispatcher::perform(const FunctionSpec& function, Call& call) 
   } catch (const std::bad_alloc&) {
     return refuse(Errno::kNoMemory, "the host has no memory for the call");
   } catch (const std::exception& error) {
-    return refuse(Errno::kHost, std::string("the capability failed: ") + error.what());
+    return refuse(Errno::kHost, std::string(kCapabilityFailed) + error.what());
   }
 }
 

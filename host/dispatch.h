@@ -57,6 +57,9 @@ struct CallRecord {
   }
 };
 
+// Begins the reason of a call whose handler threw.
+inline constexpr std::string_view kCapabilityFailed = "the capability failed: ";
+
 class Dispatcher {
  public:
   // What it remembers between the calls of one run: enough to go on elsewhere.

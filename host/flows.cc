@@ -44,13 +44,26 @@ std::string told(const FlowReads& reads) {
   return text + (more == 0 ? "" : " and " + std::to_string(more) + " more");
 }
 
+bool is_same(const FlowRead& one, const FlowRead& other) {
+  return one.function == other.function && one.target == other.target;
+}
+
 void add(FlowReads& reads, FlowRead read) {
-  const auto is_same = [&](const FlowRead& there) {
-    return there.function == read.function && there.target == read.target;
-  };
-  if (std::ranges::any_of(reads.first, is_same)) return;
+  if (std::ranges::any_of(reads.first, [&](const FlowRead& there) { return is_same(there, read); })) return;
   if (reads.first.size() < FlowReads::kMost) reads.first.push_back(std::move(read));
   else ++reads.more;
+}
+
+// Joining what was joined before changes nothing.
+void join(FlowReads& reads, const FlowReads& others) {
+  uint64_t without_room = 0;
+  for (const FlowRead& read : others.first) {
+    if (std::ranges::any_of(reads.first, [&](const FlowRead& there) { return is_same(there, read); }))
+      continue;
+    if (reads.first.size() < FlowReads::kMost) reads.first.push_back(read);
+    else ++without_room;
+  }
+  reads.more = std::max(reads.more, others.more + without_room);
 }
 
 ReadMarks operator|(ReadMarks one, ReadMarks other) {
@@ -60,8 +73,15 @@ ReadMarks operator|(ReadMarks one, ReadMarks other) {
 }  // namespace
 
 std::string_view name_of(Leaving decision) {
-  constexpr std::string_view kNames[] = {"closed", "approved", "refused", "unanswered"};
+  constexpr std::string_view kNames[] = {"closed", "approved", "refused", "unanswered", "unanswered"};
   return kNames[static_cast<size_t>(decision)];
+}
+
+FlowState carried(FlowState state) {
+  state.calls = 0;
+  for (FlowReads* const reads : {&state.private_reads, &state.untrusted_reads})
+    for (FlowRead& read : reads->first) read.call = 0;
+  return state;
 }
 
 FlowState Flows::state() const {
@@ -70,12 +90,44 @@ FlowState Flows::state() const {
 }
 
 void Flows::add(const FlowState& state) {
-  const std::lock_guard lock(mutex_);
-  state_.calls = std::max(state_.calls, state.calls);
-  for (const FlowRead& read : state.private_reads.first) host::add(state_.private_reads, read);
-  for (const FlowRead& read : state.untrusted_reads.first) host::add(state_.untrusted_reads, read);
-  state_.private_reads.more = std::max(state_.private_reads.more, state.private_reads.more);
-  state_.untrusted_reads.more = std::max(state_.untrusted_reads.more, state.untrusted_reads.more);
+  std::vector<std::shared_ptr<Flows>> others;
+  {
+    const std::lock_guard lock(mutex_);
+    state_.calls = std::max(state_.calls, state.calls);
+    join(state_.private_reads, state.private_reads);
+    join(state_.untrusted_reads, state.untrusted_reads);
+    others = heard_by_;
+  }
+  for (const auto& other : others) other->add(carried(state));
+}
+
+void Flows::add(ReadMarks marks, const FlowRead& read) {
+  std::vector<std::shared_ptr<Flows>> others;
+  {
+    const std::lock_guard lock(mutex_);
+    if (marks.is_private) host::add(state_.private_reads, read);
+    if (marks.is_untrusted) host::add(state_.untrusted_reads, read);
+    others = heard_by_;
+  }
+  for (const auto& other : others) other->add(marks, {0, read.function, read.target});
+}
+
+FlowsShared::FlowsShared(std::shared_ptr<Flows> own, std::shared_ptr<Flows> other)
+    : own_(std::move(own)), other_(std::move(other)) {
+  if (other_ == nullptr) return;
+  {
+    const std::lock_guard lock(own_->mutex_);
+    own_->heard_by_.push_back(other_);
+  }
+  other_->add(carried(own_->state()));
+  own_->add(carried(other_->state()));
+}
+
+FlowsShared::~FlowsShared() {
+  if (other_ == nullptr) return;
+  const std::lock_guard lock(own_->mutex_);
+  const auto found = std::ranges::find(own_->heard_by_, other_);
+  if (found != own_->heard_by_.end()) own_->heard_by_.erase(found);
 }
 
 FlowGuard::FlowGuard(const policy::Policy& policy, std::shared_ptr<Flows> flows, Approve approve)
@@ -97,6 +149,7 @@ void FlowGuard::bound(std::chrono::steady_clock::time_point end, const std::atom
 void FlowGuard::begin_turn() {
   egress_.clear();
   more_egress_ = 0;
+  asked_ = 0;
 }
 
 void FlowGuard::note_input() {
@@ -106,11 +159,10 @@ void FlowGuard::note_input() {
 
 void FlowGuard::begin_call() {
   was_approved_ = false;
+  heard_.clear();
   const std::lock_guard lock(flows_->mutex_);
   call_ = ++flows_->state_.calls;
 }
-
-bool FlowGuard::follows_redirects() const { return flows_->state().private_reads.first.empty(); }
 
 // -- what leaves -----------------------------------------------------------------------------------------------------
 
@@ -126,6 +178,8 @@ HostError FlowGuard::refusal(const FlowState& state, Leaving decision) const {
   why += decision == Leaving::kClosed ? " closes egress" : " lets nothing leave without a person's yes";
   if (decision == Leaving::kRefused) why += ", who said no";
   if (decision == Leaving::kUnanswered) why += ", and nobody answered";
+  if (decision == Leaving::kUnasked)
+    why += ", and nobody is asked more than " + std::to_string(kMostQuestions) + " times in a run";
   why += ": what was read is private (" + told(state.private_reads) + ") and of untrusted origin (" +
          told(state.untrusted_reads) + ").";
   return {Errno::kAccess, std::move(why), {}};
@@ -143,7 +197,10 @@ HostResult<void> FlowGuard::may_leave(std::string_view function,
   const FlowState state = flows_->state();
   if (!state.is_closed()) return {};
   Leaving decision = Leaving::kClosed;
-  if (policy_.trifecta->egress == policy::Egress::kAsk) {
+  if (policy_.trifecta->egress == policy::Egress::kAsk && asked_ == kMostQuestions) {
+    decision = Leaving::kUnasked;
+  } else if (policy_.trifecta->egress == policy::Egress::kAsk) {
+    ++asked_;
     const Approval approval = approve_ ? approve_({.function = std::string(function),
                                                    .target = target_of(function, arguments),
                                                    .bytes = bytes_of(function, arguments),
@@ -168,7 +225,8 @@ void FlowGuard::note_decided(std::string_view function, std::span<const std::str
   if (was_approved) return tell(function, target_of(function, arguments), Leaving::kApproved);
   if (error == nullptr || error->code != Errno::kAccess) return;
   const FlowState state = flows_->state();
-  for (const Leaving decision : {Leaving::kClosed, Leaving::kRefused, Leaving::kUnanswered})
+  for (const Leaving decision :
+       {Leaving::kClosed, Leaving::kRefused, Leaving::kUnanswered, Leaving::kUnasked})
     if (error->reason == refusal(state, decision).reason)
       return tell(function, target_of(function, arguments), decision);
 }
@@ -193,8 +251,33 @@ ReadMarks FlowGuard::marks_of_http(std::string_view method, std::string_view tex
   return rule ? (*rule)->marks : ReadMarks{};
 }
 
-// That a grant's own directory is there says nothing.
-ReadMarks FlowGuard::marks_of_path(std::string_view function, std::string_view text) const {
+// A hop was granted. Where a secret was hidden in its URL, it may have been by any grant.
+ReadMarks FlowGuard::marks_of_hop(const HttpHop& hop) const {
+  constexpr std::string_view kHidden = "********";  // as many as the shortest secret has
+  if (hop.url.find(kHidden) == std::string::npos) {
+    const auto url = policy::parse_url(hop.url);
+    if (url)
+      if (const auto rule = find_rule(http_, hop.method, *url, false)) return (*rule)->marks;
+  }
+  ReadMarks all;
+  for (const MarkedHttp& rule : http_) all = all | rule.marks;
+  return all;
+}
+
+bool FlowGuard::hear(const HttpHop& hop) {
+  if (heard_.size() < kMaxHttpHops) heard_.push_back(hop);
+  add(marks_of_hop(hop), {call_, "http.request", cut(hop.method + " " + hop.url)});
+  return flows_->state().private_reads.first.empty();
+}
+
+std::vector<HttpHop> FlowGuard::heard_besides(std::span<const std::string_view> arguments) const {
+  const bool is_usual =
+      heard_.size() == 1 && heard_[0].method == arguments[0] && heard_[0].url == arguments[1];
+  return is_usual ? std::vector<HttpHop>() : heard_;
+}
+
+// That a grant's own directory is there says nothing; how large its own file is does.
+ReadMarks FlowGuard::marks_of_path(std::string_view text, bool is_look_at_directory) const {
   const auto path = parse_guest_path(text);
   if (!path) return {};
   const MarkedFs* best = nullptr;
@@ -203,14 +286,14 @@ ReadMarks FlowGuard::marks_of_path(std::string_view function, std::string_view t
       best = &rule;
   if (best == nullptr) return {};
   const bool is_root = path->size() == best->guest.size();
-  const bool looks = function == "fs.stat" || function == "fs.status" || function == "fs.find_link";
-  return looks && is_root ? ReadMarks{} : best->marks;
+  return is_look_at_directory && is_root ? ReadMarks{} : best->marks;
 }
 
 ReadMarks FlowGuard::marks_read(std::string_view function, std::span<const std::string_view> arguments,
                                 const Answer& answer) {
   const bool is_ok = answer.error == nullptr;
   if (function == "http.request") {
+    if (!heard_.empty()) return {};  // hear() has counted it
     // How a request failed is something that a server said, unless it never came so far.
     const Errno code = is_ok ? Errno::kOk : answer.error->code;
     if (code == Errno::kConnection || code == Errno::kInvalid) return {};
@@ -225,18 +308,13 @@ ReadMarks FlowGuard::marks_read(std::string_view function, std::span<const std::
     const auto grant = std::ranges::find(policy_.sql, arguments[0], &policy::SqlGrant::name);
     return grant == policy_.sql.end() ? ReadMarks{} : policy::marks_of(policy_, *grant);
   }
-  // How large a file is, too: a worker says itself how much it has room for.
-  if (function == "fs.read" && !is_ok &&
-      (answer.error->code == Errno::kTooBig || answer.error->code == Errno::kNoMemory))
-    return marks_of_path(function, arguments[0]);
-  if (!is_ok || !answer.has_content) return {};
   if (function == "kv.get" || function == "kv.keys")
     return policy_.kv ? policy::marks_of(policy_, *policy_.kv) : ReadMarks{};
   if (function == "fs.read" || function == "fs.list" || function == "fs.stat" || function == "fs.status" ||
       function == "fs.find_link")
-    return marks_of_path(function, arguments[0]);
+    return marks_of_path(arguments[0], answer.is_directory && function != "fs.read" && function != "fs.list");
   if (function == "fs.open") {
-    const ReadMarks marks = marks_of_path(function, arguments[0]);
+    const ReadMarks marks = marks_of_path(arguments[0], false);
     const bool is_new = arguments[1].find_first_of("xt") != std::string_view::npos;
     if (!is_new) return marks;
     // It was empty; others may write to it before it is read.
@@ -255,11 +333,8 @@ ReadMarks FlowGuard::marks_read(std::string_view function, std::span<const std::
   return {};
 }
 
-void FlowGuard::add(ReadMarks marks, FlowRead read) {
-  if (!marks.is_private && !marks.is_untrusted) return;
-  const std::lock_guard lock(flows_->mutex_);
-  if (marks.is_private) host::add(flows_->state_.private_reads, read);
-  if (marks.is_untrusted) host::add(flows_->state_.untrusted_reads, std::move(read));
+void FlowGuard::add(ReadMarks marks, const FlowRead& read) {
+  if (marks.is_private || marks.is_untrusted) flows_->add(marks, read);
 }
 
 void FlowGuard::note(std::string_view function, std::span<const std::string_view> arguments,

@@ -26,6 +26,7 @@
 #include <vector>
 
 #include "base/result.h"
+#include "host/broker.h"
 #include "host/decisions.h"
 #include "host/errno.h"
 #include "policy/policy.h"
@@ -35,7 +36,7 @@ namespace membrane::host {
 
 struct FlowRead {
   uint64_t call =
-      0;  // the number of the request, from 1, in its session; 0: what the program was given as input
+      0;  // the number of the request, from 1, in its session; 0: input, or what another session read
   std::string function;  // of the broker, as a journal has it; "input"
   std::string target;    // cut, and UTF-8
 
@@ -70,6 +71,9 @@ struct FlowState {
   friend bool operator==(const FlowState&, const FlowState&) = default;
 };
 
+// What was read, as another session has it, whose calls have other numbers.
+FlowState carried(FlowState state);
+
 // Shared by whoever must not be told apart: the contexts of a sandbox, the programs of a conversation with a model.
 // Threads: any.
 class Flows {
@@ -77,14 +81,31 @@ class Flows {
   [[nodiscard]] FlowState state() const;
   // What is there already stays.
   void add(const FlowState& state);
+  void add(policy::ReadMarks marks, const FlowRead& read);
 
  private:
   friend class FlowGuard;
+  friend class FlowsShared;
   mutable std::mutex mutex_;
   FlowState state_;
+  std::vector<std::shared_ptr<Flows>> heard_by_;  // what is added goes to these, too
 };
 
-enum class Leaving : uint8_t { kClosed, kApproved, kRefused, kUnanswered };
+// As long as it lives, what is read by `own` counts for `other` at once. What either had read counts for both. `other` may be
+// null; it hears of `own`, and must not be heard by others itself.
+class FlowsShared {
+ public:
+  FlowsShared(std::shared_ptr<Flows> own, std::shared_ptr<Flows> other);
+  ~FlowsShared();
+  FlowsShared(const FlowsShared&) = delete;
+  FlowsShared& operator=(const FlowsShared&) = delete;
+
+ private:
+  std::shared_ptr<Flows> own_, other_;
+};
+
+// kUnasked: nobody was asked any more. It is told as kUnanswered is.
+enum class Leaving : uint8_t { kClosed, kApproved, kRefused, kUnanswered, kUnasked };
 std::string_view name_of(Leaving decision);  // "closed", "approved", "refused", "unanswered"
 
 // A request that would leave, after both kinds were read.
@@ -119,6 +140,9 @@ inline constexpr std::string_view kTrifectaRule = "The trifecta rule";
 // Threads: one at a time.
 class FlowGuard {
  public:
+  // That a run, or a turn, may put to a person. After that the answer is no.
+  static constexpr uint64_t kMostQuestions = 100;
+
   // Copies the policy, which has the rule. `approve` may be null: then nobody says yes.
   FlowGuard(const policy::Policy& policy, std::shared_ptr<Flows> flows, Approve approve);
 
@@ -137,14 +161,19 @@ class FlowGuard {
                     const HostError* error, bool was_approved);
   // Whether the last request was let go by a person.
   [[nodiscard]] bool was_approved() const { return was_approved_; }
-  // Whether private data was read: then no redirect is followed, which would be a request of the server's choice.
-  [[nodiscard]] bool follows_redirects() const;
+  // Of the request that is made: a server was reached (HttpRequest::hear), and what it says counts as read, whatever becomes of
+  // the request. Whether it may be followed where it redirects to: not once private data was read, since that would be a
+  // request of the server's choice.
+  bool hear(const HttpHop& hop);
+  // What was heard, for a journal; nothing when it is what the request itself says.
+  [[nodiscard]] std::vector<HttpHop> heard_besides(std::span<const std::string_view> arguments) const;
 
   struct Answer {
     const HostError* error = nullptr;  // null: it succeeded
-    std::string_view final_url = {};   // of http.request
+    std::string_view final_url = {};   // of http.request, where hear() was not told
     std::optional<uint64_t> handle = {};
     bool has_content = true;
+    bool is_directory = true;  // of what is looked at; also where that is not known
   };
   void note(std::string_view function, std::span<const std::string_view> arguments, const Answer& answer);
 
@@ -171,11 +200,12 @@ class FlowGuard {
 
   [[nodiscard]] bool is_granted(std::string_view function, std::span<const std::string_view> arguments) const;
   [[nodiscard]] policy::ReadMarks marks_of_http(std::string_view method, std::string_view url) const;
-  [[nodiscard]] policy::ReadMarks marks_of_path(std::string_view function, std::string_view path) const;
+  [[nodiscard]] policy::ReadMarks marks_of_hop(const HttpHop& hop) const;
+  [[nodiscard]] policy::ReadMarks marks_of_path(std::string_view path, bool is_look_at_directory) const;
   [[nodiscard]] policy::ReadMarks marks_read(std::string_view function,
                                              std::span<const std::string_view> arguments,
                                              const Answer& answer);
-  void add(policy::ReadMarks marks, FlowRead read);
+  void add(policy::ReadMarks marks, const FlowRead& read);
   void tell(std::string_view function, std::string target, Leaving decision);
   [[nodiscard]] HostError refusal(const FlowState& state, Leaving decision) const;
 
@@ -188,9 +218,11 @@ class FlowGuard {
   const std::atomic<bool>* cancel_ = nullptr;
   std::map<uint64_t, policy::ReadMarks> new_files_;  // open files that were empty when they were opened
   bool was_approved_ = false;
-  uint64_t call_ = 0;  // the number of the request that is made
+  uint64_t call_ = 0;           // the number of the request that is made
+  std::vector<HttpHop> heard_;  // of it
   std::vector<FlowEgress> egress_;
   uint64_t more_egress_ = 0;
+  uint64_t asked_ = 0;  // questions of this run or turn
 };
 
 }  // namespace membrane::host

@@ -125,18 +125,74 @@ TEST_F(Rule, SeveralRequestsAtOnceAreHeldToWhatTheFirstBroughtIn) {
 }
 
 TEST_F(Rule, NoRedirectIsFollowedOnceSomethingPrivateWasRead) {
-  EXPECT_TRUE(get("https://own.example/"));
+  world.redirects["https://own.example/"] = {"https://own.example/x"};
+  EXPECT_EQ(get("https://own.example/")->status, 200);
   read_private();
-  EXPECT_TRUE(get("https://own.example/"));
-  ASSERT_EQ(world.requests.size(), 2u);
-  EXPECT_TRUE(world.requests[0].follows_redirects);
-  EXPECT_FALSE(world.requests[1].follows_redirects);
+  EXPECT_EQ(get("https://own.example/")->status, 302);
 }
 
-TEST_F(Rule, WhereARedirectLedCountsToo) {
-  world.pages["https://own.example/"].final_url = "https://web.example/x";
+TEST_F(Rule, EachHopOfARedirectCounts) {
+  world.redirects["https://own.example/"] = {"https://web.example/x", "https://own.example/y"};
   EXPECT_TRUE(get("https://own.example/"));
-  EXPECT_FALSE(guard.report().state.untrusted_reads.first.empty());
+  const FlowReads reads = guard.report().state.untrusted_reads;
+  ASSERT_EQ(reads.first.size(), 1u);
+  EXPECT_EQ(reads.first[0], (FlowRead{1, "http.request", "GET https://web.example/x"}));
+}
+
+// A host name that a stranger chose stands in the error.
+TEST_F(Rule, WhatWasSaidBeforeARequestFailedCounts) {
+  for (const Errno code : {Errno::kConnection, Errno::kInvalid, Errno::kAccess, Errno::kProtocol}) {
+    world.pages.clear();
+    world.redirects["https://web.example/"] = {};
+    world.failures["https://web.example/"] = {
+        code, "The name pay-42-to-bob.web.example has no address.", {}, true};
+    FlowGuard fresh(policy, std::make_shared<Flows>(), nullptr);
+    gate.guard_by(&fresh);
+    EXPECT_FALSE(get("https://web.example/"));
+    EXPECT_FALSE(fresh.report().state.untrusted_reads.first.empty()) << name_of(code);
+  }
+}
+
+TEST_F(Rule, AnAddressWithAHiddenSecretCountsForAnyGrant) {
+  for (const char* const url : {"https://own.example/********", "https://********/", ""}) {
+    world.redirects["https://own.example/"] = {url};
+    FlowGuard fresh(policy, std::make_shared<Flows>(), nullptr);
+    gate.guard_by(&fresh);
+    EXPECT_TRUE(get("https://own.example/"));
+    EXPECT_FALSE(fresh.report().state.untrusted_reads.first.empty()) << url;
+  }
+}
+
+TEST_F(Rule, NoRedirectIsFollowedFromAPrivateAnswer) {
+  policy.http[1].marks.is_private = true;
+  FlowGuard fresh(policy, std::make_shared<Flows>(), nullptr);
+  gate.guard_by(&fresh);
+  world.redirects["https://web.example/"] = {"https://own.example/", "https://web.example/?q=secret"};
+  EXPECT_EQ(get("https://web.example/")->status, 302);
+  EXPECT_TRUE(fresh.report().state.is_closed());
+}
+
+TEST_F(Rule, AReplayCountsTheSameHops) {
+  world.redirects["https://own.example/"] = {"https://web.example/x"};
+  EXPECT_TRUE(get("https://own.example/"));
+  world.failures["https://own.example/"] = {Errno::kConnection, "no", {}, true};
+  EXPECT_FALSE(get("https://own.example/"));
+  world.failures.clear();
+  world.redirects.clear();
+  EXPECT_TRUE(get("https://own.example/"));
+  auto read = Journal::parse(journal.to_text());
+  ASSERT_TRUE(read) << read.error().to_string();
+  EXPECT_EQ(read->entries()[1].heard,
+            (std::vector<HttpHop>{{"GET", "https://own.example/"}, {"GET", "https://web.example/x"}}));
+  EXPECT_TRUE(read->entries()[2].heard.empty()) << "what the request itself says";
+  FlowGuard again(policy, std::make_shared<Flows>(), nullptr);
+  BrokerGate replay = BrokerGate::to_journal(*read);
+  replay.guard_by(&again);
+  EXPECT_TRUE(replay.http({"GET", "https://own.example/", {}, ""}));
+  EXPECT_FALSE(replay.http({"GET", "https://own.example/", {}, ""}));
+  EXPECT_TRUE(replay.http({"GET", "https://own.example/", {}, ""}));
+  EXPECT_EQ(replay.divergence(), std::nullopt);
+  EXPECT_EQ(again.report().state, guard.report().state);
 }
 
 TEST_F(Rule, WhatIsNotGrantedIsNobodysQuestion) {
@@ -155,6 +211,31 @@ TEST_F(Rule, ItsStateIsTakenAlong) {
   read_private();
   EXPECT_FALSE(get("https://own.example/"));
   EXPECT_FALSE(guard.report().state.is_closed()) << "the parent has not read what its fork has";
+}
+
+TEST_F(Rule, AConversationHearsOfReadsAtOnce) {
+  read_private();
+  const auto own = std::make_shared<Flows>(), conversation = std::make_shared<Flows>();
+  own->add(guard.report().state);
+  FlowGuard of_own(policy, own, nullptr);
+  gate.guard_by(&of_own);
+  {
+    const FlowsShared shared(own, conversation);
+    EXPECT_EQ(conversation->state().private_reads.first.at(0), (FlowRead{0, "fs.read", "/inbox/a"}));
+    read_untrusted();
+    EXPECT_TRUE(conversation->state().is_closed()) << "before the program ends";
+    EXPECT_EQ(conversation->state().calls, 0u);
+  }
+  const auto next = std::make_shared<Flows>();
+  {
+    const FlowsShared shared(next, conversation);
+    EXPECT_TRUE(next->state().is_closed());
+    for (int i = 0; i < 3; ++i) next->add(conversation->state());
+    EXPECT_EQ(next->state().private_reads.more, 0u);
+  }
+  EXPECT_TRUE(gate.file_list("/inbox"));
+  EXPECT_EQ(conversation->state().private_reads.first.size(), 1u) << "it is over";
+  const FlowsShared with_nobody(own, nullptr);
 }
 
 TEST_F(Rule, WhatIsReadManyTimesIsToldOnce) {
@@ -191,6 +272,32 @@ TEST_F(AskingRule, APersonDecidesEachRequest) {
   EXPECT_EQ(report.egress[0].decision, Leaving::kApproved);
   EXPECT_EQ(report.egress[1].decision, Leaving::kRefused);
   EXPECT_EQ(report.egress[2].decision, Leaving::kUnanswered);
+}
+
+TEST_F(AskingRule, NobodyIsAskedWithoutEnd) {
+  read_untrusted();
+  read_private();
+  answer = Approval::kNo;
+  for (uint64_t i = 0; i < FlowGuard::kMostQuestions; ++i) EXPECT_FALSE(get("https://own.example/"));
+  EXPECT_EQ(asked.size(), FlowGuard::kMostQuestions);
+  answer = Approval::kYes;
+  const auto more = get("https://own.example/");
+  ASSERT_FALSE(more);
+  EXPECT_TRUE(more.error().reason.contains("nobody is asked more than 100 times in a run"))
+      << more.error().reason;
+  EXPECT_EQ(asked.size(), FlowGuard::kMostQuestions);
+  guard.begin_turn();
+  EXPECT_TRUE(get("https://own.example/")) << "the next turn";
+  auto read = Journal::parse(journal.to_text());
+  ASSERT_TRUE(read);
+  FlowGuard again(policy, std::make_shared<Flows>(), nullptr);
+  BrokerGate replay = BrokerGate::to_journal(*read);
+  replay.guard_by(&again);
+  EXPECT_TRUE(replay.kv_get("k"));
+  EXPECT_TRUE(replay.file_read("/inbox/a", 100));
+  for (uint64_t i = 0; i <= FlowGuard::kMostQuestions; ++i)
+    EXPECT_FALSE(replay.http({"GET", "https://own.example/", {}, ""}));
+  EXPECT_EQ(again.report().egress.size() + again.report().more_egress, FlowGuard::kMostQuestions + 1);
 }
 
 TEST_F(AskingRule, AReplayIsDecidedAsItsRunWas) {
@@ -248,6 +355,20 @@ TEST_F(Reads, OfFilesWhatIsInThemAndWhatTheyAreCalled) {
   EXPECT_FALSE(is_private("fs.write", {"/inbox/a", "x"}));
 }
 
+TEST_F(Reads, WhatIsEmptyIsThereAllTheSame) {
+  EXPECT_TRUE(is_private("fs.read", {"/inbox/a"}, {.has_content = false}));
+  EXPECT_FALSE(is_private("fs.find_link", {"/inbox/a"}, {.has_content = false}));
+  world.kv_set("bit 7", "").value();
+  EXPECT_TRUE(gate.kv_get("bit 7"));
+  EXPECT_FALSE(guard.report().state.untrusted_reads.first.empty());
+}
+
+TEST_F(Reads, HowLargeAGrantedFileIs) {
+  EXPECT_TRUE(is_private("fs.stat", {"/inbox"}, {.is_directory = false}));
+  EXPECT_TRUE(is_private("fs.status", {"/inbox"}, {.is_directory = false}));
+  EXPECT_FALSE(is_private("fs.stat", {"/inbox"}, {.is_directory = true}));
+}
+
 TEST_F(Reads, AFileThatIsMadeAnewIsReadWhenItIsRead) {
   const FlowGuard::Answer opened{.handle = 3};
   guard.note("fs.open", std::vector<std::string_view>{"/inbox/new", "wct"}, opened);
@@ -282,6 +403,20 @@ TEST(Input, IsWhatThePolicySays) {
 }
 
 // -- of calls that are over
+
+TEST_F(Rule, APastRunIsJudgedByEachHop) {
+  auto judge = CallJudge::create(policy);
+  ASSERT_TRUE(judge);
+  const std::vector<std::string> file = {"/inbox/a"}, page = {"GET", "https://own.example/"};
+  const std::vector<HttpHop> heard = {{"GET", "https://own.example/"}, {"GET", "https://web.example/"}},
+                             elsewhere = {{"GET", "https://own.example/"}, {"GET", "https://no.example/"}};
+  judge->begin_run();
+  EXPECT_FALSE(judge->judge({.function = "http.request", .decided_by = page, .heard = heard}).value());
+  EXPECT_FALSE(judge->judge({.function = "fs.read", .decided_by = file}).value());
+  EXPECT_TRUE(judge->judge({.function = "http.request", .decided_by = page}).value());
+  judge->begin_run();
+  EXPECT_TRUE(judge->judge({.function = "http.request", .decided_by = page, .heard = elsewhere}).value());
+}
 
 TEST_F(Rule, APastRunIsJudgedByWhatItHadRead) {
   auto judge = CallJudge::create(policy);

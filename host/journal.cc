@@ -9,8 +9,8 @@ namespace {
 
 static_assert(kJournalVersion == 1);
 
-constexpr std::string_view kBeforeLatency = ",\"latency_us\":", kBeforeFuel = ",\"fuel\":",
-                           kBeforeChain = ",\"chain\":";
+constexpr std::string_view kBeforeHeard = ",\"heard\":", kBeforeLatency = ",\"latency_us\":",
+                           kBeforeFuel = ",\"fuel\":", kBeforeChain = ",\"chain\":";
 
 // Everything but the chain and the end, which the chain is computed from.
 void write_fields(JsonWriter& out, const JournalEntry& entry, const JournalSink::WriteResult& result) {
@@ -28,6 +28,16 @@ void write_fields(JsonWriter& out, const JournalEntry& entry, const JournalSink:
   out.text(entry.reason);
   out.raw(",\"grant\":");
   out.text(entry.grant);
+  if (!entry.heard.empty()) {
+    out.raw(kBeforeHeard);
+    out.list(entry.heard, [&](const HttpHop& hop) {
+      out.raw("[");
+      out.text(hop.method);
+      out.raw(",");
+      out.text(hop.url);
+      out.raw("]");
+    });
+  }
   out.raw(",\"result\":");
   result(out);
   out.raw(kBeforeLatency);
@@ -54,6 +64,15 @@ struct LinePlaces {
   size_t chain = 0;  // its field
 };
 
+bool read_heard(JsonReader& in, std::vector<HttpHop>& heard) {
+  const bool is_list = in.list([&] {
+    HttpHop& hop = heard.emplace_back();
+    return heard.size() <= kMaxHttpHops && in.skip("[") && in.text(hop.method) && in.skip(",") &&
+           in.text(hop.url) && in.skip("]");
+  });
+  return is_list && !heard.empty();
+}
+
 // The fields but the result. False for a line that write_fields() did not write.
 bool read_fields(std::string_view line, JournalEntry& entry, LinePlaces& places) {
   JsonReader in(line);
@@ -63,7 +82,8 @@ bool read_fields(std::string_view line, JournalEntry& entry, LinePlaces& places)
       !in.text(entry.function) || !in.skip(",\"arguments_sha256\":") || !in.text(entry.arguments_sha256) ||
       !in.skip(",\"decision\":") || !in.text(decision) || !in.skip(",\"errno\":") || !in.number(code) ||
       !in.skip(",\"reason\":") || !in.text(entry.reason) || !in.skip(",\"grant\":") ||
-      !in.text(entry.grant) || !in.skip(",\"result\":"))
+      !in.text(entry.grant) || (in.skip(kBeforeHeard) && !read_heard(in, entry.heard)) ||
+      !in.skip(",\"result\":"))
     return false;
   if (code < 0 || code > INT32_MAX || name_of(static_cast<Errno>(code)) == "EUNKNOWN") return false;
   entry.code = static_cast<Errno>(code);
@@ -132,6 +152,10 @@ Result<JournalEntry> read_unchained_line(std::string line) {
 void repair_texts(JournalEntry& entry) {
   entry.reason = utf8_repair(entry.reason);
   entry.grant = utf8_repair(entry.grant);
+  for (HttpHop& hop : entry.heard) {
+    hop.method = utf8_repair(hop.method);
+    hop.url = utf8_repair(hop.url);
+  }
 }
 
 Status check_journal_header(std::string_view line) {

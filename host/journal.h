@@ -7,6 +7,8 @@
 //    "reason":"","grant":"","result":"blue","latency_us":12,"chain":"…"}          (one line)
 //
 // A decision is "allowed", "denied", "failed", or "approved" by a person. A call that worked for its answer (host/work.h) has "fuel":… before its chain.
+// Under the trifecta rule a request that was redirected has "heard":[["GET","https://…"],…] before its result: the hops
+// whose servers were reached (HttpRequest::hear).
 //
 // `chain` is the SHA-256 of the chain before it ("" at the start) and the line without its
 // chain, so that the last one stands for the whole journal. Lines are canonical: fields in
@@ -25,6 +27,7 @@
 #include <vector>
 
 #include "base/result.h"
+#include "host/broker.h"
 #include "host/errno.h"
 #include "host/journal_json.h"
 
@@ -40,7 +43,8 @@ struct JournalEntry {
   Errno code = Errno::kOk;
   std::string reason;
   std::string grant;
-  std::string result = "null";  // JSON: the text or {"base64":…}, a number, an array, an object
+  std::vector<HttpHop> heard = {};  // at most kMaxHttpHops
+  std::string result = "null";      // JSON: the text or {"base64":…}, a number, an array, an object
   uint64_t latency_us = 0;
   uint64_t fuel = 0;         // of its work
   bool is_approved = false;  // by a person, as the trifecta rule asks (flows.h)

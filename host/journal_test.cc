@@ -37,6 +37,21 @@ TEST(Journal, ComesBackFromItsText) {
   EXPECT_EQ(again->entries()[2].sequence, 3u);
 }
 
+TEST(Journal, WhatARequestWasRedirectedToIsInIt) {
+  Journal journal;
+  JournalEntry made = entry("http.request", Errno::kOk, "", R"({"status":200,"heard":[]})");
+  made.heard = {{"GET", "https://a.example/"}, {"GET", "https://b.example/\""}};
+  ASSERT_TRUE(journal.append(made));
+  const auto again = Journal::parse(journal.to_text());
+  ASSERT_TRUE(again) << again.error().message;
+  EXPECT_EQ(again->entries()[0].heard, made.heard);
+  EXPECT_EQ(again->entries()[0].result, made.result);
+  made.heard.resize(kMaxHttpHops + 1, {"GET", "https://a.example/"});
+  Journal more;
+  ASSERT_TRUE(more.append(made));
+  EXPECT_FALSE(Journal::parse(more.to_text())) << "no request has so many";
+}
+
 TEST(Journal, AnEmptyOneIsItsHeader) {
   EXPECT_EQ(Journal().to_text(), "{\"membrane_journal\":1}\n");
   const auto again = Journal::parse("{\"membrane_journal\":1}\n");

@@ -10,6 +10,20 @@ void PrintTo(Errno code, std::ostream* out) { *out << name_of(code); }
 
 HostResult<HttpResponse> TestWorld::http(const HttpRequest& request) {
   requests.push_back(request);
+  const auto reach = [&](const std::string& url) {
+    return !request.hear || request.hear({request.method, url});
+  };
+  const auto failure = failures.find(request.url);
+  const auto chain = redirects.find(request.url);
+  if (pages.contains(request.url) || chain != redirects.end()) {
+    bool follows = reach(request.url);
+    if (chain != redirects.end())
+      for (const std::string& url : chain->second) {
+        if (!follows) return HttpResponse{.status = 302, .headers = {}, .body = "", .final_url = ""};
+        follows = reach(url);
+      }
+  }
+  if (failure != failures.end()) return std::unexpected(failure->second);
   const auto found = pages.find(request.url);
   if (found == pages.end())
     return refuse(Errno::kAccess, "no grant allows " + request.url, "--allow http:GET:" + request.url);

@@ -42,6 +42,9 @@ class TestWorld : public Broker {
   HostResult<std::string> ask(std::string_view question) override;
 
   std::map<std::string, HttpResponse> pages;  // by URL; others are denied
+  // By URL: what a request for it is redirected to, one after the other, and how it ends when it has no page.
+  std::map<std::string, std::vector<std::string>> redirects;
+  std::map<std::string, HostError> failures;
   std::vector<HttpRequest> requests;
   std::map<std::string, std::string> files;  // by path
   std::string rows = "[]";                   // what each query gives

@@ -95,6 +95,7 @@ class CallJudge::Impl {
     const std::vector<std::string_view> arguments(call.decided_by.begin(), call.decided_by.end());
     if (!made) return std::nullopt;
     if (auto why = flows_->would_stop(call.function, arguments)) return why;
+    for (const HttpHop& hop : call.heard) flows_->hear(hop);
     const HostError error{call.code, std::string(call.reason), {}};
     flows_->note(call.function, arguments,
                  {.error = call.code == Errno::kOk ? nullptr : &error, .final_url = call.final_url});
@@ -103,6 +104,7 @@ class CallJudge::Impl {
 
  private:
   [[nodiscard]] HostResult<void> check_http(const RecordedCall& call) const;
+  [[nodiscard]] HostResult<void> check_hops(std::span<const HttpHop> redirected) const;
   HostResult<void> check_fs(std::string_view text, FsMode mode, bool may_be_above = false);
   HostResult<void> check_name(std::string_view text, bool needs_links = false);
   [[nodiscard]] bool is_above_grants(const Components& path) const {
@@ -119,12 +121,23 @@ class CallJudge::Impl {
   std::string session_;
 };
 
+// A URL that a secret was hidden in may be none any more.
+HostResult<void> CallJudge::Impl::check_hops(std::span<const HttpHop> redirected) const {
+  for (const HttpHop& hop : redirected) {
+    const auto url = policy::parse_url(hop.url);
+    if (!url) continue;
+    if (auto rule = find_rule(http_, hop.method, *url, true); !rule) return std::unexpected(rule.error());
+  }
+  return {};
+}
+
 // A URL that was malformed was refused as such, whatever the policy.
 HostResult<void> CallJudge::Impl::check_http(const RecordedCall& call) const {
   const auto url = policy::parse_url(call.decided_by[1]);
   if (!url) return {};
   if (auto rule = find_rule(http_, call.decided_by[0], *url, false); !rule)
     return std::unexpected(rule.error());
+  if (!call.heard.empty()) return check_hops(call.heard.subspan(1));
   if (call.final_url.empty() || call.final_url == url->text()) return {};
   const auto final_url = policy::parse_url(call.final_url);
   if (!final_url) return {};

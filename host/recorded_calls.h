@@ -16,6 +16,7 @@
 #include <string_view>
 
 #include "base/result.h"
+#include "host/broker.h"
 #include "host/errno.h"
 #include "policy/policy.h"
 
@@ -28,6 +29,7 @@ struct RecordedCall {
   std::string_view function;                // of the broker, as a journal has it
   std::span<const std::string> decided_by;  // at most deciding_arguments() of them
   std::string_view final_url = {};          // of http.request: where redirects led to; "": not known
+  std::span<const HttpHop> heard = {};      // of http.request: each hop, where the journal has them
   Errno code = Errno::kOk;                  // how it ended
   std::string_view reason = {};
 };

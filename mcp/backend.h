@@ -13,12 +13,14 @@
 #include <atomic>
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "base/result.h"
+#include "host/flows.h"
 #include "sandbox/report.h"
 
 namespace membrane::mcp {
@@ -28,6 +30,9 @@ struct Caller {
   std::string tenant = {};  // "" where there is one
   // What it may do, in words of the backend; a backend without such words does not read it.
   std::vector<std::string> scopes = {};
+  // What was read in the client's conversation (host/flows.h), which carries text from one program to the next; null where the
+  // backend has one client.
+  std::shared_ptr<host::Flows> flows = nullptr;
   const std::atomic<bool>* cancel = nullptr;  // set: the call is to end soon; borrowed, may be null
   // What the program writes, as it comes, in UTF-8, and steps of what is done before it runs ("compiling python"). On
   // the thread of the call; may be null.
@@ -79,6 +84,7 @@ struct ReportInfo {
   std::string session;  // "" for a program of its own
   std::string language;
   std::string outcome;
+  host::FlowState reads = {};  // what its program had read
 };
 
 // Both files of a receipt (docs/receipts.md).

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <list>
+#include <map>
 #include <mutex>
 #include <optional>
 #include <random>
@@ -85,10 +86,16 @@ class HttpEndpoint::Impl {
   struct Handshake {
     std::string name, tenant;
     std::shared_ptr<Peer> peer;
+    std::shared_ptr<host::Flows> flows;
+  };
+  struct Client {
+    std::shared_ptr<host::Flows> flows = std::make_shared<host::Flows>();
+    uint64_t last_seen = 0;
   };
 
   [[nodiscard]] std::optional<HttpReply> refusal_of(const HttpRequest& request) const;
-  std::shared_ptr<Peer> find(const std::string& name, const std::string& tenant);
+  std::optional<Handshake> find(const std::string& name, const std::string& tenant);
+  std::shared_ptr<host::Flows> flows_of(const std::string& tenant, const std::string& client);
   bool forget(const std::string& name, const std::string& tenant);
   std::string new_name();  // with the mutex
 
@@ -96,7 +103,9 @@ class HttpEndpoint::Impl {
   HttpOptions options_;
   std::mutex mutex_;  // over what follows
   std::random_device entropy_;
-  std::list<Handshake> handshakes_;  // the one that was used last is the first
+  std::list<Handshake> handshakes_;                                // the one that was used last is the first
+  std::map<std::pair<std::string, std::string>, Client> clients_;  // by tenant and client
+  uint64_t seen_ = 0;
 };
 
 namespace {
@@ -104,12 +113,14 @@ namespace {
 class Posted final : public HttpCall {
  public:
   // `has_own_peer`: nothing was agreed before, so an initialize that is accepted gets a name.
-  Posted(HttpEndpoint::Impl& endpoint, HttpRequest request, std::shared_ptr<Peer> peer, bool has_own_peer)
+  Posted(HttpEndpoint::Impl& endpoint, HttpRequest request, std::shared_ptr<Peer> peer,
+         std::shared_ptr<host::Flows> flows, bool has_own_peer)
       : endpoint_(endpoint),
         tenant_(std::move(request.tenant)),
         peer_(std::move(peer)),
         has_own_peer_(has_own_peer) {
-    Envelope envelope{.peer = peer_, .tenant = tenant_, .scopes = std::move(request.scopes)};
+    Envelope envelope{
+        .peer = peer_, .tenant = tenant_, .scopes = std::move(request.scopes), .flows = std::move(flows)};
     envelope.headers = {header(request, kVersionHeader), header(request, "Mcp-Method"),
                         header(request, "Mcp-Name")};
     const std::string accepts = header(request, "Accept").value_or("");
@@ -181,10 +192,15 @@ std::unique_ptr<HttpCall> HttpEndpoint::Impl::receive(HttpRequest request) {
     return refused(refusal(405, "Messages are sent by POST.", {{"Allow", "POST, DELETE"}}));
   const auto revision = find_revision(header(request, kVersionHeader).value_or(""));
   const bool is_alone = !name || (revision && is_stateless(*revision));
-  std::shared_ptr<Peer> peer = is_alone ? std::make_shared<Peer>() : find(*name, request.tenant);
-  if (peer == nullptr)
-    return refused(refusal(404, "There is no such Mcp-Session-Id: begin with initialize."));
-  return std::make_unique<Posted>(*this, std::move(request), std::move(peer), is_alone);
+  if (is_alone) {
+    auto flows = flows_of(request.tenant, request.client);
+    return std::make_unique<Posted>(*this, std::move(request), std::make_shared<Peer>(), std::move(flows),
+                                    true);
+  }
+  auto handshake = find(*name, request.tenant);
+  if (!handshake) return refused(refusal(404, "There is no such Mcp-Session-Id: begin with initialize."));
+  return std::make_unique<Posted>(*this, std::move(request), std::move(handshake->peer),
+                                  std::move(handshake->flows), false);
 }
 
 std::string HttpEndpoint::Impl::new_name() {
@@ -206,18 +222,31 @@ std::string HttpEndpoint::Impl::keep(std::shared_ptr<Peer> peer, std::string ten
     handshakes_.erase(
         std::prev(std::ranges::find_if(handshakes_.rbegin(), handshakes_.rend(), is_of_tenant).base()));
   if (handshakes_.size() >= options_.most_handshakes) handshakes_.pop_back();
-  handshakes_.push_front({new_name(), std::move(tenant), std::move(peer)});
+  handshakes_.push_front({new_name(), std::move(tenant), std::move(peer), std::make_shared<host::Flows>()});
   return handshakes_.front().name;
 }
 
-std::shared_ptr<Peer> HttpEndpoint::Impl::find(const std::string& name, const std::string& tenant) {
+std::shared_ptr<host::Flows> HttpEndpoint::Impl::flows_of(const std::string& tenant,
+                                                          const std::string& client) {
+  const std::lock_guard lock(mutex_);
+  Client& found = clients_[{tenant, client}];
+  found.last_seen = ++seen_;
+  auto flows = found.flows;
+  if (clients_.size() > options_.most_clients)
+    clients_.erase(
+        std::ranges::min_element(clients_, {}, [](const auto& each) { return each.second.last_seen; }));
+  return flows;
+}
+
+std::optional<HttpEndpoint::Impl::Handshake> HttpEndpoint::Impl::find(const std::string& name,
+                                                                      const std::string& tenant) {
   const std::lock_guard lock(mutex_);
   for (auto each = handshakes_.begin(); each != handshakes_.end(); ++each) {
     if (each->name != name || each->tenant != tenant) continue;
     handshakes_.splice(handshakes_.begin(), handshakes_, each);
-    return each->peer;
+    return *each;
   }
-  return nullptr;
+  return std::nullopt;
 }
 
 bool HttpEndpoint::Impl::forget(const std::string& name, const std::string& tenant) {

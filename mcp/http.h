@@ -8,6 +8,8 @@
 // agreed, and a cancellation finds its call. A client that does not send it is served all the same. Revision 2026-07-28 has
 // none of this; there, the headers that repeat the message must agree with it.
 //
+// What was read in a conversation (Caller::flows) is of the handshake, and of the client where a request belongs to none.
+//
 // A browser's page that was not meant to is kept out by its Origin, and by the Host that it believes in.
 //
 // Threads: any.
@@ -32,6 +34,7 @@ struct HttpRequest {
   std::string body;
   std::string tenant = {};               // of whom the transport found the request to be from
   std::vector<std::string> scopes = {};  // as Caller's
+  std::string client = {};               // of the tenant's: who shows the same token
 };
 
 struct HttpReply {
@@ -64,6 +67,8 @@ struct HttpOptions {
   std::vector<std::string> origins;  // "https://chat.example.org"
   // Whose state is kept; of a tenant, and of all. The one that was used longest ago gives way.
   size_t most_handshakes_of_tenant = 128, most_handshakes = 1'024;
+  // Clients whose conversation is known. The one that was here longest ago gives way.
+  size_t most_clients = 4'096;
 };
 
 class HttpEndpoint {

@@ -74,6 +74,78 @@ TEST_F(HttpTest, HeadersMustSayWhatTheMessageSays) {
   EXPECT_EQ(send(mirrored(stateless(1, "no/such"))).status, 404);
 }
 
+// Gives away what each request's conversation is.
+class Conversations final : public Backend {
+ public:
+  std::vector<std::shared_ptr<host::Flows>> of_calls;
+
+  Offer offer(const Caller&) override {
+    return {.languages = {{"wat", "WAT", false}}, .policy = {}, .most_sessions = 1};
+  }
+  Result<PolicyText> policy(const Caller& caller, const std::string&) override {
+    of_calls.push_back(caller.flows);
+    return PolicyText{};
+  }
+  Result<Ran> run(const Caller&, const Program&) override { return none(); }
+  Result<SessionInfo> create_session(const Caller&, const std::string&, bool) override { return none(); }
+  Result<Ran> exec(const Caller&, const std::string&, const Program&) override { return none(); }
+  Result<std::vector<SessionInfo>> fork_session(const Caller&, const std::string&, size_t) override {
+    return none();
+  }
+  Status close_session(const Caller&, const std::string&) override { return none(); }
+  Result<std::vector<SessionInfo>> sessions(const Caller&) override { return none(); }
+  Result<std::vector<sandbox::ReportFile>> list_files(const Caller&, const std::string&) override {
+    return none();
+  }
+  Result<std::string> read_file(const Caller&, const std::string&, const std::string&) override {
+    return none();
+  }
+  Status write_file(const Caller&, const std::string&, const std::string&, std::string_view) override {
+    return none();
+  }
+  Result<std::vector<ReportInfo>> reports(const Caller&) override { return none(); }
+  Result<std::string> report(const Caller&, const std::string&) override { return none(); }
+  Result<ReceiptTexts> receipt(const Caller&, const std::string&) override { return none(); }
+
+ private:
+  static std::unexpected<Error> none() { return fail(ErrorCode::kNotFound, "there is none"); }
+};
+
+TEST_F(HttpTest, AConversationIsOfAHandshakeAndElseOfItsClient) {
+  const auto backend = std::make_shared<Conversations>();
+  server_ = std::make_unique<Server>(backend, ServerOptions{.version = "1"});
+  options_.most_clients = 2;
+  const auto conversation = [&](HttpRequest request) {
+    send(std::move(request));
+    return backend->of_calls.back();
+  };
+  const auto alone = [&](const std::string& client, const std::string& tenant = "a") {
+    HttpRequest request =
+        mirrored(stateless(1, "tools/call", call_of("explain_policy", Json::object())), "explain_policy");
+    request.client = client;
+    request.tenant = tenant;
+    return conversation(std::move(request));
+  };
+  const auto agreed = [&](const std::string& session) {
+    return conversation(post(request(1, "tools/call", call_of("explain_policy", Json::object())),
+                             {{"Mcp-Session-Id", session}, {"MCP-Protocol-Version", "2025-06-18"}}));
+  };
+  const auto first = alone("one");
+  ASSERT_NE(first, nullptr);
+  EXPECT_EQ(alone("one"), first);
+  EXPECT_NE(alone("two"), first);
+  EXPECT_EQ(alone("one"), first);
+  alone("three");
+  EXPECT_EQ(alone("one"), first) << "it was here later than two";
+  EXPECT_NE(alone("one", "b"), first);
+  std::vector<std::string> sessions;
+  for (int i = 0; i < 2; ++i)
+    sessions.push_back(value_of(send(post(initialize("2025-06-18"))).headers, "Mcp-Session-Id"));
+  EXPECT_EQ(agreed(sessions[0]), agreed(sessions[0]));
+  EXPECT_NE(agreed(sessions[0]), agreed(sessions[1]));
+  EXPECT_NE(agreed(sessions[0]), first);
+}
+
 TEST_F(HttpTest, WhatIsSaidBeforeTheAnswerMakesAStream) {
   const Json call =
       stateless(1, "tools/call", wat_program("(call $io.print \"hello\")"), {{"progressToken", 7}});

@@ -80,8 +80,10 @@ class Server::Impl {
   }
   static OrderedJson cacheable(Listing listing, Revision revision);
   [[nodiscard]] static Caller caller_of(const Request& request) {
-    return {
-        .tenant = request.envelope.tenant, .scopes = request.envelope.scopes, .cancel = &request.cancelled};
+    return {.tenant = request.envelope.tenant,
+            .scopes = request.envelope.scopes,
+            .flows = request.envelope.flows,
+            .cancel = &request.cancelled};
   }
 
   std::shared_ptr<Backend> backend_;

@@ -58,7 +58,8 @@ class Peer {
 struct Envelope {
   std::shared_ptr<Peer> peer;
   std::string tenant = {};
-  std::vector<std::string> scopes = {};         // as Caller's
+  std::vector<std::string> scopes = {};  // these two as Caller's
+  std::shared_ptr<host::Flows> flows = nullptr;
   std::optional<MirroredHeaders> headers = {};  // of HTTP
   // Sends a notification that belongs to the call, before its answer: one message, on one line. On the thread that
   // answers the call; null: there are none.

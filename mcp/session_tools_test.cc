@@ -37,6 +37,7 @@ class SessionToolsTest : public ServerTest, public ::testing::WithParamInterface
     options.policy.limits.wall_ms = 600'000;
     options.open = [opened](const std::string&, std::string_view) { return opened; };
     options.most_sessions = 4;
+    options.policy.trifecta = {.input_is_private = true};
     make(std::move(options));
   }
   Json use(const std::string& tool, Json arguments, Json meta = Json::object()) {
@@ -55,6 +56,22 @@ class SessionToolsTest : public ServerTest, public ::testing::WithParamInterface
 void PrintTo(const Dialect& dialect, std::ostream* out) { *out << dialect.name; }
 INSTANTIATE_TEST_SUITE_P(In, SessionToolsTest, ::testing::Values(kPython, kJavaScript),
                          [](const auto& of) { return std::string(of.param.name); });
+
+TEST_P(SessionToolsTest, AForkAndItsParentShareWhatTheyRead) {
+  const std::string session = create();
+  const auto reads = [&](const std::string& of, const std::string& input) {
+    const Json ran =
+        use("run_in_session", {{"session", of}, {"code", "1"}, {"stdin", input}})["structuredContent"];
+    return use("get_report",
+               {{"report", ran["report"]}})["structuredContent"]["content"]["flows"]["private_reads"]
+        .size();
+  };
+  const std::string fork =
+      use("fork_session", {{"session", session}})["structuredContent"]["sessions"][0]["session"];
+  EXPECT_EQ(reads(session, ""), 0u);
+  EXPECT_EQ(reads(fork, "a letter"), 1u);
+  EXPECT_EQ(reads(session, ""), 1u);
+}
 
 TEST_P(SessionToolsTest, StateStaysAndForksGoTheirOwnWays) {
   const std::string session = create();

@@ -59,6 +59,8 @@ struct Marks {
   friend bool operator==(const Marks&, const Marks&) = default;
 };
 
+inline constexpr size_t kMaxGrants = 1'000;  // of a kind
+
 struct HttpGrant {
   std::vector<std::string> methods;  // upper case
   std::string url;  // https://host[:port]/path, "*" at its end, "*." before the host: url_grant.h

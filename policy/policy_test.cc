@@ -272,6 +272,15 @@ TEST(Policy, RefusesHttpGrantsThatCannotBeKept) {
             "accepted");
 }
 
+TEST(Policy, HasSoManyGrantsAndNoMore) {
+  Policy policy;
+  for (size_t i = 0; i < kMaxGrants; ++i)
+    policy.fs.push_back({.guest = "/" + std::to_string(i), .host = "/srv"});
+  EXPECT_TRUE(validate(policy));
+  policy.fs.push_back({.guest = "/more", .host = "/srv"});
+  EXPECT_FALSE(validate(policy));
+}
+
 TEST(Policy, RefusesOtherGrantsThatCannotBeKept) {
   const Refusal kCases[] = {
       {"[[fs]]\nguest = \"data\"\nhost = \".\"\nmode = \"read\"\n", "not absolute"},

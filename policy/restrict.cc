@@ -3,7 +3,12 @@
 #include <algorithm>
 #include <filesystem>
 #include <optional>
+#include <set>
 #include <string_view>
+#include <utility>
+
+#include "policy/trifecta.h"
+#include "policy/url_grant.h"
 
 namespace membrane::policy {
 namespace {
@@ -30,6 +35,19 @@ bool url_covers(std::string_view wide, std::string_view narrow) {
   const bool has_path =
       authority != std::string_view::npos && wide.find('/', authority + 3) != std::string_view::npos;
   return has_path && narrow.starts_with(wide);
+}
+
+// Whether a URL can match both patterns.
+bool may_overlap(const UrlGrant& one, const UrlGrant& other) {
+  const Url &first = one.url(), &second = other.url();
+  if (first.scheme != second.scheme || first.port != second.port) return false;
+  const bool same_host = first.host == second.host && one.any_subdomain() == other.any_subdomain();
+  const bool one_below = other.any_subdomain() && other.allows_host(first);
+  const bool other_below = one.any_subdomain() && one.allows_host(second);
+  if (!same_host && !one_below && !other_below) return false;
+  const auto goes_on = [](const UrlGrant& grant) { return grant.prefix() && !grant.url().query; };
+  return first.path == second.path || (goes_on(one) && second.path.starts_with(first.path)) ||
+         (goes_on(other) && first.path.starts_with(second.path));
 }
 
 // A mark that either sets holds; one that either takes away does only when both do.
@@ -133,6 +151,15 @@ std::string name_of(const KvGrant& grant) { return "kv" + (grant.path.empty() ? 
 std::string name_of(const AiGrant&) { return "ai"; }
 
 class Restriction {
+  using MethodAndUrl = std::pair<std::string, std::string>;
+  struct Ruled {
+    const HttpGrant* grant;
+    UrlGrant url;
+    [[nodiscard]] bool has(const std::string& method) const {
+      return std::ranges::find(grant->methods, method) != grant->methods.end();
+    }
+  };
+
  public:
   Restriction(const Policy& given, const Policy& ceiling) : given_(given), ceiling_(ceiling) {}
 
@@ -151,6 +178,7 @@ class Restriction {
     flag("ask", given_.ask, ceiling_.ask);
     policy.ask = given_.ask && ceiling_.ask;
     rule(policy);
+    if (ceiling_.trifecta) keep_marks(policy);
     return std::move(result_);
   }
 
@@ -238,8 +266,54 @@ class Restriction {
       differs("the trifecta rule holds now, and did not when it was recorded");
   }
 
+  // What is read by a grant had marks under the ceiling that other grants gave it: one above, one of the same place, one that ruled
+  // a part of its URLs. Where such a grant is gone, its marks stay.
+  void keep_marks(Policy& policy) {
+    for (const HttpGrant& grant : ceiling_.http)
+      if (auto url = UrlGrant::parse(grant.url)) ruled_.push_back({&grant, *std::move(url)});
+    for (FsGrant& grant : policy.fs) keep_mark(policy, grant, marks_of(ceiling_, grant));
+    for (SqlGrant& grant : policy.sql) keep_mark(policy, grant, marks_of(ceiling_, grant));
+    if (policy.kv && ceiling_.kv) keep_mark(policy, *policy.kv, marks_of(ceiling_, *policy.kv));
+    std::set<MethodAndUrl> now;
+    for (const HttpGrant& grant : policy.http)
+      for (const std::string& method : grant.methods) now.emplace(method, grant.url);
+    for (HttpGrant& grant : policy.http) keep_mark(policy, grant, marks_under_ceiling(grant, now));
+  }
+  template <typename Grant>
+  static void keep_mark(const Policy& policy, Grant& grant, ReadMarks before) {
+    const ReadMarks now = marks_of(policy, grant);
+    if (before.is_private && !now.is_private) grant.marks.is_private = true;
+    if (before.is_untrusted && !now.is_untrusted) grant.marks.is_untrusted = true;
+  }
+
+  // Of requests that the grant rules now, and another one did under the ceiling. `now` is the policy's grants by method and URL.
+  [[nodiscard]] ReadMarks marks_under_ceiling(const HttpGrant& grant,
+                                              const std::set<MethodAndUrl>& now) const {
+    ReadMarks marks;
+    const auto url = UrlGrant::parse(grant.url);
+    for (const std::string& method : grant.methods) {
+      // It ruled all of them before those that are less exact.
+      const Ruled* best = nullptr;
+      for (const Ruled& ruled : ruled_)
+        if (ruled.has(method) && url_covers(ruled.grant->url, grant.url) &&
+            (best == nullptr || ruled.url.more_exact_than(best->url)))
+          best = &ruled;
+      for (const Ruled& ruled : ruled_) {
+        const bool rules_still = ruled.grant->url != grant.url && now.contains({method, ruled.grant->url});
+        const bool ruled_none = best != nullptr && best->url.more_exact_than(ruled.url);
+        if (!ruled.has(method) || rules_still || ruled_none || !url || !may_overlap(*url, ruled.url))
+          continue;
+        const ReadMarks own = marks_of(ceiling_, *ruled.grant);
+        marks.is_private = marks.is_private || own.is_private;
+        marks.is_untrusted = marks.is_untrusted || own.is_untrusted;
+      }
+    }
+    return marks;
+  }
+
   const Policy& given_;
   const Policy& ceiling_;
+  std::vector<Ruled> ruled_;  // the ceiling's
   Restricted result_;
 };
 

@@ -25,7 +25,8 @@ struct Restricted {
 // the packages that are not named alike in both, and
 // with its virtual clock and its seed where these are virtual there. A grant is covered by one of the same kind: of HTTP by
 // one whose pattern contains its own, with the same headers (methods and addresses are those that both name); of files by
-// one of the same directory or one above.
+// one of the same directory or one above. Where `ceiling` has the trifecta rule, what a grant reads keeps the marks that it had
+// under it (trifecta.h), whichever of its grants gave them.
 Restricted restrict(const Policy& given, const Policy& ceiling);
 
 }  // namespace membrane::policy

@@ -91,6 +91,54 @@ TEST(Trifecta, DroppingTheRuleOrAMarkIsMoreThanThereWas) {
   EXPECT_EQ(restrict(has, loose).policy, has) << "a rule more is less";
 }
 
+constexpr const char* kUser =
+    "[[http]]\nmethods = [\"GET\"]\nurl = \"https://web.example/user/*\"\nprivate = true\n";
+constexpr const char* kTrusted =
+    "[[http]]\nmethods = [\"GET\"]\nurl = \"https://web.example/*\"\nuntrusted = false\n";
+
+TEST(Trifecta, ANarrowerPolicyKeepsTheMarksOfWhatItReads) {
+  const auto narrowed = [](const std::string& now, const std::string& before) {
+    return restrict(read(kRule + now), read(kRule + before)).policy;
+  };
+  // The private directory is gone; what was written of it is there still.
+  const Policy out = narrowed(kOut, std::string(kOut) + kInbox + "private = true\n" + kHttp);
+  EXPECT_EQ(marks_of(out, out.fs.at(0)), kBoth);
+  const std::string store = "[kv]\npath = \"/srv/kv.db\"\n";
+  const Policy kv = narrowed(store, store + kHttp);
+  EXPECT_EQ(marks_of(kv, *kv.kv), kUntrusted);
+  // The mark was of the directory above.
+  const std::string mail = "[[sql]]\nname = \"mail\"\npath = \"/srv/inbox/mail.db\"\n";
+  const Policy sql = narrowed(mail, mail + kInbox + "private = true\n");
+  EXPECT_EQ(marks_of(sql, sql.sql.at(0)), kPrivate);
+  // A more exact grant ruled a part of the URLs, and had a mark.
+  const Policy http = narrowed(kTrusted, std::string(kTrusted) + kUser);
+  EXPECT_EQ(marks_of(http, http.http.at(0)), kBoth);
+  const Policy bare = narrowed("[[http]]\nmethods = [\"GET\"]\nurl = \"https://web.example/user/*\"\n",
+                               std::string(kTrusted) + kUser);
+  EXPECT_EQ(marks_of(bare, bare.http.at(0)), kBoth);
+}
+
+TEST(Trifecta, ANarrowerPolicyGetsNoMarksOfWhatItDoesNotRead) {
+  const auto stays = [](const std::string& now, const std::string& before) {
+    const Policy wanted = read(kRule + now);
+    return restrict(wanted, read(kRule + before)).policy == wanted;
+  };
+  const std::string both = std::string(kTrusted) + kUser, all = both + kOut + kInbox + "private = true\n";
+  EXPECT_TRUE(stays(all, all));
+  EXPECT_TRUE(stays(both, all));
+  EXPECT_TRUE(stays(kUser, all));
+  EXPECT_FALSE(stays(kTrusted, all)) << "private URLs without their mark";
+  const std::string pub = "[[http]]\nmethods = [\"GET\"]\nurl = \"https://web.example/pub/*\"\n";
+  EXPECT_TRUE(stays(pub, pub + kHttp + "private = true\n")) << "the more exact one ruled them";
+  EXPECT_TRUE(stays(kTrusted, std::string(kTrusted) + "[[http]]\nmethods = [\"GET\"]\nurl = "
+                                                      "\"https://other.example/*\"\nprivate = true\n"));
+  EXPECT_TRUE(stays(kTrusted, std::string(kTrusted) + "[[http]]\nmethods = [\"POST\"]\nurl = "
+                                                      "\"https://web.example/user/*\"\nprivate = true\n"));
+  const std::string below = "[[http]]\nmethods = [\"GET\"]\nurl = \"https://*.web.example/*\"\n";
+  EXPECT_FALSE(stays(
+      below, below + "[[http]]\nmethods = [\"GET\"]\nurl = \"https://a.web.example/*\"\nprivate = true\n"));
+}
+
 TEST(Trifecta, IsExplained) {
   const std::string text = explain(read(std::string(kRule) + kHttp + kInbox + "private = true\n"));
   EXPECT_TRUE(text.contains(

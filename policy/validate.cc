@@ -82,6 +82,14 @@ bool is_variable_name(std::string_view name) {
          std::all_of(name.begin(), name.end(), [&](char c) { return letter(c) || (c >= '0' && c <= '9'); });
 }
 
+// Each grant is compared with all others of its kind.
+Status validate_count(const std::string& where, size_t count) {
+  if (count <= kMaxGrants) return {};
+  return refuse(
+      where, "there are " + std::to_string(count) + " grants.",
+      "grant at most " + std::to_string(kMaxGrants) + " of a kind; a * at the end of a URL grants many");
+}
+
 // A secret must not travel in the clear, where anybody on the way can read it.
 Status validate_secret(const std::string& where, const HeaderValue& value, const UrlGrant& url) {
   if (!is_variable_name(value.secret))
@@ -242,6 +250,9 @@ Status validate_packages(const std::string& where, Registry registry, const std:
 }  // namespace
 
 Status validate(const Policy& policy) {
+  MEMBRANE_TRY(validate_count("http", policy.http.size()));
+  MEMBRANE_TRY(validate_count("fs", policy.fs.size()));
+  MEMBRANE_TRY(validate_count("sql", policy.sql.size()));
   MEMBRANE_TRY(validate_limits(policy.limits));
   MEMBRANE_TRY(validate_http(policy.http));
   MEMBRANE_TRY(validate_fs(policy.fs));

@@ -388,6 +388,7 @@ Result<std::vector<RefusedCall>> refused_calls(const SealedRun& run, host::CallJ
     MEMBRANE_ASSIGN(const auto why, judge.judge({.function = call.entry.function,
                                                  .decided_by = call.decided_by,
                                                  .final_url = call.final_url,
+                                                 .heard = call.entry.heard,
                                                  .code = call.entry.code,
                                                  .reason = call.entry.reason}));
     if (why)

@@ -80,8 +80,8 @@ struct RunOptions {
   host::Model* model = nullptr;     // for ai.*; borrowed; null: ai.* answers ENOTSUP
   host::Person* person = nullptr;   // for agent.ask; borrowed
   host::Secrets secrets = nullptr;  // what headers of the policy name; null: the environment's variables
-  // Of the trifecta rule: what was read, shared with others; null: of its own, as each fork has one that begins with all of
-  // its parent's. Who is asked before something leaves; null: nobody, so nothing does.
+  // Of the trifecta rule: what was read, shared with others and with forks; null: of its own, and each fork has one of its own
+  // that begins with all of its parent's. Who is asked before something leaves; null: nobody, so nothing does.
   std::shared_ptr<host::Flows> flows = nullptr;
   host::Approve approve = nullptr;
   host::EgressWatch* egress_watch = nullptr;    // hears of http requests that are sent; borrowed

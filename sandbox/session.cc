@@ -735,6 +735,7 @@ std::vector<std::string> Session::Impl::complete(std::string_view code) {
   options.on_stdout = options.on_stderr = nullptr;
   options.on_file = nullptr;
   options.budget = nullptr;
+  options.flows = nullptr;
   policy::Limits& limits = options.policy.limits;
   limits.fuel = std::min(limits.fuel, kCompletionFuel);
   limits.wall_ms = std::min(limits.wall_ms, kCompletionWallMs);
@@ -764,7 +765,6 @@ Result<std::unique_ptr<Session::Impl>> Session::Impl::fork_as(uint64_t number, R
   MEMBRANE_ASSIGN(const Image image, capture());
   options.record = nullptr;
   options.read_input = nullptr;
-  options.flows = nullptr;
   auto child = std::make_unique<Impl>(template_, std::move(options));
   const ForkPlace place = place_of_fork(number);
   child->fresh_ = place.fresh;

@@ -64,6 +64,8 @@ struct GuestTurn {
   host::EgressWatch* egress = nullptr;  // hears of its http requests; borrowed, may be null
   // There always for a guest that seals; for others only where each turn is a run of its own. Borrowed; may be null.
   const TurnSeal* seal = nullptr;
+  // Of the conversation that the turn is part of: while it runs, what either has read counts for both. May be null.
+  std::shared_ptr<host::Flows> flows = nullptr;
 };
 
 // A context as bytes: what it is besides its template.
@@ -109,6 +111,9 @@ class Guest {
                                                            const wasi::FileRequest& request) = 0;
   // Those that it has made.
   virtual Answer<std::vector<sandbox::ReportFile>> files(const std::string& context) = 0;
+
+  // What its programs have read, in all contexts. Never null.
+  [[nodiscard]] virtual std::shared_ptr<host::Flows> flows() const = 0;
 };
 
 struct TemplateInfo {

@@ -24,6 +24,7 @@ class WatGuest final : public Guest {
     bounds_.begin_turn(turn.most_time);
     Environment environment = spec_.environment;
     for (const auto& [name, value] : turn.environment) environment.insert_or_assign(name, value);
+    const host::FlowsShared shared(flows_, turn.flows);
     sandbox::RunOptions options = bounds_.options(spec_.policy, spec_.secrets);
     options.on_stdout = turn.on_stdout;
     options.on_stderr = turn.on_stderr;
@@ -98,6 +99,7 @@ class WatGuest final : public Guest {
     return keeps_nothing();
   }
   Answer<std::vector<sandbox::ReportFile>> files(const std::string&) override { return keeps_nothing(); }
+  [[nodiscard]] std::shared_ptr<host::Flows> flows() const override { return flows_; }
 
  private:
   static std::unexpected<ApiError> keeps_nothing() {

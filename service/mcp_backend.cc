@@ -157,6 +157,10 @@ class SandboxBackend final : public mcp::Backend {
   Result<Ran> run_in(const Caller& caller, const std::string& sandbox, ExecSpec spec,
                      const std::string& session, const std::string& language);
   Result<SandboxInfo> find(const Caller& caller, const std::string& session);
+  // The caller has seen what is in the session, or put text into it.
+  enum class Carried : uint8_t { kOut, kInto };
+  Status carry(const Caller& caller, const std::string& session, Carried way);
+  void carry_out(const Caller& caller, const std::string& report) const;
   // With what there is, where an id means nothing.
   Error with_known_sessions(const Caller& caller, Error error);
 
@@ -352,6 +356,7 @@ void tell_output(const Caller& caller, Exec& exec, uint64_t& next, const std::sh
 Result<Ran> SandboxBackend::run_in(const Caller& caller, const std::string& sandbox, ExecSpec spec,
                                    const std::string& session, const std::string& language) {
   const auto heard = std::make_shared<Heard>();
+  spec.flows = caller.flows;
   spec.hear_report = [heard](const sandbox::Report& report) {
     const std::lock_guard lock(heard->mutex);
     heard->report = report;
@@ -384,8 +389,9 @@ Result<Ran> SandboxBackend::run_in(const Caller& caller, const std::string& sand
   // The sandbox of a program of its own goes now, and its receipt with it.
   mcp::ReceiptTexts receipt;
   if (session.empty()) receipt = receipt_of(caller, sandbox, exec.id).value_or(mcp::ReceiptTexts());
-  reports_.add(caller.tenant, {exec.id, session, language, std::string(name_of(ran.report.outcome))},
-               sandbox::render_json(ran.report, false), std::move(receipt));
+  mcp::ReportInfo info{exec.id, session, language, std::string(name_of(ran.report.outcome))};
+  if (ran.report.flows) info.reads = ran.report.flows->state;
+  reports_.add(caller.tenant, std::move(info), sandbox::render_json(ran.report, false), std::move(receipt));
   return ran;
 }
 
@@ -415,13 +421,36 @@ Result<Ran> SandboxBackend::exec(const Caller& caller, const std::string& sessio
 
 // -- files and reports ----------------------------------------------------------------------------------------------
 
+Status SandboxBackend::carry(const Caller& caller, const std::string& session, Carried way) {
+  if (caller.flows == nullptr) return {};
+  const Awaited<std::string> done;
+  sandboxes_.with_files(
+      caller.tenant, session,
+      [flows = caller.flows, way](Guest& guest) -> Answer<std::string> {
+        if (way == Carried::kOut) flows->add(host::carried(guest.flows()->state()));
+        else guest.flows()->add(host::carried(flows->state()));
+        return "";
+      },
+      done.then());
+  MEMBRANE_TRY(done.get_unless_cancelled(caller));
+  return {};
+}
+
+void SandboxBackend::carry_out(const Caller& caller, const std::string& report) const {
+  if (caller.flows == nullptr) return;
+  for (const mcp::ReportInfo& info : reports_.list(caller.tenant))
+    if (info.id == report) caller.flows->add(host::carried(info.reads));
+}
+
 Result<std::vector<sandbox::ReportFile>> SandboxBackend::list_files(const Caller& caller,
                                                                     const std::string& session) {
   MEMBRANE_TRY(need(caller, {"files:read"}));
   MEMBRANE_TRY(find(caller, session));
   const Awaited<std::vector<sandbox::ReportFile>> files;
   sandboxes_.list_files(caller.tenant, session, "", files.then());
-  return files.get_unless_cancelled(caller);
+  auto listed = files.get_unless_cancelled(caller);
+  if (listed) MEMBRANE_TRY(carry(caller, session, Carried::kOut));
+  return listed;
 }
 
 Result<std::string> SandboxBackend::read_file(const Caller& caller, const std::string& session,
@@ -430,13 +459,16 @@ Result<std::string> SandboxBackend::read_file(const Caller& caller, const std::s
   MEMBRANE_TRY(find(caller, session));
   const Awaited<std::string> bytes;
   sandboxes_.read_file(caller.tenant, session, "", path, bytes.then());
-  return bytes.get_unless_cancelled(caller);
+  auto read = bytes.get_unless_cancelled(caller);
+  if (read) MEMBRANE_TRY(carry(caller, session, Carried::kOut));
+  return read;
 }
 
 Status SandboxBackend::write_file(const Caller& caller, const std::string& session, const std::string& path,
                                   std::string_view bytes) {
   MEMBRANE_TRY(need(caller, {"files:write"}));
   MEMBRANE_TRY(find(caller, session));
+  MEMBRANE_TRY(carry(caller, session, Carried::kInto));
   const Awaited<void> written;
   sandboxes_.write_file(caller.tenant, session, "", path, std::string(bytes), written.then());
   return written.get_unless_cancelled(caller);
@@ -449,6 +481,7 @@ Result<std::vector<mcp::ReportInfo>> SandboxBackend::reports(const Caller& calle
 
 Result<std::string> SandboxBackend::report(const Caller& caller, const std::string& id) {
   MEMBRANE_TRY(need(caller, {"exec"}));
+  carry_out(caller, id);
   return reports_.find(caller.tenant, id);
 }
 
@@ -467,6 +500,7 @@ Result<mcp::ReceiptTexts> SandboxBackend::receipt_of(const Caller& caller, const
 
 Result<mcp::ReceiptTexts> SandboxBackend::receipt(const Caller& caller, const std::string& id) {
   MEMBRANE_TRY(need(caller, {"exec"}));
+  carry_out(caller, id);
   const std::vector<mcp::ReportInfo> kept = reports_.list(caller.tenant);
   const auto found = std::ranges::find(kept, id, &mcp::ReportInfo::id);
   if (found != kept.end() && !found->session.empty()) return receipt_of(caller, found->session, id);

@@ -238,7 +238,8 @@ void McpInterface::handle(Request request, Reply reply) {
                                              .headers = request.headers.all(),
                                              .body = std::move(request.body),
                                              .tenant = std::move(caller->tenant),
-                                             .scopes = {caller->scopes.begin(), caller->scopes.end()}},
+                                             .scopes = {caller->scopes.begin(), caller->scopes.end()},
+                                             .client = std::move(caller->token_id)},
                             request.request_id, std::move(reply));
   if (!is_long) job->receive();
   if (!is_long && job->is_answered()) return job->run();

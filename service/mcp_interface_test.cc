@@ -151,6 +151,43 @@ TEST_F(McpInterfaceTest, ATenantHasItsShareOfCallsAndAllHaveABound) {
   EXPECT_EQ(later.status, 200);
 }
 
+// One sandbox has the private data, the other one the way out, and the client's model is between them.
+TEST_F(McpInterfaceTest, WhatAClientReadInOneSandboxClosesTheWayOutOfAnother) {
+  const auto create_with = [&](const std::string& grants) {
+    SandboxSpec spec = {
+        .template_name = "wat",
+        .policy = policy::parse_policy("[trifecta]\negress = \"close\"\n" + grants, "p.toml").value()};
+    std::promise<std::string> id;
+    sandboxes_.create("a", std::move(spec), [&](Answer<SandboxInfo> made) { id.set_value(made->id); });
+    return id.get_future().get();
+  };
+  const auto run = [&](const std::string& sandbox, const std::string& body) {
+    ask(run_in(sandbox, ("(func (export \"run\") " + body + ")").c_str())).answer.get();
+    return Json::parse(last_exec(sandbox)->report_json());
+  };
+  const std::string reads =
+      R"((call $kv.set! (string "k") (string "v")) (drop (call $kv.get! (string "k"))))";
+  const std::string leaves = R"((drop (call $http.get! (string "https://out.invalid/"))))";
+  const std::string reader = create_with("[kv]\nprivate = true\n"),
+                    other = create_with("[kv]\nuntrusted = true\n");
+  const std::string leaver = create_with("[[http]]\nmethods = [\"GET\"]\nurl = \"https://out.invalid/*\"\n");
+  EXPECT_FALSE(run(reader, reads)["flows"]["is_closed"].get<bool>());
+  EXPECT_TRUE(run(other, reads)["flows"]["is_closed"].get<bool>());
+  const Json report = run(leaver, leaves);
+  EXPECT_EQ(report["host_calls"][0]["errno"], "EACCES");
+  EXPECT_TRUE(
+      report["host_calls"][0]["reason"].get<std::string>().starts_with("The trifecta rule closes egress"));
+  EXPECT_TRUE(run(reader, "(nop)")["flows"]["is_closed"].get<bool>()) << "what was carried there";
+
+  ExecSpec spec{.code = "(func (export \"run\"))"};
+  const std::string apart = create_with("");
+  const auto exec = sandboxes_.exec("a", apart, std::move(spec));
+  ASSERT_TRUE(exec);
+  outcome_of(apart);
+  EXPECT_FALSE(Json::parse((*exec)->report_json())["flows"]["is_closed"].get<bool>())
+      << "it is no part of it";
+}
+
 TEST_F(McpInterfaceTest, AProgramOfItsOwnLeavesNoSandbox) {
   const Json params = {
       {"name", "run_code"},

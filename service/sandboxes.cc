@@ -641,7 +641,8 @@ std::function<void()> Sandboxes::run(Sandbox& sandbox, const std::shared_ptr<Exe
         .context = spec.context,
         .environment = spec.environment,
         .read_input = {},
-        .seal = *seal ? &**seal : nullptr};
+        .seal = *seal ? &**seal : nullptr,
+        .flows = spec.flows};
     std::shared_ptr<host::EgressWatch> egress;
     if (options_.watch_egress && !spec.trace.empty()) egress = options_.watch_egress(spec.trace);
     turn.egress = egress.get();

@@ -120,6 +120,7 @@ struct ExecSpec {
   std::string trace = {};   // the traceparent of the span that it is part of; "": it is not traced
   bool open_stdin = false;  // Exec::write_input() gives it more than stdin_text
   bool seal = false;        // make a receipt, also where the sandbox makes none by itself
+  std::shared_ptr<host::Flows> flows = nullptr;  // as in GuestTurn
   // Hears the report before Exec::when_done() is answered; may be null.
   std::function<void(const sandbox::Report&)> hear_report = {};
 };

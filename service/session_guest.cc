@@ -102,6 +102,7 @@ class SessionGuest final : public Guest {
     if ((*context)->recorder) (*context)->recorder->attach(said);
     bounds_.watch(turn.egress);
     approve_ = turn.approve;
+    const host::FlowsShared shared(flows_, turn.flows);
     sandbox::Report report = (*context)->session->exec(said);
     approve_ = nullptr;
     bounds_.watch(nullptr);
@@ -213,6 +214,7 @@ class SessionGuest final : public Guest {
       return std::unexpected(lost(why));
     return files;
   }
+  [[nodiscard]] std::shared_ptr<host::Flows> flows() const override { return flows_; }
 
  private:
   struct Context {

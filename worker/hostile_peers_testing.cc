@@ -493,6 +493,11 @@ void success_that_is_told_as_a_refusal(Link& link, uint32_t subject) {
   lie.bytes_out = 0;
   read_and_tell(link, subject, "/data/file", {lie});
 }
+void success_that_is_told_as_an_absence(Link& link, uint32_t subject) {
+  auto lie = line("/data/file", 0);
+  lie.error = "ENOENT";
+  read_and_tell(link, subject, "/data/file", {lie});
+}
 void effect_that_is_told_of_another_target(Link& link, uint32_t subject) {
   read_and_tell(link, subject, "/data/file", {line("/data/other", kGrantedBytes)});
 }

@@ -623,7 +623,6 @@ class RemoteSession final : public sandbox::Session {
     RunOptions options = options_;
     options.record = nullptr;
     options.read_input = nullptr;
-    options.flows = nullptr;
     if (!paused_at_fuel_)
       if (auto apart = fork_apart(number, options)) return apart;
     auto child = std::make_unique<RemoteSession>(worker_, spec_, std::move(options));

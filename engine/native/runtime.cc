@@ -776,15 +776,9 @@ void Visit::helper() {
     case kMemorySize: slots[0] = Machine::memory(*m_.instance, call.index).pages(); break;
     case kMemoryGrow:
     case kTableGrow: grow(call, slots); break;
-    case kMemoryFill:
-      in_memory(memory_fill(*m_.instance, slots[0], slots[1], slots[2], indices));
-      break;
-    case kMemoryCopy:
-      in_memory(memory_copy(*m_.instance, slots[0], slots[1], slots[2], indices));
-      break;
-    case kMemoryInit:
-      in_memory(memory_init(*m_.instance, slots[0], slots[1], slots[2], indices));
-      break;
+    case kMemoryFill: in_memory(memory_fill(*m_.instance, slots[0], slots[1], slots[2], indices)); break;
+    case kMemoryCopy: in_memory(memory_copy(*m_.instance, slots[0], slots[1], slots[2], indices)); break;
+    case kMemoryInit: in_memory(memory_init(*m_.instance, slots[0], slots[1], slots[2], indices)); break;
     case kTableFill:
       in_table(table_fill(*m_.instance, clamped(slots[0], call.index), clamped(slots[1], kNoTable),
                           clamped(slots[2], call.index), indices));

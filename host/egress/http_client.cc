@@ -419,7 +419,11 @@ HostResult<RawResponse> CurlClient::send(const Exchange& exchange) {
   long status = 0;
   api_.easy_getinfo(easy_, CURLINFO_RESPONSE_CODE, &status);
   api_.easy_reset(easy_);  // it must not point to what dies here
-  if (code != CURLE_OK) return std::unexpected(explain(api_, code, progress));
+  if (code != CURLE_OK) {
+    HostError why = explain(api_, code, progress);
+    why.acted = code != CURLE_COULDNT_CONNECT;
+    return std::unexpected(std::move(why));
+  }
   progress.response.status = static_cast<int>(status);
   return std::move(progress.response);
 }

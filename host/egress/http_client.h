@@ -57,6 +57,7 @@ class HttpClient {
   static HostResult<std::unique_ptr<HttpClient>> create();
   virtual ~HttpClient() = default;
 
+  // An error has `acted` when a server was reached, or may have been.
   virtual HostResult<RawResponse> send(const Exchange& exchange) = 0;
 };
 

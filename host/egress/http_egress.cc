@@ -216,7 +216,10 @@ class HttpEgress::Impl {
  private:
   HostResult<HttpResponse> follow(const HttpRequest& request, Lane& lane);
   HostResult<const Grant*> decide(const Hop& hop, bool is_redirected);
-  HostResult<RawResponse> perform(const Hop& hop, const Grant& grant, const Deadline& deadline, Lane& lane);
+  // `reached`: whether somebody was at the other end, also when it failed.
+  HostResult<RawResponse> perform(const Hop& hop, const Grant& grant, const Deadline& deadline, Lane& lane,
+                                  bool& reached);
+  bool hear(const HttpRequest& request, const Hop& hop, Lane& lane);
   static HostResult<HttpClient*> client_of(const Grant& grant, Lane& lane);
   HostResult<std::vector<Address>> look_up(const Url& url, const Grant& grant, const Deadline& deadline);
   HostResult<void> add_headers(const policy::HttpGrant& grant, Headers& headers);
@@ -329,7 +332,7 @@ HostResult<HttpClient*> HttpEgress::Impl::client_of(const Grant& grant, Lane& la
 }
 
 HostResult<RawResponse> HttpEgress::Impl::perform(const Hop& hop, const Grant& grant,
-                                                  const Deadline& deadline, Lane& lane) {
+                                                  const Deadline& deadline, Lane& lane, bool& reached) {
   if (auto good = check_headers(hop.headers, grant.words); !good) return std::unexpected(good.error());
   if (auto good = check_size(hop, grant.words); !good) return std::unexpected(good.error());
   const bool may_echo = gets_secret(hop.url);
@@ -355,6 +358,7 @@ HostResult<RawResponse> HttpEgress::Impl::perform(const Hop& hop, const Grant& g
                                  .run = run_,
                                  .budget = budget_});
   if (watch_ != nullptr) watch_->is_over(number, answer ? static_cast<int>(answer->status) : 0);
+  reached = answer || answer.error().acted;
   if (answer && answer->status == 206 && may_echo)
     answer =
         refuse(Errno::kProtocol, "The server answers with a part of the resource, and it gets a secret.");
@@ -421,6 +425,15 @@ void HttpEgress::Impl::hide(HostError& error, Lane& lane) {
   if (!hiding->apply(grant) || grant != error.grant) error.grant.clear();  // one with asterisks helps nobody
 }
 
+// Whether a redirect of this hop may be followed.
+bool HttpEgress::Impl::hear(const HttpRequest& request, const Hop& hop, Lane& lane) {
+  if (!request.hear) return true;
+  HttpHop told{hop.method, hop.url.text()};
+  SecretMask* const hiding = mask(lane);
+  if (hiding != nullptr && !hiding->apply(told.url)) told.url.clear();
+  return request.hear(told);
+}
+
 HostResult<HttpResponse> HttpEgress::Impl::follow(const HttpRequest& request, Lane& lane) {
   auto url = policy::parse_url(request.url);
   if (!url) return std::unexpected(to_host_error(url.error()));
@@ -438,13 +451,15 @@ HostResult<HttpResponse> HttpEgress::Impl::follow(const HttpRequest& request, La
   for (;;) {
     auto grant = decide(hop, redirects > 0);
     if (!grant) return failed(grant.error());
-    if (redirects == 0 && request.follows_redirects) most_redirects = (*grant)->words.max_redirects;
+    if (redirects == 0) most_redirects = (*grant)->words.max_redirects;
     // The first grant's time is for the whole call; the grant of a later hop may make it shorter.
     deadline = (deadline ? *deadline : run_).within((*grant)->words.timeout_ms);
-    auto raw = perform(hop, **grant, *deadline, lane);
+    bool reached = false;
+    auto raw = perform(hop, **grant, *deadline, lane, reached);
+    const bool may_follow = reached && hear(request, hop, lane);
     if (!raw) return failed(raw.error());
     const std::string* location = find(raw->headers, "location");
-    if (!is_redirect(raw->status) || location == nullptr || most_redirects == 0)
+    if (!is_redirect(raw->status) || location == nullptr || most_redirects == 0 || !may_follow)
       return finish(hop, std::move(*raw), lane);
     if (redirects++ == most_redirects)
       return refuse(Errno::kQuota, "The server redirects more than " + std::to_string(most_redirects) +

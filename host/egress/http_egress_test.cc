@@ -749,6 +749,65 @@ TEST_F(Egress, RedirectsKeepOrDropTheBodyAsTheyShould) {
   }
 }
 
+TEST_F(Egress, EachServerThatWasReachedIsHeardOf) {
+  std::vector<std::string> heard;
+  bool follows = true;
+  const auto ask = [&](const std::string& url) {
+    heard.clear();
+    return send({"GET", url, {}, "", [&](const HttpHop& hop) {
+                   heard.push_back(hop.method + " " + hop.url);
+                   return follows;
+                 }});
+  };
+  RawServer last(hello()), cut([](RawConnection&, const std::string&) {});
+  std::string target;
+  RawServer server([&](RawConnection& connection, const std::string&) {
+    connection.send(http_response("302 Found", "Location: " + target + "\r\n", ""));
+  });
+  allow(server);
+  allow(last);
+  allow(cut);
+  allow("http://gone.test/*");
+  allow("http://127.0.0.1:1/*");
+  const std::string first = "GET " + server.url("/");
+  target = last.url("/x");
+  EXPECT_TRUE(ask(server.url("/")));
+  EXPECT_EQ(heard, (std::vector<std::string>{first, "GET " + last.url("/x")}));
+  target = "http://gone.test/";
+  expect_refused(ask(server.url("/")), Errno::kConnection, "gone.test");
+  EXPECT_EQ(heard, std::vector<std::string>{first});
+  target = "http://127.0.0.1:1/";
+  expect_refused(ask(server.url("/")), Errno::kConnection, "");
+  EXPECT_EQ(heard, std::vector<std::string>{first}) << "nobody is there";
+  target = "http://u:p@h/";
+  EXPECT_FALSE(ask(server.url("/")));
+  EXPECT_EQ(heard, std::vector<std::string>{first});
+  EXPECT_FALSE(ask(cut.url("/")));
+  EXPECT_EQ(heard, std::vector<std::string>{"GET " + cut.url("/")});
+  EXPECT_FALSE(ask("http://gone.test/"));
+  EXPECT_TRUE(heard.empty());
+  follows = false;
+  target = last.url("/x");
+  EXPECT_EQ(ask(server.url("/"))->status, 302);
+  EXPECT_EQ(heard, std::vector<std::string>{first});
+}
+
+TEST_F(Egress, WhatIsHeardOfHasNoSecretInIt) {
+  RawServer server([](RawConnection& connection, const std::string& request) {
+    connection.send(request.starts_with("GET / ")
+                        ? http_response("302 Found", "Location: /the-secret-key\r\n", "")
+                        : http_response("200 OK", "", ""));
+  });
+  allow(server).headers = {{"X-Key", {.text = "", .secret = "KEY"}}};
+  secrets["KEY"] = "the-secret-key";
+  std::vector<std::string> heard;
+  ASSERT_TRUE(send({"GET", server.url("/"), {}, "", [&](const HttpHop& hop) {
+                      heard.push_back(hop.url);
+                      return true;
+                    }}));
+  EXPECT_EQ(heard, (std::vector<std::string>{server.url("/"), server.url("/**************")}));
+}
+
 TEST_F(Egress, RefusesEndlessRedirects) {
   RawServer server(redirect("302 Found", "/again"));
   allow(server).max_redirects = 3;
