@@ -284,8 +284,15 @@ HostResult<T> BrokerGate::pass(const Request& request, Act act, Price price, Wor
   } else if (flows_ != nullptr) {
     flows_->begin_call();
   }
+  // What the journal refuses was asked for too, and nothing was read.
+  const auto note_refusal = [&](const HostError& error) {
+    if (ledger_ != nullptr) ledger_->note(request.function, request.arguments, &error, 0, std::nullopt);
+  };
   auto hash = hash_of(request);
-  if (!hash) return std::unexpected(hash.error());
+  if (!hash) {
+    note_refusal(hash.error());
+    return std::unexpected(hash.error());
+  }
   const auto start = steady_clock::now();
   Work bounded;
   const auto act_within = [&] {
@@ -297,7 +304,10 @@ HostResult<T> BrokerGate::pass(const Request& request, Act act, Price price, Wor
                              ? answer_from_journal<T>(request, *hash, work == nullptr ? nullptr : &bounded)
                              : act_on_world<T>(request, act_within, price);
   if (work != nullptr) work->add(bounded.done);
-  if (divergence_) return answer;
+  if (divergence_) {
+    note_refusal(answer.error());
+    return answer;
+  }
   const uint64_t fuel = std::min(bounded.done, query_fuel_left_);
   query_fuel_left_ -= fuel;
   if (bounded.is_too_much()) {
