@@ -308,6 +308,13 @@ ReadMarks FlowGuard::marks_read(std::string_view function, std::span<const std::
     const auto grant = std::ranges::find(policy_.sql, arguments[0], &policy::SqlGrant::name);
     return grant == policy_.sql.end() ? ReadMarks{} : policy::marks_of(policy_, *grant);
   }
+  // How large a file is, too: a worker says itself how much it has room for.
+  if (function == "fs.read" && !is_ok &&
+      (answer.error->code == Errno::kTooBig || answer.error->code == Errno::kNoMemory))
+    return marks_of_path(arguments[0], false);
+  if (!is_ok) return {};
+  // That a key or a file is there says something, also when it is empty.
+  if (!answer.has_content && function != "kv.get" && function != "fs.read") return {};
   if (function == "kv.get" || function == "kv.keys")
     return policy_.kv ? policy::marks_of(policy_, *policy_.kv) : ReadMarks{};
   if (function == "fs.read" || function == "fs.list" || function == "fs.stat" || function == "fs.status" ||
