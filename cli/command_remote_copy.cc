@@ -119,7 +119,7 @@ struct Entry {
 };
 
 void leave_out(const std::string& path) {
-  print(stderr, "membrane: " + path + " is no file and no directory, and is left out\n");
+  print(stderr, "membrane: " + printable_line(path) + " is no file and no directory, and is left out\n");
 }
 
 std::unexpected<Error> too_many(const std::string& directory) {
@@ -191,7 +191,7 @@ Result<std::vector<Entry>> entries_there(Remote& remote, const CopyOptions& opti
     const std::string path = text_at(each, "path"), type = text_at(each, "type");
     const std::string below = path_below(from.path, path);
     if (below.empty())
-      return fail(ErrorCode::kDenied, "the service names a file that is not below " + from.path + ": " + path,
+      return fail(ErrorCode::kDenied, "the service names a file that is not below " + from.path + ": " + printable_line(path),
                   "Nothing was written.");
     if (type != "file" && type != "directory") {
       leave_out(path);

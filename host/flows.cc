@@ -322,7 +322,8 @@ ReadMarks FlowGuard::marks_read(std::string_view function, std::span<const std::
     return marks_of_path(arguments[0], answer.is_directory && function != "fs.read" && function != "fs.list");
   if (function == "fs.open") {
     const ReadMarks marks = marks_of_path(arguments[0], false);
-    const bool is_new = arguments[1].find_first_of("xt") != std::string_view::npos;
+    const auto has = [&](char flag) { return arguments[1].find(flag) != std::string_view::npos; };
+    const bool is_new = has('t') || (has('x') && has('c'));  // exclusive alone opens what is there
     if (!is_new) return marks;
     // It was empty; others may write to it before it is read.
     if (answer.handle) new_files_[*answer.handle] = marks;

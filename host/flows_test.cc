@@ -347,6 +347,7 @@ TEST_F(Reads, OfFilesWhatIsInThemAndWhatTheyAreCalled) {
   EXPECT_TRUE(is_private("fs.list", {"/inbox"}));
   EXPECT_TRUE(is_private("fs.stat", {"/inbox/a"}));
   EXPECT_TRUE(is_private("fs.open", {"/inbox/a", ""}));
+  EXPECT_TRUE(is_private("fs.open", {"/inbox/a", "x"})) << "exclusive makes none without create";
   EXPECT_FALSE(is_private("fs.status", {"/inbox"})) << "that the granted directory is there";
   EXPECT_FALSE(is_private("fs.read", {"/inbox/a"}, {.error = &missing}));
   const HostError too_large{Errno::kNoMemory, "/inbox/a has 123 bytes", {}};

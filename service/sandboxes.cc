@@ -282,6 +282,11 @@ void Sandboxes::create(const std::string& tenant, SandboxSpec spec, Then<Sandbox
       give_room_back(tenant, 1, memory_bytes);
       return then(std::unexpected(made.error()));
     }
+    if (memory_of(made->spec.policy.limits, 1 + made->contexts.size(), made->spec.seals) > memory_bytes) {
+      give_room_back(tenant, 1, memory_bytes);
+      return then(refuse(ApiCode::kConflict, "the template was exchanged for one with more memory meanwhile",
+                         "Make the sandbox again."));
+    }
     const auto sandbox = std::make_shared<Sandbox>();
     sandbox->id = new_id("sbx");
     sandbox->tenant = tenant;

@@ -16,6 +16,7 @@
 #include <csignal>
 #include <cstdio>
 #include <cstring>
+#include <fstream>
 
 #include "base/sanitized_testing.h"
 
@@ -128,9 +129,9 @@ bool bound(int resource, uint64_t most) {
   return setrlimit(static_cast<__rlimit_resource>(resource), &limit) == 0;
 }
 
-// Of pages that this process can write, as the limit counts them.
-uint64_t data_bytes() {
-  std::FILE* const file = std::fopen("/proc/self/statm", "re");
+// Of pages that the process can write, as the limit counts them. `process`: "self" or a number.
+uint64_t data_bytes(const std::string& process) {
+  std::FILE* const file = std::fopen(("/proc/" + process + "/statm").c_str(), "re");
   if (file == nullptr) return 0;
   unsigned long long size = 0, resident = 0, shared = 0, text = 0, library = 0, data = 0;
   const int read =
@@ -153,22 +154,47 @@ void be_first_to_end(Walls& walls) {
     walls.miss(Wall::kResourceLimits, "the system would not end it before others: " + reason());
 }
 
-void limit_resources(std::span<const int> kept, const WallLimits& limits, Walls& walls) {
-  constexpr uint64_t kHostBytes = 1ull << 30;  // of the engine itself: compiling, reports
-  // Files without a name, which no limit of a process counts together: images of guests' memories, as long as one can be.
+// Files without a name, which no limit of a process counts together: images of guests' memories, as long as one can be.
+uint64_t most_file_bytes(const WallLimits& limits) {
   constexpr uint64_t kFileBytes = 4ull << 30, kLeastFileBytes = 64ull << 20;
-  constexpr uint64_t kOpenFiles = 32;
-  const uint64_t file_bytes =
-      limits.memory_bytes == 0 ? kFileBytes : std::clamp(limits.memory_bytes, kLeastFileBytes, kFileBytes);
-  bool done = bound(RLIMIT_CORE, 0) && bound(RLIMIT_NPROC, 0) &&
-              bound(RLIMIT_NOFILE, numbers_for(kept, kOpenFiles)) && bound(RLIMIT_FSIZE, file_bytes) &&
-              bound(RLIMIT_MSGQUEUE, 0);
-  const uint64_t now = data_bytes();
+  return limits.memory_bytes == 0 ? kFileBytes
+                                  : std::clamp(limits.memory_bytes, kLeastFileBytes, kFileBytes);
+}
+
+uint64_t most_data_bytes(const WallLimits& limits, uint64_t now) {
+  constexpr uint64_t kHostBytes = 1ull << 30;  // of the engine itself: compiling, reports
   constexpr uint64_t kCopies =
       4;  // of a guest's memory: itself, the step back, a fork that completes, what is told
-  if (!kIsSanitized && limits.memory_bytes != 0 && now != 0)
-    done = bound(RLIMIT_DATA, now + kCopies * limits.memory_bytes + kHostBytes) && done;
+  return now + kCopies * limits.memory_bytes + kHostBytes;
+}
+
+void limit_resources(std::span<const int> kept, const WallLimits& limits, Walls& walls) {
+  constexpr uint64_t kOpenFiles = 32;
+  bool done = bound(RLIMIT_CORE, 0) && bound(RLIMIT_NPROC, 0) &&
+              bound(RLIMIT_NOFILE, numbers_for(kept, kOpenFiles)) &&
+              bound(RLIMIT_FSIZE, most_file_bytes(limits)) && bound(RLIMIT_MSGQUEUE, 0);
+  if (!kIsSanitized && limits.memory_bytes != 0) {
+    const uint64_t now = data_bytes("self");
+    if (now == 0) return walls.miss(Wall::kResourceLimits, "/proc does not say how much memory it has");
+    done = bound(RLIMIT_DATA, most_data_bytes(limits, now)) && done;
+  }
   if (!done) walls.miss(Wall::kResourceLimits, reason());
+}
+
+// The number of the process in the /proc of this one; 0 when it has ended.
+pid_t number_of(int process_file) {
+  std::ifstream facts("/proc/self/fdinfo/" + std::to_string(process_file));
+  for (std::string word; facts >> word;)
+    if (pid_t number = 0; word == "Pid:" && facts >> number) return std::max(number, 0);
+  return 0;
+}
+
+bool bound_other(pid_t process, int resource, uint64_t most) {
+  const auto which = static_cast<__rlimit_resource>(resource);
+  rlimit limit{};
+  if (prlimit(process, which, nullptr, &limit) != 0) return false;
+  limit.rlim_cur = limit.rlim_max = std::min<rlim_t>(limit.rlim_max, most);
+  return prlimit(process, which, &limit, nullptr) == 0;
 }
 
 void drop_capabilities(Walls& walls) {
@@ -181,6 +207,15 @@ void drop_capabilities(Walls& walls) {
 }
 
 }  // namespace
+
+void limit_memory(int process_file, const WallLimits& limits, Walls& walls) {
+  const pid_t process = number_of(process_file);
+  if (process == 0) return;
+  const uint64_t now = data_bytes(std::to_string(process));
+  const bool done = now != 0 && bound_other(process, RLIMIT_FSIZE, most_file_bytes(limits)) &&
+                    (kIsSanitized || bound_other(process, RLIMIT_DATA, most_data_bytes(limits, now)));
+  if (!done && number_of(process_file) != 0) walls.miss(Wall::kResourceLimits, reason());
+}
 
 std::string_view name_of(Wall wall) { return kNames[static_cast<size_t>(wall)]; }
 std::string_view describe(Wall wall) { return kWords[static_cast<size_t>(wall)]; }

@@ -66,6 +66,9 @@ struct Enclosure {
 void enclose(const Enclosure& how, Walls& walls);
 // From here on there is no way back. `kept` are the descriptors that stay open.
 void lock_up(std::span<const int> kept, const WallLimits& limits, Walls& walls);
+// For the supervisor of a process that locked itself up before it was known how much memory its guests may have: the limits
+// of memory and of files. `process_file` is its pidfd.
+void limit_memory(int process_file, const WallLimits& limits, Walls& walls);
 
 // The filters (system_calls.cc). Errors: kUnsupported with the reason.
 Status allow_setting_up(bool is_zygote);

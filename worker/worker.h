@@ -118,6 +118,7 @@ class Worker : public std::enable_shared_from_this<Worker> {
   std::function<Result<std::shared_ptr<Worker>>()> siblings_;
   bool is_reaped_ = false;
   bool has_walls_ = false;
+  bool is_limited_ = false;  // the walls know how much memory its guests may have
   Walls walls_;
   std::atomic<bool> is_lost_ = false;
   std::string problem_;

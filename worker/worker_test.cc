@@ -310,6 +310,24 @@ TEST(Zygote, WorkersHaveFewFilesAndShortOnes) {
   EXPECT_EQ((*worker)->run(program(kAdds), {}).outcome, Outcome::kOk);
 }
 
+// Its walls stood before anybody knew whom it would serve.
+TEST(Zygote, AWorkerThatWaitedHasTheLimitsOfWhomItServes) {
+  const auto zygote = Zygote::start();
+  ASSERT_TRUE(zygote);
+  const auto worker = (*zygote)->spawn();
+  ASSERT_TRUE(worker);
+  (*worker)->raise_walls({});
+  constexpr uint64_t kMemoryBytes = 256u << 20;
+  EXPECT_TRUE((*worker)->raise_walls({.memory_bytes = kMemoryBytes}).missing.empty() || kIsSanitized);
+  ASSERT_EQ(children_of((*zygote)->process()).size(), 1u);
+  const std::string limits = text_of("/proc/" + children_of((*zygote)->process())[0] + "/limits");
+  const auto limit = [&](const std::string& name) {
+    return limits.substr(limits.find(name) + 26, 9);
+  };
+  EXPECT_EQ(limit("Max file size"), "268435456");
+  if (!kIsSanitized) EXPECT_NE(limit("Max data size"), "unlimited");
+}
+
 TEST(Zygote, EndsWithAllOfItsWorkersAlsoWhenTheyHang) {
   const auto zygote = Zygote::start();
   ASSERT_TRUE(zygote);
