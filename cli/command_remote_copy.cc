@@ -191,7 +191,8 @@ Result<std::vector<Entry>> entries_there(Remote& remote, const CopyOptions& opti
     const std::string path = text_at(each, "path"), type = text_at(each, "type");
     const std::string below = path_below(from.path, path);
     if (below.empty())
-      return fail(ErrorCode::kDenied, "the service names a file that is not below " + from.path + ": " + printable_line(path),
+      return fail(ErrorCode::kDenied,
+                  "the service names a file that is not below " + from.path + ": " + printable_line(path),
                   "Nothing was written.");
     if (type != "file" && type != "directory") {
       leave_out(path);

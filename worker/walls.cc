@@ -157,8 +157,7 @@ void be_first_to_end(Walls& walls) {
 // Files without a name, which no limit of a process counts together: images of guests' memories, as long as one can be.
 uint64_t most_file_bytes(const WallLimits& limits) {
   constexpr uint64_t kFileBytes = 4ull << 30, kLeastFileBytes = 64ull << 20;
-  return limits.memory_bytes == 0 ? kFileBytes
-                                  : std::clamp(limits.memory_bytes, kLeastFileBytes, kFileBytes);
+  return limits.memory_bytes == 0 ? kFileBytes : std::clamp(limits.memory_bytes, kLeastFileBytes, kFileBytes);
 }
 
 uint64_t most_data_bytes(const WallLimits& limits, uint64_t now) {

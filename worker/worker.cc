@@ -378,8 +378,7 @@ const Walls& Worker::raise_walls(const WallLimits& limits) {
   const std::lock_guard lock(mutex_);
   const bool is_limited = std::exchange(is_limited_, is_limited_ || limits.memory_bytes != 0);
   if (std::exchange(has_walls_, true)) {
-    if (process_ && !is_limited && limits.memory_bytes != 0)
-      limit_memory(process_.number(), limits, walls_);
+    if (process_ && !is_limited && limits.memory_bytes != 0) limit_memory(process_.number(), limits, walls_);
     return walls_;
   }
   Command what{.kind = Kind::kRaiseWalls, .payload = bytes_of(limits)};

@@ -321,9 +321,7 @@ TEST(Zygote, AWorkerThatWaitedHasTheLimitsOfWhomItServes) {
   EXPECT_TRUE((*worker)->raise_walls({.memory_bytes = kMemoryBytes}).missing.empty() || kIsSanitized);
   ASSERT_EQ(children_of((*zygote)->process()).size(), 1u);
   const std::string limits = text_of("/proc/" + children_of((*zygote)->process())[0] + "/limits");
-  const auto limit = [&](const std::string& name) {
-    return limits.substr(limits.find(name) + 26, 9);
-  };
+  const auto limit = [&](const std::string& name) { return limits.substr(limits.find(name) + 26, 9); };
   EXPECT_EQ(limit("Max file size"), "268435456");
   if (!kIsSanitized) EXPECT_NE(limit("Max data size"), "unlimited");
 }
