@@ -122,16 +122,19 @@ void silence(Walls& walls) {
   if (!done) walls.miss(Wall::kDescriptors, reason());
 }
 
-bool bound(int resource, uint64_t most) {
+// Of a process, or with 0 of this one.
+bool bound(int resource, uint64_t most, pid_t process = 0) {
+  const auto which = static_cast<__rlimit_resource>(resource);
   rlimit limit{};
-  if (getrlimit(static_cast<__rlimit_resource>(resource), &limit) != 0) return false;
+  if (prlimit(process, which, nullptr, &limit) != 0) return false;
   limit.rlim_cur = limit.rlim_max = std::min<rlim_t>(limit.rlim_max, most);
-  return setrlimit(static_cast<__rlimit_resource>(resource), &limit) == 0;
+  return prlimit(process, which, &limit, nullptr) == 0;
 }
 
-// Of pages that the process can write, as the limit counts them. `process`: "self" or a number.
-uint64_t data_bytes(const std::string& process) {
-  std::FILE* const file = std::fopen(("/proc/" + process + "/statm").c_str(), "re");
+// Of pages that a process, or with 0 this one, can write, as the limit counts them.
+uint64_t data_bytes(pid_t process) {
+  const std::string name = process == 0 ? "self" : std::to_string(process);
+  std::FILE* const file = std::fopen(("/proc/" + name + "/statm").c_str(), "re");
   if (file == nullptr) return 0;
   unsigned long long size = 0, resident = 0, shared = 0, text = 0, library = 0, data = 0;
   const int read =
@@ -154,30 +157,28 @@ void be_first_to_end(Walls& walls) {
     walls.miss(Wall::kResourceLimits, "the system would not end it before others: " + reason());
 }
 
-// Files without a name, which no limit of a process counts together: images of guests' memories, as long as one can be.
-uint64_t most_file_bytes(const WallLimits& limits) {
-  constexpr uint64_t kFileBytes = 4ull << 30, kLeastFileBytes = 64ull << 20;
-  return limits.memory_bytes == 0 ? kFileBytes : std::clamp(limits.memory_bytes, kLeastFileBytes, kFileBytes);
-}
-
-uint64_t most_data_bytes(const WallLimits& limits, uint64_t now) {
+// What the guests' memory takes of a process, or with 0 of this one. Gives why it could not be bounded; "": it is.
+std::string bound_memory(const WallLimits& limits, pid_t process = 0) {
   constexpr uint64_t kHostBytes = 1ull << 30;  // of the engine itself: compiling, reports
-  constexpr uint64_t kCopies =
-      4;  // of a guest's memory: itself, the step back, a fork that completes, what is told
-  return now + kCopies * limits.memory_bytes + kHostBytes;
+  // Of a guest's memory: itself, the step back, a fork that completes, what is told.
+  constexpr uint64_t kCopies = 4;
+  // Files without a name, which no limit of a process counts together: images of guests' memories, as long as one can be.
+  constexpr uint64_t kFileBytes = 4ull << 30, kLeastFileBytes = 64ull << 20;
+  const uint64_t file_bytes =
+      limits.memory_bytes == 0 ? kFileBytes : std::clamp(limits.memory_bytes, kLeastFileBytes, kFileBytes);
+  if (!bound(RLIMIT_FSIZE, file_bytes, process)) return reason();
+  if (kIsSanitized || limits.memory_bytes == 0) return "";
+  const uint64_t now = data_bytes(process);
+  if (now == 0) return "/proc does not say how much memory it has";
+  return bound(RLIMIT_DATA, now + kCopies * limits.memory_bytes + kHostBytes, process) ? "" : reason();
 }
 
 void limit_resources(std::span<const int> kept, const WallLimits& limits, Walls& walls) {
   constexpr uint64_t kOpenFiles = 32;
-  bool done = bound(RLIMIT_CORE, 0) && bound(RLIMIT_NPROC, 0) &&
-              bound(RLIMIT_NOFILE, numbers_for(kept, kOpenFiles)) &&
-              bound(RLIMIT_FSIZE, most_file_bytes(limits)) && bound(RLIMIT_MSGQUEUE, 0);
-  if (!kIsSanitized && limits.memory_bytes != 0) {
-    const uint64_t now = data_bytes("self");
-    if (now == 0) return walls.miss(Wall::kResourceLimits, "/proc does not say how much memory it has");
-    done = bound(RLIMIT_DATA, most_data_bytes(limits, now)) && done;
-  }
-  if (!done) walls.miss(Wall::kResourceLimits, reason());
+  if (!bound(RLIMIT_CORE, 0) || !bound(RLIMIT_NPROC, 0) ||
+      !bound(RLIMIT_NOFILE, numbers_for(kept, kOpenFiles)) || !bound(RLIMIT_MSGQUEUE, 0))
+    walls.miss(Wall::kResourceLimits, reason());
+  if (std::string why = bound_memory(limits); !why.empty()) walls.miss(Wall::kResourceLimits, std::move(why));
 }
 
 // The number of the process in the /proc of this one; 0 when it has ended.
@@ -186,14 +187,6 @@ pid_t number_of(int process_file) {
   for (std::string word; facts >> word;)
     if (pid_t number = 0; word == "Pid:" && facts >> number) return std::max(number, 0);
   return 0;
-}
-
-bool bound_other(pid_t process, int resource, uint64_t most) {
-  const auto which = static_cast<__rlimit_resource>(resource);
-  rlimit limit{};
-  if (prlimit(process, which, nullptr, &limit) != 0) return false;
-  limit.rlim_cur = limit.rlim_max = std::min<rlim_t>(limit.rlim_max, most);
-  return prlimit(process, which, &limit, nullptr) == 0;
 }
 
 void drop_capabilities(Walls& walls) {
@@ -210,10 +203,8 @@ void drop_capabilities(Walls& walls) {
 void limit_memory(int process_file, const WallLimits& limits, Walls& walls) {
   const pid_t process = number_of(process_file);
   if (process == 0) return;
-  const uint64_t now = data_bytes(std::to_string(process));
-  const bool done = now != 0 && bound_other(process, RLIMIT_FSIZE, most_file_bytes(limits)) &&
-                    (kIsSanitized || bound_other(process, RLIMIT_DATA, most_data_bytes(limits, now)));
-  if (!done && number_of(process_file) != 0) walls.miss(Wall::kResourceLimits, reason());
+  std::string why = bound_memory(limits, process);
+  if (!why.empty() && number_of(process_file) != 0) walls.miss(Wall::kResourceLimits, std::move(why));
 }
 
 std::string_view name_of(Wall wall) { return kNames[static_cast<size_t>(wall)]; }
