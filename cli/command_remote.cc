@@ -63,6 +63,23 @@ CLI::Option* add_id(CLI::App& command, std::string& id) {
   return command.add_option("id", id, "The sandbox")->required()->type_name("ID");
 }
 
+Status put_fields(const SandboxFields& fields, Json& body) {
+  if (!fields.ttl.empty()) {
+    MEMBRANE_ASSIGN(body["ttl_s"], whole_seconds(fields.ttl));
+  }
+  if (!fields.idle_timeout.empty()) {
+    MEMBRANE_ASSIGN(body["idle_timeout_s"], whole_seconds(fields.idle_timeout));
+  }
+  if (!fields.metadata.empty()) {
+    MEMBRANE_ASSIGN(body["metadata"], pairs_of("--metadata", fields.metadata));
+  }
+  if (!fields.environment.empty()) {
+    MEMBRANE_ASSIGN(body["env"], pairs_of("--env", fields.environment));
+  }
+  if (!fields.labels.empty()) body["labels"] = fields.labels;
+  return {};
+}
+
 Status check_for_service(const policy::Policy& policy) {
   if (policy.fs.empty() && policy.sql.empty()) return {};
   return fail(ErrorCode::kDenied, "a service grants no directory and no database of a machine",
@@ -103,8 +120,9 @@ namespace {
 struct CreateOptions {
   RemoteOptions remote;
   PolicyOptions policy;
-  std::string template_name = "python", snapshot, ttl, idle_timeout;
-  std::vector<std::string> metadata, labels, environment, packages;
+  SandboxFields fields;
+  std::string template_name = "python", snapshot;
+  std::vector<std::string> packages;
   bool json = false, seals = false;
 };
 
@@ -126,19 +144,7 @@ Result<Json> spec_of(const CreateOptions& options) {
   else spec["snapshot"] = options.snapshot;
   MEMBRANE_ASSIGN(auto policy, policy_of(options));
   if (policy) spec["policy"] = *std::move(policy);
-  if (!options.ttl.empty()) {
-    MEMBRANE_ASSIGN(spec["ttl_s"], whole_seconds(options.ttl));
-  }
-  if (!options.idle_timeout.empty()) {
-    MEMBRANE_ASSIGN(spec["idle_timeout_s"], whole_seconds(options.idle_timeout));
-  }
-  if (!options.metadata.empty()) {
-    MEMBRANE_ASSIGN(spec["metadata"], pairs_of("--metadata", options.metadata));
-  }
-  if (!options.environment.empty()) {
-    MEMBRANE_ASSIGN(spec["env"], pairs_of("--env", options.environment));
-  }
-  if (!options.labels.empty()) spec["labels"] = options.labels;
+  MEMBRANE_TRY(put_fields(options.fields, spec));
   if (!options.packages.empty()) spec["packages"] = options.packages;
   if (options.seals) spec["seal"] = true;
   return spec;
@@ -282,16 +288,19 @@ void add_create(CLI::App& app, int& exit_code) {
       ->add_option("--snapshot", options->snapshot,
                    "The snapshot that it goes on from, instead of a template")
       ->type_name("ID");
-  command->add_option("--ttl", options->ttl, "It is ended after this time, as 10m or 1h")->type_name("TIME");
+  command->add_option("--ttl", options->fields.ttl, "It is ended after this time, as 10m or 1h")
+      ->type_name("TIME");
   command
-      ->add_option("--idle-timeout", options->idle_timeout,
+      ->add_option("--idle-timeout", options->fields.idle_timeout,
                    "It is ended after so long without anything to do")
       ->type_name("TIME");
-  add_repeatable(*command, "--label", options->labels, "A label, by which ps finds it; may be repeated")
+  add_repeatable(*command, "--label", options->fields.labels,
+                 "A label, by which ps finds it; may be repeated")
       ->type_name("LABEL");
-  add_repeatable(*command, "--metadata", options->metadata, "A word of yours on it; may be repeated")
+  add_repeatable(*command, "--metadata", options->fields.metadata, "A word of yours on it; may be repeated")
       ->type_name("NAME=VALUE");
-  add_repeatable(*command, "--env", options->environment, "A variable of its environment; may be repeated")
+  add_repeatable(*command, "--env", options->fields.environment,
+                 "A variable of its environment; may be repeated")
       ->type_name("NAME=VALUE");
   add_repeatable(*command, "--with", options->packages,
                  "A package that its programs can import; may be repeated")

@@ -38,6 +38,14 @@ Result<uint64_t> whole_seconds(const std::string& text);
 // {"NAME": "VALUE"} of "NAME=VALUE" words. Errors: kInvalidArgument.
 Result<Json> pairs_of(const char* option, const std::vector<std::string>& words);
 
+// What a client says of a sandbox, when it is made and later.
+struct SandboxFields {
+  std::string ttl, idle_timeout;                           // as duration_ms() reads them
+  std::vector<std::string> metadata, labels, environment;  // NAME=VALUE, but for the labels
+};
+// Puts those that were given into the body of a request. Errors: kInvalidArgument.
+Status put_fields(const SandboxFields& fields, Json& body);
+
 // Errors: kDenied for what a service grants to nobody.
 Status check_for_service(const policy::Policy& policy);
 
@@ -45,7 +53,7 @@ Status check_for_service(const policy::Policy& policy);
 std::string table_text(const std::vector<std::vector<std::string>>& rows);
 
 // Removes what each name stands for and prints the names of what is gone; the rest is still removed when one cannot be. The
-// error is the last one: the others are told.
+// error is the last one: it complains of the others.
 Result<int> remove_each(const RemoteOptions& options, const std::vector<std::string>& names,
                         const std::function<std::vector<std::string>(const std::string& name)>& path_of);
 

@@ -26,29 +26,10 @@ Result<int> info(const InfoOptions& options) {
 struct UpdateOptions {
   RemoteOptions remote;
   PolicyOptions policy;
-  std::string id, ttl, idle_timeout;
-  std::vector<std::string> metadata, labels, environment;
+  SandboxFields fields;
+  std::string id;
   bool json = false;
 };
-
-// All of it but the policy; null when that is all.
-Result<Json> change_of(const UpdateOptions& options) {
-  Json change;
-  if (!options.ttl.empty()) {
-    MEMBRANE_ASSIGN(change["ttl_s"], whole_seconds(options.ttl));
-  }
-  if (!options.idle_timeout.empty()) {
-    MEMBRANE_ASSIGN(change["idle_timeout_s"], whole_seconds(options.idle_timeout));
-  }
-  if (!options.metadata.empty()) {
-    MEMBRANE_ASSIGN(change["metadata"], pairs_of("--metadata", options.metadata));
-  }
-  if (!options.environment.empty()) {
-    MEMBRANE_ASSIGN(change["env"], pairs_of("--env", options.environment));
-  }
-  if (!options.labels.empty()) change["labels"] = options.labels;
-  return change;
-}
 
 Result<Json> change_policy(Remote& remote, const UpdateOptions& options) {
   const auto path = of_sandbox(options.id, {"policy"});
@@ -62,7 +43,8 @@ Result<Json> change_policy(Remote& remote, const UpdateOptions& options) {
 
 // The policy first: of the two it is what may be refused.
 Result<int> update(const UpdateOptions& options) {
-  MEMBRANE_ASSIGN(const Json change, change_of(options));
+  Json change;  // all but the policy
+  MEMBRANE_TRY(put_fields(options.fields, change));
   if (change.is_null() && options.policy.is_empty())
     return fail(ErrorCode::kInvalidArgument, "there is nothing to change",
                 "Give what is to be different, as --ttl 10m.");
@@ -97,19 +79,19 @@ void add_remote_update(CLI::App& app, int& exit_code) {
       app.add_subcommand("update", "Change a sandbox of a service, and print when it will end");
   const auto options = std::make_shared<UpdateOptions>();
   add_id(*command, options->id);
-  command->add_option("--ttl", options->ttl, "It is ended after this time from now, as 10m or 1h")
+  command->add_option("--ttl", options->fields.ttl, "It is ended after this time from now, as 10m or 1h")
       ->type_name("TIME");
   command
-      ->add_option("--idle-timeout", options->idle_timeout,
+      ->add_option("--idle-timeout", options->fields.idle_timeout,
                    "It is ended after so long without anything to do; 0s: it is not")
       ->type_name("TIME");
-  add_repeatable(*command, "--label", options->labels,
+  add_repeatable(*command, "--label", options->fields.labels,
                  "A label, in the place of all that it has; may be repeated")
       ->type_name("LABEL");
-  add_repeatable(*command, "--metadata", options->metadata,
+  add_repeatable(*command, "--metadata", options->fields.metadata,
                  "A word of yours on it, in the place of all that it has; may be repeated")
       ->type_name("NAME=VALUE");
-  add_repeatable(*command, "--env", options->environment,
+  add_repeatable(*command, "--env", options->fields.environment,
                  "A variable, in the place of its whole environment; may be repeated")
       ->type_name("NAME=VALUE");
   options->policy.add_to(*command);
