@@ -139,12 +139,16 @@ class Kept(SandboxTest):
 
 
 class Contexts(SandboxTest):
+    def tenant(self, name, memory_bytes):
+        """What asks for one that has this quota of memory."""
+        token = self.made(self.post("/tokens", {
+            "name": "t", "tenant": name, "scopes": ["sandboxes:read", "sandboxes:write", "exec"],
+            "quotas": {"memory_bytes": memory_bytes}}), 201)["token"]
+        return lambda method, path, body=None: self.service.request(method, "/v1/sandboxes" + path, body, token=token)
+
     def test_contexts_count_in_the_quota_of_memory(self):
         limit = 256 << 20
-        made = self.service.request("POST", "/v1/tokens", {
-            "name": "t", "tenant": "of contexts", "scopes": ["sandboxes:read", "sandboxes:write", "exec"],
-            "quotas": {"memory_bytes": 4 * limit}}).json
-        ask = lambda method, path, body=None: self.service.request(method, "/v1/sandboxes" + path, body, token=made["token"])  # noqa: E731
+        ask = self.tenant("of contexts", 4 * limit)
         sandbox = ask("POST", "", {"template": "python", "policy": {"limits": {"memory": limit}}}).json["id"]
         context = ask("POST", f"/{sandbox}/contexts", {}).json["id"]
         self.assertEqual(ask("POST", f"/{sandbox}/contexts", {}).status, 201)
@@ -162,10 +166,7 @@ class Contexts(SandboxTest):
 
     def test_receipts_to_come_count_in_the_quota_of_memory(self):
         limit = 64 << 20
-        made = self.service.request("POST", "/v1/tokens", {
-            "name": "t", "tenant": "of receipts", "scopes": ["sandboxes:read", "sandboxes:write", "exec"],
-            "quotas": {"memory_bytes": 2 * limit}}).json
-        ask = lambda method, path, body=None: self.service.request(method, "/v1/sandboxes" + path, body, token=made["token"])  # noqa: E731
+        ask = self.tenant("of receipts", 2 * limit)
         spec = {"template": "wat", "policy": {"limits": {"memory": limit}}}
         sealing = ask("POST", "", {**spec, "seal": True}).json["id"]
         self.refused(ask("POST", "", spec), 429, "quota_exceeded")  # what its next receipt is of counts

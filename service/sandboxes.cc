@@ -202,6 +202,10 @@ uint64_t Sandboxes::memory_of(const policy::Limits& limits, size_t contexts, boo
   return is_too_much ? UINT64_MAX : bytes;
 }
 
+uint64_t Sandboxes::memory_of(const Made& made) {
+  return memory_of(made.spec.policy.limits, 1 + made.contexts.size(), made.spec.seals);
+}
+
 uint64_t Sandboxes::memory_of(const std::string& tenant, const SandboxSpec& spec) const {
   const auto snapshot = spec.snapshot.empty() ? snapshots_.find_template(tenant, spec.template_name)
                                               : snapshots_.find(tenant, spec.snapshot);
@@ -282,7 +286,7 @@ void Sandboxes::create(const std::string& tenant, SandboxSpec spec, Then<Sandbox
       give_room_back(tenant, 1, memory_bytes);
       return then(std::unexpected(made.error()));
     }
-    if (memory_of(made->spec.policy.limits, 1 + made->contexts.size(), made->spec.seals) > memory_bytes) {
+    if (memory_of(*made) > memory_bytes) {
       give_room_back(tenant, 1, memory_bytes);
       return then(refuse(ApiCode::kConflict, "the template was exchanged for one with more memory meanwhile",
                          "Make the sandbox again."));

@@ -287,6 +287,7 @@ class Sandboxes {
     GuestSpec spec;
     std::vector<ContextInfo> contexts;
   };
+  [[nodiscard]] static uint64_t memory_of(const Made& made);
   Answer<Made> make_guest(const std::string& tenant, const SandboxSpec& spec);
   Answer<Made> make_guest_of(const std::string& tenant, const SandboxSpec& spec, const Snapshot& snapshot);
   [[nodiscard]] GuestSpec with_secrets(const std::string& tenant, GuestSpec spec) const;

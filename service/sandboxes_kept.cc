@@ -101,7 +101,7 @@ std::shared_ptr<Sandboxes::Sandbox> Sandboxes::fork_of(Sandbox& of, Made made) {
     fork->parent = of.id;
   }
   fork->expires_at_ms = fork->created_at_ms + static_cast<int64_t>(fork->ttl_s) * 1000;
-  fork->memory_bytes = memory_of(made.spec.policy.limits, 1 + made.contexts.size(), false);
+  fork->memory_bytes = memory_of(made);
   fork->egress_bytes = of.egress_bytes;
   fork->contexts = std::move(made.contexts);
   fork->spec = std::move(made.spec);

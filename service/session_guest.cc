@@ -150,8 +150,7 @@ class SessionGuest final : public Guest {
 
   Answer<void> set_policy(const policy::Policy& policy, const host::Secrets& secrets) override {
     for (const auto& [id, context] : contexts_)
-      if (context.recorder)
-        if (const Status room = context.recorder->has_room_for(policy); !room) return no_room(room.error());
+      if (const auto room = has_room_for(context, policy); !room) return room;
     std::map<std::string, std::unique_ptr<sandbox::Session>> changed;
     const GuestSpec before = spec_;
     spec_.policy = policy;
@@ -241,9 +240,6 @@ class SessionGuest final : public Guest {
     recorder->set_most_bytes(receipt_bytes(spec_.policy.limits));
     return recorder;
   }
-  static std::unexpected<ApiError> no_room(const Error& error) {
-    return refuse(ApiCode::kTooLarge, error.message, error.hint);
-  }
   static Answer<void> check_seal(const Context& context, const GuestTurn& turn) {
     if ((context.recorder != nullptr) != (turn.seal != nullptr))
       return refuse(ApiCode::kConflict, "the sandbox was made without \"seal\"",
@@ -275,12 +271,15 @@ class SessionGuest final : public Guest {
     recorder.break_chain(kept.error().message);
     tell_unsealed(kept.error(), report);
   }
+  // The next receipt, for bytes or a policy; without a recorder there is none.
+  static Answer<void> has_room_for(const Context& context, const auto& more) {
+    const Status room = context.recorder ? context.recorder->has_room_for(more) : Status();
+    if (room) return {};
+    return refuse(ApiCode::kTooLarge, room.error().message, room.error().hint);
+  }
   Answer<void> has_room_for(const std::string& id, uint64_t bytes) {
     const auto found = contexts_.find(id);
-    if (found == contexts_.end() || !found->second.recorder) return {};
-    const Status room = found->second.recorder->has_room_for(bytes);
-    if (room) return {};
-    return no_room(room.error());
+    return found == contexts_.end() ? Answer<void>() : has_room_for(found->second, bytes);
   }
   // Also of what failed, which may have done a part.
   void note(const std::string& id, sandbox::OwnerAct act) {
@@ -340,9 +339,7 @@ class SessionGuest final : public Guest {
     const auto code = code_to_change(context.source->language(), from, to);
     if (!code) return std::unexpected(code.error());
     if (code->empty()) return {};
-    if (context.recorder)
-      if (const Status room = context.recorder->has_room_for(code->size()); !room)
-        return no_room(room.error());
+    if (const auto room = has_room_for(context, code->size()); !room) return room;
     bounds_.begin_turn({});
     const sandbox::Report report = context.session->exec({.code = *code, .name = "<environment>"});
     if (context.recorder) context.recorder->note({"run", "<environment>", *code});
