@@ -66,10 +66,6 @@ void join(FlowReads& reads, const FlowReads& others) {
   reads.more = std::max(reads.more, others.more + without_room);
 }
 
-ReadMarks operator|(ReadMarks one, ReadMarks other) {
-  return {one.is_private || other.is_private, one.is_untrusted || other.is_untrusted};
-}
-
 }  // namespace
 
 std::string_view name_of(Leaving decision) {

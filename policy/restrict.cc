@@ -303,9 +303,7 @@ class Restriction {
         const bool ruled_none = best != nullptr && best->url.more_exact_than(ruled.url);
         if (!ruled.has(method) || rules_still || ruled_none || !url || !may_overlap(*url, ruled.url))
           continue;
-        const ReadMarks own = marks_of(ceiling_, *ruled.grant);
-        marks.is_private = marks.is_private || own.is_private;
-        marks.is_untrusted = marks.is_untrusted || own.is_untrusted;
+        marks = marks | marks_of(ceiling_, *ruled.grant);
       }
     }
     return marks;

@@ -21,6 +21,9 @@ struct ReadMarks {
   bool is_private = false, is_untrusted = false;
 
   friend bool operator==(const ReadMarks&, const ReadMarks&) = default;
+  friend ReadMarks operator|(ReadMarks one, ReadMarks other) {
+    return {one.is_private || other.is_private, one.is_untrusted || other.is_untrusted};
+  }
 };
 
 // The grants are those of the policy.
