@@ -47,7 +47,7 @@ struct HttpRequest {
   Headers headers;  // of the program; secrets are added at the egress, never seen here
   std::string body;
   // The gate's, not the program's. Called for each hop whose server was reached, before its answer is used, on the calling
-  // thread; a hop that fails afterwards is told, too. When it says false, a redirect is not followed: the program gets the
+  // thread; a hop that fails afterwards is reported, too. When it says false, a redirect is not followed: the program gets the
   // answer 3xx. Null: redirects are followed.
   std::function<bool(const HttpHop&)> hear = nullptr;
 };

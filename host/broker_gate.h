@@ -4,8 +4,8 @@
 //                     └─ the answer, or the refusal, is written to the journal
 //   capability ─▶ BrokerGate ─▶ the journal's next entry            (replay: no world at all)
 //
-// A query that does more than its program can pay for falls short: it is told as a failure, and the program, given more
-// fuel, makes it again. Whoever asks says how much that is, so a query that fell short is a request as any other: paid,
+// A query that does more than its program can pay for falls short: it is reported as a failure, and the program, given
+// more fuel, makes it again. The caller says how much that is, so a query that fell short is a request as any other: paid,
 // noted, and in the journal. Only when the very next request is the same one, the two are one.
 //
 // A replay answers each request from the journal when it is the request that was made then:
