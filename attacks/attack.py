@@ -49,6 +49,12 @@ def _limit_stack():
         resource.setrlimit(resource.RLIMIT_STACK, (HOST_STACK_BYTES, HOST_STACK_BYTES))
 
 
+def resident_bytes(pid):
+    """What a process has in memory at this moment."""
+    pages = Path(f"/proc/{pid}/statm").read_text().split()[1]
+    return int(pages) * resource.getpagesize()
+
+
 def execute(arguments, stdin=b"", folder=None, environment=None):
     """Runs a command with a small stack. Its output is kept whole; it is killed after MAX_SECONDS."""
     with tempfile.TemporaryFile() as source, tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as err:

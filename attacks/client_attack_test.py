@@ -18,7 +18,7 @@ import unittest
 import zipfile
 from pathlib import Path
 
-from attack import COMMAND, LANGUAGES, MIB, SANITIZED
+from attack import COMMAND, LANGUAGES, MIB, SANITIZED, resident_bytes
 from escapes import add_tries, stopped_by
 
 os.environ.setdefault("MEMBRANE_COMMAND", COMMAND)
@@ -51,8 +51,7 @@ class Client(unittest.TestCase):
 
     @classmethod
     def memory(cls):
-        status = Path(f"/proc/{cls.service.process.pid}/status").read_text()
-        return int(re.search(r"VmRSS:\s+(\d+)", status)[1]) * 1024
+        return resident_bytes(cls.service.process.pid)
 
     def tearDown(self):
         self.assertEqual(self.service.request("GET", "/v1/sandboxes?limit=1").status, 200)

@@ -13,7 +13,7 @@ import sys
 import unittest
 from pathlib import Path
 
-from attack import COMMAND, LANGUAGES, SANITIZED
+from attack import COMMAND, LANGUAGES, MIB, SANITIZED, resident_bytes
 from escapes import add_tries, stopped_by
 
 os.environ.setdefault("MEMBRANE_COMMAND", COMMAND)
@@ -379,6 +379,59 @@ class Quotas(Tenants):
         second = self.make_token("second", ALL, tenant="twice")
         self.as_attacker("POST", "/v1/sandboxes", {"template": "wat"}, token=first)
         self.is_full(self.as_attacker("POST", "/v1/sandboxes", {"template": "wat"}, token=second))
+
+
+# Prints twelve megabytes, a page of 64 KiB after the other.
+PRINTS = """(import "wasi_snapshot_preview1" "fd_write" (func $write (param i32 i32 i32 i32) (result i32)))
+(memory (export "memory") 2) (data (i32.const 0) "\\10\\00\\00\\00\\00\\00\\01\\00")
+(func (export "_start") (local $i i32)
+  (memory.fill (i32.const 16) (i32.const 120) (i32.const 65536))
+  (loop $again
+    (drop (call $write (i32.const 1) (i32.const 0) (i32.const 1) (i32.const 8)))
+    (br_if $again (i32.lt_u (local.tee $i (i32.add (local.get $i) (i32.const 1))) (i32.const 192)))))"""
+LOOP = '(func (export "run") (loop $again (br $again)))'
+
+
+class Hoards(Tenants):
+    """What a tenant has the service keep in its own memory, by sandboxes that are each within their limits."""
+
+    MOST_GROWTH = 640 * MIB  # 256 MiB are a tenant's; what runs at this moment, and the allocator's pages, come to the rest
+
+    def setUp(self):
+        self.before = resident_bytes(self.service.process.pid)
+        limits = {"output": "16MiB", "wall": "1h", "fuel": 10**15}
+        self.all = [self.as_attacker("POST", "/v1/sandboxes", {"template": "wat", "policy": {"limits": limits}}).json["id"]
+                    for _ in range(40)]
+
+    def tearDown(self):
+        grown = resident_bytes(self.service.process.pid) - self.before
+        for sandbox in self.all:
+            self.as_attacker("DELETE", f"/v1/sandboxes/{sandbox}")
+        super().tearDown()
+        if not SANITIZED:
+            self.assertLess(grown, self.MOST_GROWTH)
+
+    def exec_in(self, sandbox, code, **more):
+        return self.as_attacker("POST", f"/v1/sandboxes/{sandbox}/exec", {"code": code, **more})
+
+    @stopped_by("quotas")
+    def test_output_that_is_kept(self):
+        for sandbox in self.all:
+            self.assertEqual(len(self.exec_in(sandbox, PRINTS).json["stdout"]), 12 * MIB)
+        kept = [self.as_attacker("GET", f"/v1/sandboxes/{sandbox}/execs").json["execs"] for sandbox in self.all]
+        self.assertEqual(kept[0], [])
+        self.assertEqual(len(kept[-1]), 1)
+
+    @stopped_by("quotas")
+    def test_code_that_waits(self):
+        long = LOOP + " " * (12 * MIB)
+        answers = []
+        for sandbox in self.all:
+            self.exec_in(sandbox, LOOP, background=True)
+            answers.append(self.exec_in(sandbox, long, background=True).status)
+        self.assertIn(429, answers)
+        self.assertEqual(set(answers), {202, 429})
+        self.as_neighbour("POST", f"/v1/sandboxes/{self.ids['sandbox']}/exec", {"code": "1" if self.has_state else ADD})
 
 
 if __name__ == "__main__":

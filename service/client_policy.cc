@@ -13,7 +13,9 @@ namespace {
 
 constexpr uint64_t kMostMemoryBytes = 4ull << 30;
 constexpr uint64_t kMostWallMs = 24ull * 3'600'000;
-constexpr uint64_t kMostOutputBytes = 64ull << 20;
+constexpr uint64_t kMostOutputBytes = 16ull << 20;
+constexpr uint64_t kMostStackBytes = 64ull << 20;
+constexpr uint64_t kMostTableElements = 1'000'000;
 
 std::unexpected<ApiError> not_yours(const std::string& what) {
   return refuse(ApiCode::kForbidden, "the policy grants " + what + " of the service's machine",
@@ -55,6 +57,9 @@ Answer<void> check_limits(const policy::Limits& limits) {
   if (limits.memory_bytes > kMostMemoryBytes) return above("memory", kMostMemoryBytes, "bytes");
   if (limits.wall_ms > kMostWallMs) return above("wall", kMostWallMs, "ms");
   if (limits.output_bytes > kMostOutputBytes) return above("output", kMostOutputBytes, "bytes");
+  if (limits.stack_bytes > kMostStackBytes) return above("stack", kMostStackBytes, "bytes");
+  if (limits.table_elements > kMostTableElements)
+    return above("table_elements", kMostTableElements, "elements");
   return {};
 }
 

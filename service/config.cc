@@ -25,7 +25,7 @@ const Setting kSettings[] = {
      "Seconds that execs have to end when the service is stopped (10)"},
     {"state.directory", "--state", "DIRECTORY", &Config::state, 0, 0,
      "Where the service keeps what outlives it ($XDG_STATE_HOME/membrane/service)"},
-    {"sandboxes.threads", "--threads", "N", &Config::threads, 1, 1'024, "How many execs run at once (8)"},
+    {"sandboxes.threads", "--threads", "N", &Config::threads, 1, 1'024, "How many execs run at once, of one tenant three quarters of them (8)"},
     {"sandboxes.most", "--sandboxes", "N", &Config::sandboxes, 1, 1'000'000,
      "The most sandboxes at once (10000)"},
     {"sandboxes.usual_ttl_s", "--ttl", "S", &Config::usual_ttl_s, 1, kMostSeconds,

@@ -11,6 +11,7 @@ namespace membrane::service {
 namespace {
 
 constexpr size_t kMostTextOfEvent = 16u << 10;
+constexpr size_t kEventBytes = 64;  // of one without its text
 constexpr std::string_view kExecStates[] = {"queued", "running", "done"};
 constexpr std::string_view kKinds[] = {"stdout", "stderr", "display", "approval", "report"};
 
@@ -23,15 +24,23 @@ void Exec::begin() {
   state_ = ExecState::kRunning;
 }
 
+void Exec::keep(Event event) {
+  const bool is_output = event.kind == Kind::kStdout || event.kind == Kind::kStderr;
+  if (is_output && events_.size() > read_ && events_.back().kind == event.kind &&
+      events_.back().text.size() < kMostTextOfEvent) {
+    held_.grow(event.text.size());
+    events_.back().text += event.text;
+  } else {
+    held_.grow(event.text.size() + kEventBytes);
+    events_.push_back(std::move(event));
+  }
+}
+
 void Exec::add(Event event) {
   std::vector<std::function<void()>> wakes;
   {
     const std::lock_guard lock(mutex_);
-    const bool is_output = event.kind == Kind::kStdout || event.kind == Kind::kStderr;
-    if (is_output && events_.size() > read_ && events_.back().kind == event.kind &&
-        events_.back().text.size() < kMostTextOfEvent)
-      events_.back().text += event.text;
-    else events_.push_back(std::move(event));
+    keep(std::move(event));
     wakes.swap(wakes_);
   }
   for (const auto& wake : wakes) wake();
@@ -98,10 +107,12 @@ std::optional<PendingApproval> Exec::decide(std::string_view approval, bool allo
   return pending_;
 }
 
-void Exec::open_input(std::string first) {
+Answer<void> Exec::open_input(std::string first) {
   const std::lock_guard lock(mutex_);
+  if (auto held = held_.try_grow(first.size()); !held) return held;
   input_ = std::move(first);
   has_input_ = takes_input_ = true;
+  return {};
 }
 
 size_t Exec::unread_input() const {
@@ -121,6 +132,7 @@ Answer<void> Exec::write_input(std::string_view bytes, bool is_end) {
                   "the exec has " + std::to_string(input_.size()) +
                       " bytes of input that it has not read, and takes " + std::to_string(kMostInputBytes),
                   "Send it again when the program has read, in smaller pieces.");
+  if (auto held = held_.try_grow(bytes.size()); !held) return held;
   input_ += bytes;
   takes_input_ = !is_end;
   input_came_.notify_one();
@@ -130,6 +142,7 @@ Answer<void> Exec::write_input(std::string_view bytes, bool is_end) {
 sandbox::InputPiece Exec::read_input(std::chrono::milliseconds patience) {
   std::unique_lock lock(mutex_);
   input_came_.wait_for(lock, patience, [&] { return !input_.empty() || !takes_input_; });
+  held_.shrink(input_.size());
   return {.bytes = std::exchange(input_, {}), .is_end = !takes_input_};
 }
 
@@ -154,15 +167,17 @@ void Exec::finish(const sandbox::Report& report) {
   }
   std::string json = head + sandbox::render_json(report, false).substr(1);
   while (!json.ends_with('}')) json.pop_back();
-  std::vector<std::function<void()>> done;
+  std::vector<std::function<void()>> wakes, done;
   {
     const std::lock_guard lock(mutex_);
-    report_ = json;
     state_ = ExecState::kDone;
+    held_.shrink(asked_bytes_ + input_.size());
     std::string().swap(input_);
+    keep({Kind::kReport, std::move(json)});
+    wakes.swap(wakes_);
     done.swap(when_done_);
   }
-  add({Kind::kReport, std::move(json)});
+  for (const auto& wake : wakes) wake();
   for (const auto& then : done) then();
 }
 
@@ -171,9 +186,14 @@ ExecState Exec::state() const {
   return state_;
 }
 
+uint64_t Exec::held_bytes() const {
+  const std::lock_guard lock(mutex_);
+  return held_.bytes();
+}
+
 std::string Exec::report_json() const {
   const std::lock_guard lock(mutex_);
-  return report_;
+  return state_ == ExecState::kDone ? events_.back().text : std::string();
 }
 
 void Exec::when_done(std::function<void()> then) {

@@ -1,6 +1,6 @@
 // One exec of a sandbox: what it printed and showed as events, and its report at the end. Who reads the events can come
 // late, come again, and be slow: they are kept until the exec is forgotten. How much there can be is bounded by the
-// output limit of the policy, and small writes become one event.
+// output limit of the policy, and small writes become one event. What it keeps in memory is counted for its tenant.
 //
 // Threads: any.
 #pragma once
@@ -22,6 +22,7 @@
 #include "sandbox/report.h"
 #include "sandbox/sandbox.h"
 #include "service/errors.h"
+#include "service/held_bytes.h"
 #include "service/http.h"
 
 namespace membrane::service {
@@ -39,8 +40,13 @@ struct PendingApproval {
 
 class Exec : public std::enable_shared_from_this<Exec> {
  public:
-  Exec(std::string own_id, std::string of_sandbox, int64_t now_ms)
-      : id(std::move(own_id)), sandbox(std::move(of_sandbox)), created_at_ms(now_ms) {}
+  // `held` is what it holds until its end: what it was asked, which waits. What it keeps beyond that is counted there, too.
+  Exec(std::string own_id, std::string of_sandbox, int64_t now_ms, HeldBytes::Hold held = {})
+      : id(std::move(own_id)),
+        sandbox(std::move(of_sandbox)),
+        created_at_ms(now_ms),
+        asked_bytes_(held.bytes()),
+        held_(std::move(held)) {}
 
   const std::string id;
   const std::string sandbox;
@@ -48,12 +54,13 @@ class Exec : public std::enable_shared_from_this<Exec> {
 
   // -- its input while it runs (ExecSpec::open_stdin)
   static constexpr size_t kMostInputBytes = 1u << 20;
-  // Before it is known to anybody: from now on it takes input, of which this is the first.
-  void open_input(std::string first);
+  // Before it is known to anybody: from now on it takes input, of which this is the first. Errors: kTooManyRequests when its
+  // tenant holds too much.
+  Answer<void> open_input(std::string first);
   // Bytes of it that nobody has read yet.
   [[nodiscard]] size_t unread_input() const;
   // More of it; with `is_end` it was the last. Errors: kConflict for an exec that takes none, is over, or whose input has
-  // ended; kTooManyRequests while it has more than it has read: then nothing was taken.
+  // ended; kTooManyRequests while it has more than it has read, or its tenant holds too much: then nothing was taken.
   Answer<void> write_input(std::string_view bytes, bool is_end);
   // What has come, for who runs it; nothing when nothing comes within `patience`.
   [[nodiscard]] sandbox::InputPiece read_input(std::chrono::milliseconds patience);
@@ -74,6 +81,8 @@ class Exec : public std::enable_shared_from_this<Exec> {
   void finish(const sandbox::Report& report);
 
   [[nodiscard]] ExecState state() const;
+  // That it keeps in memory: what it was asked until its end, unread input, events.
+  [[nodiscard]] uint64_t held_bytes() const;
   [[nodiscard]] std::optional<PendingApproval> pending() const;
   // What was decided about; nothing when no such question is pending.
   std::optional<PendingApproval> decide(std::string_view approval, bool allow);
@@ -101,13 +110,16 @@ class Exec : public std::enable_shared_from_this<Exec> {
   friend class ExecEvents;
   static std::string render(const Event& event, uint64_t number);
   void add(Event event);
+  // Under the mutex; then wakes_ are to be called without it.
+  void keep(Event event);
 
+  const uint64_t asked_bytes_;
   std::atomic<bool> is_cancelled_ = false;
   mutable std::mutex mutex_;  // guards what follows
   ExecState state_ = ExecState::kQueued;
   std::vector<Event> events_;
   uint64_t read_ = 0;  // events before this were given to somebody, and do not change any more
-  std::string report_, receipt_;
+  std::string receipt_;
   std::string input_;         // that was not read yet
   bool has_input_ = false;    // it was opened
   bool takes_input_ = false;  // and has not ended
@@ -118,6 +130,7 @@ class Exec : public std::enable_shared_from_this<Exec> {
   std::optional<bool> decision_;  // about it
   std::condition_variable decided_;
   uint64_t approvals_ = 0;  // that were asked for
+  HeldBytes::Hold held_;
 };
 
 // {"id":…, "exec_id":…, "asked_at":…, "function":…, "target":…, "bytes":…, "private_reads":[…], "untrusted_reads":[…]}

@@ -122,6 +122,7 @@ class HttpApplication {
 
   struct Admission {
     uint64_t most_body_bytes = 0;
+    std::string tenant = {};               // whose memory the body counts in; "": nobody's
     std::optional<Response> refusal = {};  // sent at once; the body is not read
   };
   virtual Admission admit(const RequestHead& head) = 0;

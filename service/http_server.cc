@@ -17,6 +17,7 @@
 
 #include "base/hex.h"
 #include "service/errors.h"
+#include "service/held_bytes.h"
 
 namespace membrane::service {
 namespace {
@@ -115,7 +116,9 @@ awaitable<bool> wait_with(Signal& signal, beast::tcp_stream& stream, Presence& p
 class HttpServer::Impl {
  public:
   Impl(HttpServerOptions options, HttpApplication& application)
-      : options_(std::move(options)), application_(application) {}
+      : options_(std::move(options)),
+        application_(application),
+        held_(std::make_shared<HeldBytes>(options_.most_held_bytes)) {}
   ~Impl() { draining_ = false; }
 
   Status listen();
@@ -181,6 +184,7 @@ class HttpServer::Impl {
 
   HttpServerOptions options_;
   HttpApplication& application_;
+  std::shared_ptr<HeldBytes> held_;
   Connections connections_;  // these before the context, whose end takes apart the connections that are left
   size_t being_refused_ = 0;
   bool draining_ = false;
@@ -439,6 +443,11 @@ awaitable<bool> HttpServer::Impl::serve_request(Stream& stream, beast::flat_buff
                             std::to_string(admission.most_body_bytes),
                         "Send less in one request."},
                        head.request_id);
+  HeldBytes::Hold held =
+      admission.tenant.empty() ? HeldBytes::Hold() : HeldBytes::Hold(held_, admission.tenant);
+  if (!admission.refusal)
+    if (const auto room = held.try_grow(announced); !room)
+      admission.refusal = error_response(room.error(), head.request_id);
   const bool keep_alive = parser.get().keep_alive() && !draining_;
   const auto presence = std::make_shared<Presence>();
   if (admission.refusal && (parser.chunked() || announced > kMostDiscardedBytes)) {
@@ -457,6 +466,12 @@ awaitable<bool> HttpServer::Impl::serve_request(Stream& stream, beast::flat_buff
       below.expires_after(options_.body_timeout);
     }
     co_await http::async_read_some(stream, buffer, parser, as_value(error));
+    const uint64_t got = parser.get().body().size();
+    if (got <= held.bytes()) continue;
+    if (const auto room = held.try_grow(got - held.bytes()); !room) {  // chunked: it was not announced
+      (void)co_await refuse(stream, room.error(), head, version);
+      co_return false;
+    }
   }
   if (error) {
     const auto refusal = refusal_of(error);
@@ -488,6 +503,9 @@ awaitable<bool> HttpServer::Impl::serve_request(Stream& stream, beast::flat_buff
     const std::lock_guard lock(slot->mutex);
     response = *std::move(slot->response);
   }
+  if (const uint64_t bytes = response.body.size(); bytes > held.bytes())
+    if (const auto room = held.try_grow(bytes - held.bytes()); !room)
+      response = error_response(room.error(), head.request_id);
   co_return co_await write(stream, response, head, version, keep_alive && !draining_, *presence);
 }
 

@@ -26,6 +26,8 @@ struct HttpServerOptions {
   std::string tls_key_file;
   uint32_t most_connections = 1'000;
   uint32_t most_header_bytes = 32u << 10;
+  uint64_t most_held_bytes =
+      256u << 20;  // of bodies of a tenant's requests, and of answers that are being sent
   std::chrono::milliseconds idle_timeout = std::chrono::seconds(75);      // between two requests
   std::chrono::milliseconds header_timeout = std::chrono::seconds(10);    // for a request's head, whole
   std::chrono::milliseconds body_timeout = std::chrono::seconds(30);      // for each 64 KiB of a body

@@ -161,7 +161,7 @@ struct McpInterface::Impl {
         options(std::move(of)),
         server(mcp_backend(sandboxes), {.version = MEMBRANE_VERSION}),
         endpoint(server, {.hosts = options.hosts, .origins = options.origins}),
-        pool(options.most_calls, options.most_queued) {}
+        pool({.threads = options.most_calls, .queued = options.most_queued}) {}
   ~Impl() {
     const std::lock_guard lock(mutex);
     for (const auto& job : jobs) job->cancel();
@@ -184,7 +184,7 @@ struct McpInterface::Impl {
       ++of_tenant[job->tenant];
       jobs.insert(job);
     }
-    const bool is_posted = pool.post([job, leave] {
+    const bool is_posted = pool.post(job->tenant, [job, leave] {
       job->run();
       leave();
     });
@@ -213,14 +213,13 @@ bool McpInterface::serves(const RequestHead& head) const {
 
 HttpApplication::Admission McpInterface::admit(const RequestHead& head) {
   Admission refused = {.refusal = preflight(impl_->endpoint, head)};
-  if (!refused.refusal)
-    if (const auto caller = impl_->tokens.find(Rest::token_of(head), system_now_ms()); !caller)
-      refused.refusal = error_response(caller.error(), head.request_id);
+  auto caller = impl_->tokens.find(Rest::token_of(head), system_now_ms());
+  if (!refused.refusal && !caller) refused.refusal = error_response(caller.error(), head.request_id);
   if (refused.refusal) {
     let_page_read(impl_->endpoint, head.headers, *refused.refusal);
     return refused;
   }
-  return {.most_body_bytes = mcp::kMessageLimits.bytes};
+  return {.most_body_bytes = mcp::kMessageLimits.bytes, .tenant = std::move(caller->tenant)};
 }
 
 void McpInterface::handle(Request request, Reply reply) {

@@ -373,10 +373,11 @@ HttpApplication::Admission Rest::admit(const RequestHead& head) {
     admission.refusal->headers.add("Allow", match.allowed_methods);
     return admission;
   }
-  if (const auto caller = impl_->authorize(*match.operation, head); !caller) return refused(caller.error());
+  auto caller = impl_->authorize(*match.operation, head);
+  if (!caller) return refused(caller.error());
   if (const auto checked = impl_->operations.check_query(*match.operation, head); !checked)
     return refused(checked.error());
-  return {.most_body_bytes = match.operation->most_body_bytes};
+  return {.most_body_bytes = match.operation->most_body_bytes, .tenant = std::move(caller->tenant)};
 }
 
 void Rest::handle(Request request, Reply reply) {

@@ -62,7 +62,8 @@ Sandboxes::Sandboxes(Guests& guests, Images& images, Snapshots& snapshots, Sandb
       snapshots_(snapshots),
       options_(std::move(options)),
       watcher_(options_.watcher ? *options_.watcher : no_watcher()),
-      pool_(options_.threads, options_.most_queued) {}
+      held_(std::make_shared<HeldBytes>(options_.most_held_bytes)),
+      pool_({.threads = options_.threads, .queued = options_.most_queued}) {}
 
 Sandboxes::~Sandboxes() {
   drain();
@@ -88,8 +89,8 @@ Answer<void> Sandboxes::post(const std::shared_ptr<Sandbox>& sandbox, Task task,
                   "Wait for what it was asked, or fork it.");
   if (turn == Turn::kIdle && sandbox->is_at_work) return refuse(ApiCode::kConflict, "the sandbox is in use");
   const auto work = [this, sandbox] { work_on(sandbox); };
-  if (!sandbox->is_at_work && turn == Turn::kAtEnd) pool_.post_rest(work);
-  else if (!sandbox->is_at_work && !pool_.post(work))
+  if (!sandbox->is_at_work && turn == Turn::kAtEnd) pool_.post_rest(sandbox->tenant, work);
+  else if (!sandbox->is_at_work && !pool_.post(sandbox->tenant, work))
     return refuse(ApiCode::kOverloaded, "the service has as much to do as it takes", "Try again later.");
   sandbox->is_at_work = true;
   const bool is_use = turn != Turn::kIdle;
@@ -130,7 +131,7 @@ void Sandboxes::work_on(const std::shared_ptr<Sandbox>& sandbox) {
     if (!has_more && sandbox->is_dead) let_go(*sandbox);
   }
   tell();  // before what the next task has to tell
-  if (has_more) pool_.post_rest([this, sandbox] { work_on(sandbox); });
+  if (has_more) pool_.post_rest(sandbox->tenant, [this, sandbox] { work_on(sandbox); });
 }
 
 // -- making and ending --------------------------------------------------------------------------------------------
@@ -280,7 +281,7 @@ void Sandboxes::create(const std::string& tenant, SandboxSpec spec, Then<Sandbox
   if (const Answer<void> room = take_room(tenant, 1, memory_bytes); !room)
     return then(std::unexpected(room.error()));
   const auto began = std::chrono::steady_clock::now();
-  const bool posted = pool_.post([this, tenant, spec = std::move(spec), ttl_s, then, began, memory_bytes] {
+  const bool posted = pool_.post(tenant, [this, tenant, spec = std::move(spec), ttl_s, then, began, memory_bytes] {
     auto made = make_guest(tenant, spec);
     if (!made) {
       give_room_back(tenant, 1, memory_bytes);
@@ -534,13 +535,16 @@ Answer<std::shared_ptr<Exec>> Sandboxes::exec(const std::string& tenant, const s
   if (const auto may = watcher_.may_exec(tenant); !may) return std::unexpected(may.error());
   if (const auto sealable = check_seal(tenant, **sandbox, spec.seal); !sealable)
     return std::unexpected(sealable.error());
-  const auto exec = std::make_shared<Exec>(new_id("exe"), id, now_ms());
+  const auto made = begin_exec(tenant, id, spec);
+  if (!made) return made;
+  const std::shared_ptr<Exec>& exec = *made;
   {
     const std::lock_guard lock((*sandbox)->mutex);
     if (spec.open_stdin) {
       if (const auto room = has_room_for_input(**sandbox, spec.stdin_text.size()); !room)
         return std::unexpected(room.error());
-      exec->open_input(std::move(spec.stdin_text));
+      if (const auto opened = exec->open_input(std::move(spec.stdin_text)); !opened)
+        return std::unexpected(opened.error());
     }
     (*sandbox)->execs.push_back(exec);
   }
@@ -553,6 +557,53 @@ Answer<std::shared_ptr<Exec>> Sandboxes::exec(const std::string& tenant, const s
   const std::lock_guard lock((*sandbox)->mutex);
   std::erase((*sandbox)->execs, exec);
   return std::unexpected(posted.error());
+}
+
+Answer<std::shared_ptr<Exec>> Sandboxes::begin_exec(const std::string& tenant, const std::string& id,
+                                                    ExecSpec& spec) {
+  uint64_t bytes = spec.code.size() + (spec.open_stdin ? 0 : spec.stdin_text.size());
+  for (const std::string& argument : spec.arguments) bytes += argument.size();
+  for (const auto& [name, value] : spec.environment) bytes += name.size() + value.size();
+  HeldBytes::Hold hold(held_, tenant);
+  if (!hold.try_grow(bytes)) {
+    make_room(tenant, bytes);
+    if (const auto held = hold.try_grow(bytes); !held) return std::unexpected(held.error());
+  }
+  return std::make_shared<Exec>(new_id("exe"), id, now_ms(), std::move(hold));
+}
+
+void Sandboxes::forget_old_execs(Sandbox& in) const {
+  uint64_t kept_bytes = 0;
+  for (const auto& exec : in.execs) kept_bytes += exec->held_bytes();
+  while (in.execs.size() > 1 && in.execs.front()->state() == ExecState::kDone &&
+         (in.execs.size() > options_.most_kept_execs || kept_bytes > options_.most_kept_bytes)) {
+    kept_bytes -= in.execs.front()->held_bytes();
+    in.execs.pop_front();
+  }
+}
+
+void Sandboxes::make_room(const std::string& tenant, uint64_t bytes) {
+  const uint64_t goal = options_.most_held_bytes / 4 * 3;  // so that this is not done for each exec
+  std::vector<std::pair<std::shared_ptr<Exec>, std::shared_ptr<Sandbox>>> over;
+  {
+    const std::lock_guard lock(mutex_);
+    for (const auto& [id, sandbox] : sandboxes_) {
+      if (sandbox->tenant != tenant) continue;
+      const std::lock_guard lock_sandbox(sandbox->mutex);
+      for (const auto& exec : sandbox->execs)
+        if (exec->state() == ExecState::kDone) over.emplace_back(exec, sandbox);
+    }
+  }
+  std::ranges::sort(over, {}, [](const auto& each) { return each.first->created_at_ms; });
+  for (auto& [exec, sandbox] : over) {
+    const uint64_t held = held_->of(tenant);
+    if (held <= goal && bytes <= goal - held) return;
+    {
+      const std::lock_guard lock(sandbox->mutex);
+      std::erase(sandbox->execs, exec);
+    }
+    exec.reset();
+  }
 }
 
 Answer<void> Sandboxes::has_room_for_input(const Sandbox& in, size_t bytes) const {
@@ -669,9 +720,7 @@ std::function<void()> Sandboxes::run(Sandbox& sandbox, const std::shared_ptr<Exe
     const std::lock_guard lock(sandbox.mutex);
     sandbox.running = nullptr;
     if (!sandbox.is_dead && sandbox.guest) sandbox.guest->allow();
-    while (sandbox.execs.size() > options_.most_kept_execs &&
-           sandbox.execs.front()->state() == ExecState::kDone)
-      sandbox.execs.pop_front();
+    forget_old_execs(sandbox);
   }
   for (sandbox::ReportError& error : report.errors) error.hint = client_hint(std::move(error.hint));
   if (seals_alone) static_cast<void>(hold_memory(sandbox, memory_with(sandbox, 0)));
@@ -683,9 +732,10 @@ std::function<void()> Sandboxes::run(Sandbox& sandbox, const std::shared_ptr<Exe
                        .ran_us = us_since(began),
                        .most_egress_bytes = sandbox.egress_bytes},
                       report);
-  return [exec, report = std::move(report), hear = spec.hear_report] {
+  return [this, exec, tenant = sandbox.tenant, report = std::move(report), hear = spec.hear_report] {
     if (hear) hear(report);
     exec->finish(report);
+    if (held_->of(tenant) > options_.most_held_bytes) make_room(tenant, 0);
   };
 }
 
@@ -706,7 +756,8 @@ Answer<std::shared_ptr<Exec>> Sandboxes::find_exec(const std::string& tenant, co
                                        [](const auto& each) -> const std::string& { return each->id; });
   if (found == (*sandbox)->execs.end())
     return refuse(ApiCode::kNotFound, "the sandbox has no exec " + exec,
-                  "The last " + std::to_string(options_.most_kept_execs) + " are kept after their end.");
+                  "The last " + std::to_string(options_.most_kept_execs) +
+                      " are kept after their end, fewer where their output is long.");
   return *found;
 }
 

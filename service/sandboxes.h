@@ -131,8 +131,11 @@ struct SandboxesOptions {
   size_t most_waiting = 64;    // things that one sandbox has yet to do
   size_t most_sandboxes = 10'000;
   size_t most_of_tenant = 1'000;
-  size_t most_kept_execs = 32;         // of one sandbox, after their end
-  size_t most_contexts = 32;           // of one sandbox
+  size_t most_kept_execs = 32;           // of one sandbox, after their end
+  uint64_t most_kept_bytes = 16u << 20;  // of those: above it the oldest go, and the last stays
+  uint64_t most_held_bytes =
+      256u << 20;             // of all execs of a tenant, with the code and the input of those that wait
+  size_t most_contexts = 32;  // of one sandbox
   size_t most_input_bytes = 4u << 20;  // that execs of one sandbox have open and unread
   size_t most_watches = 16;            // of one sandbox
   size_t most_forks = 256;             // at once
@@ -193,8 +196,9 @@ class Sandboxes {
   void set_policy(const std::string& tenant, const std::string& id, policy::Policy policy, bool may_widen,
                   Then<SandboxInfo> then);
 
-  // Queued: Exec::when_done() and Exec::events() tell how it goes. Errors of one that is to be sealed: kConflict for a
-  // session that does not seal; kUnsupported where there are no receipts; those of Receipts.
+  // Queued: Exec::when_done() and Exec::events() tell how it goes. Errors: kTooManyRequests for a sandbox with as much to do
+  // as it takes, and for a tenant whose execs hold too much. Of one that is to be sealed: kConflict for a session that does
+  // not seal; kUnsupported where there are no receipts; those of Receipts.
   [[nodiscard]] Answer<std::shared_ptr<Exec>> exec(const std::string& tenant, const std::string& id,
                                                    ExecSpec spec);
   // Those that are kept, oldest first.
@@ -310,6 +314,12 @@ class Sandboxes {
                                                         const ExecSpec& spec);
   std::function<void()> run(Sandbox& sandbox, const std::shared_ptr<Exec>& exec, const ExecSpec& spec,
                             uint64_t waited_us);
+  // An exec that holds what it was asked. The oldest that are over make room for it. Errors: kTooManyRequests.
+  Answer<std::shared_ptr<Exec>> begin_exec(const std::string& tenant, const std::string& id, ExecSpec& spec);
+  // Those of a sandbox that are over and too many, or hold too much; under its mutex.
+  void forget_old_execs(Sandbox& in) const;
+  // The oldest of a tenant that are over, until its execs hold little enough for so much more, and some.
+  void make_room(const std::string& tenant, uint64_t bytes);
   [[nodiscard]] bool is_over(const Sandbox& sandbox, int64_t now) const;
   [[nodiscard]] SandboxInfo info_of(Sandbox& sandbox) const;
   void end(Sandbox& sandbox);
@@ -352,6 +362,7 @@ class Sandboxes {
   size_t being_made_ = 0;
   bool draining_ = false;
   std::atomic<bool> is_ending_ = false;  // what is in images stays there, for the next service
+  std::shared_ptr<HeldBytes> held_;
   WorkPool pool_;  // the last, so that its threads end first, and may use all else until then
 };
 

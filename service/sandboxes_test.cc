@@ -140,6 +140,57 @@ TEST_F(SandboxesTest, ThoseWhoDoNotAnswerAtTheEndAreEnded) {
   EXPECT_TRUE(act.get());
 }
 
+// Prints a page of 64 KiB.
+constexpr const char* kPrints =
+    "(import \"wasi_snapshot_preview1\" \"fd_write\" (func $write (param i32 i32 i32 i32) (result i32)))"
+    "(memory (export \"memory\") 2) (data (i32.const 0) \"\\10\\00\\00\\00\\00\\00\\01\\00\")"
+    "(func (export \"_start\") (drop (call $write (i32.const 1) (i32.const 0) (i32.const 1) (i32.const 8))))";
+
+TEST_F(SandboxesTest, KeepSoMuchOfExecsThatAreOver) {
+  options_.most_kept_bytes = 1u << 20;
+  const std::string id = create();
+  std::vector<std::string> ids;
+  for (int i = 0; i < 8; ++i) {
+    const auto exec = sandboxes().exec("t", id, {.code = kPrints});
+    ASSERT_TRUE(exec);
+    report_of(*exec);
+    EXPECT_GT((*exec)->held_bytes(), 64u << 10);
+    ids.push_back((*exec)->id);
+  }
+  const auto kept = sandboxes().list_execs("t", id);
+  ASSERT_TRUE(kept);
+  uint64_t bytes = 0;
+  for (const auto& exec : *kept) bytes += exec->held_bytes();
+  EXPECT_LT(kept->size(), 8u);
+  EXPECT_LT(bytes - kept->back()->held_bytes(), 1u << 20);
+  EXPECT_EQ(kept->back()->id, ids.back());
+  EXPECT_EQ(sandboxes().find_exec("t", id, ids.front()).error().code, ApiCode::kNotFound);
+}
+
+TEST_F(SandboxesTest, HoldSoMuchForOneTenant) {
+  options_.most_held_bytes = 100'000;
+  const std::string id = create(), other = create();
+  const auto first = sandboxes().exec("t", other, {.code = kAdd});
+  ASSERT_TRUE(first);
+  report_of(*first);
+  const auto running = sandboxes().exec("t", id, {.code = kLoop});
+  ASSERT_TRUE(running);
+  const std::string large = std::string(kAdd) + std::string(60'000, ' ');
+  const auto waiting = sandboxes().exec("t", id, {.code = large});
+  ASSERT_TRUE(waiting);
+  // That which is over makes room, also in another sandbox; that which waits does not.
+  const auto refused = sandboxes().exec("t", other, {.code = large});
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().code, ApiCode::kTooManyRequests);
+  EXPECT_TRUE(sandboxes().list_execs("t", other)->empty());
+  const std::string of_others = create("u");
+  EXPECT_TRUE(sandboxes().exec("u", of_others, {.code = large}));
+  ASSERT_TRUE(sandboxes().cancel_exec("t", id, (*waiting)->id));
+  ASSERT_TRUE(sandboxes().cancel_exec("t", id, (*running)->id));
+  report_of(*waiting);
+  EXPECT_TRUE(sandboxes().exec("t", other, {.code = large}));
+}
+
 TEST_F(SandboxesTest, HoldSoMuchInputOfAllTheirExecs) {
   options_.most_input_bytes = 10;
   const std::string id = create();

@@ -1,6 +1,9 @@
 // Threads that do what takes longer than a moment, and a bounded queue before them. The first thread is there from the
 // start, another is started when there is work for it.
 //
+// Each task has an owner. Owners take turns, and none has all threads or the whole queue, so that one whose tasks are many
+// or long does not keep the others waiting.
+//
 // Threads: any. Tasks must not throw.
 #pragma once
 
@@ -8,7 +11,10 @@
 #include <cstddef>
 #include <deque>
 #include <functional>
+#include <list>
+#include <map>
 #include <mutex>
+#include <string>
 #include <thread>
 #include <vector>
 
@@ -18,24 +24,41 @@ class WorkPool {
  public:
   using Task = std::function<void()>;
 
-  WorkPool(size_t most_threads, size_t most_queued);
+  struct Bounds {
+    size_t threads = 8, queued = 1'000;  // at most
+    // Of one owner: three quarters. A pool of one thread has no other to spare.
+    [[nodiscard]] size_t threads_of_each() const { return threads - threads / 4; }
+    [[nodiscard]] size_t queued_of_each() const { return queued - queued / 4; }
+  };
+  explicit WorkPool(const Bounds& bounds);
   // Does what is queued, then returns.
   ~WorkPool();
 
-  // False when the queue is full, or the pool ends: the task is not done.
-  [[nodiscard]] bool post(Task task);
+  // False when the queue has no room for the owner, or the pool ends: the task is not done.
+  [[nodiscard]] bool post(const std::string& owner, Task task);
   // For the rest of what was begun: is queued in any case.
-  void post_rest(Task task);
+  void post_rest(const std::string& owner, Task task);
   [[nodiscard]] size_t queued() const;
 
  private:
-  void work();
-  void push(Task task);  // with the mutex
+  struct Owner {
+    std::deque<Task> queue;
+    size_t running = 0;
+  };
+  using Owners = std::map<std::string, Owner>;
 
-  const size_t most_threads_, most_queued_;
+  void work();
+  // The rest with the mutex.
+  void push(const std::string& owner, Task task);
+  // The first in turn with a thread to spare; at the pool's end each has one.
+  [[nodiscard]] std::list<Owners::iterator>::iterator next();
+
+  const Bounds bounds_;
   mutable std::mutex mutex_;  // guards what follows
   std::condition_variable wake_;
-  std::deque<Task> queue_;
+  Owners owners_;                       // with something queued or running
+  std::list<Owners::iterator> turns_;  // of those with something queued
+  size_t queued_ = 0;
   bool ends_ = false;
   size_t idle_ = 0;
   std::vector<std::thread> threads_;

@@ -103,17 +103,18 @@ bool E2b::serves(const RequestHead& head) const {
 
 HttpApplication::Admission E2b::admit(const RequestHead& head) {
   if (is_api(head)) {
-    const auto caller = impl_->tokens.find(Rest::token_of(head), system_now_ms());
+    auto caller = impl_->tokens.find(Rest::token_of(head), system_now_ms());
     if (!caller) return {.refusal = error_of(caller.error())};
-    return {.most_body_bytes = kMostBodyBytes};
+    return {.most_body_bytes = kMostBodyBytes, .tenant = std::move(caller->tenant)};
   }
   const auto found = impl_->find(head);
   if (!found) return {.refusal = found.error()};
   const Part* const part = part_of(head);
   if (part == nullptr && !is_health(head))
     return {.refusal = error_of(needs_linux("A server of your own, at a port of the sandbox,"))};
-  return {.most_body_bytes =
-              part != nullptr && part->handle == handle_files ? kMostFileBytes : kMostBodyBytes};
+  return {
+      .most_body_bytes = part != nullptr && part->handle == handle_files ? kMostFileBytes : kMostBodyBytes,
+      .tenant = found->caller.tenant};
 }
 
 void E2b::handle(Request request, Reply reply) {
