@@ -11,15 +11,16 @@
   // The engine counts from when the image was made, which a run's own clock may not have come to when it begins.
   const now = globalThis.performance.now.bind(globalThis.performance);
   let earlier;
-  const performance = {
+  class Performance {
+    timeOrigin = 0;
     now() {
       const ms = now();
       earlier ??= Math.min(ms, 0);
       return ms - earlier;
-    },
-    timeOrigin: 0,
-    get [Symbol.toStringTag]() { return "Performance"; },
-  };
+    }
+    get [Symbol.toStringTag]() { return "Performance"; }
+  }
+  const performance = new Performance();
 
   // The host reads and writes UTF-8; what is no UTF-8 is for the decoder below.
   const utf8 = globalThis.__membrane_utf8, text = globalThis.__membrane_text;
