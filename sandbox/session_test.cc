@@ -935,6 +935,25 @@ from tqdm.contrib.concurrent import process_map, thread_map
     EXPECT_EQ(report.stderr_text.find(word), std::string::npos) << report.stderr_text;
 }
 
+TEST_F(Python, FilesThatItMakesHaveTheRealTimeWhereItIsGranted) {
+  RunOptions granted = options();
+  granted.policy.time.real = true;
+  host::Journal journal;
+  granted.record = &journal;
+  begin(granted);
+  constexpr const char* kCode =
+      "_ = open('/tmp/a', 'w').write('a')\nimport os\nos.stat('/tmp/a').st_mtime_ns";
+  const std::string made = exec(kCode).result;
+  EXPECT_GT(std::stoull(made), 1'577'836'800'000'000'000u);
+  RunOptions replay = options();
+  replay.policy.time.real = true;
+  replay.replay = &journal;
+  begin(replay);
+  EXPECT_EQ(exec(kCode).result, made);
+  begin(options());
+  EXPECT_EQ(exec(kCode).result.substr(0, 9), "946684800") << "without the grant the clock is the virtual one";
+}
+
 // CPython frees a dictionary in a dictionary by a call in a call.
 constexpr const char* kDeep = "x = {}\nfor _ in range(100_000): x = {'k': x}\ndel x\n'freed'";
 
