@@ -12,7 +12,7 @@ import signal
 import subprocess
 import unittest
 
-from mcp_testing import COMMAND, META, SECONDS, TOOLS, OfNode, OfPython, has_language, run_wat, stateless
+from mcp_testing import COMMAND, META, NPM_PACKAGES, ROOT, SECONDS, TOOLS, OfNode, OfPython, has_language, run_wat, stateless
 
 
 class Pipes(unittest.TestCase):
@@ -79,6 +79,14 @@ class Pipes(unittest.TestCase):
         create = [stateless(i, "tools/call", name="create_session", arguments={"language": "js"}) for i in range(6)]
         answers = self.answers(create, "--max-sessions", "2")
         self.assertEqual(sum(not answers[i]["result"]["isError"] for i in range(6)), 2)
+
+
+class Page(unittest.TestCase):
+    def test_it_names_the_versions_that_are_tested(self):
+        page = " ".join((ROOT / "docs" / "mcp.md").read_text().split())
+        for name, said in (("inspector", "the inspector {}:"), ("conformance", "the conformance suite {},")):
+            version = next(package for package in NPM_PACKAGES if f"/{name}@" in package).rpartition("@")[2]
+            self.assertIn(said.format(version), page)
 
 
 class NodeClients(OfNode):

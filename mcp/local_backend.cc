@@ -1,6 +1,9 @@
 #include "mcp/local_backend.h"
 
 #include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <condition_variable>
 #include <cstdint>
 #include <map>
 #include <mutex>
@@ -67,6 +70,7 @@ class LocalBackend final : public Backend {
     std::unique_ptr<sandbox::ReceiptRecorder> recorder = nullptr;  // null: its programs are not sealed
     std::unique_ptr<sandbox::Session> session;
     uint64_t forks = 0;
+    const std::atomic<bool>* cancel = nullptr;  // of the call that uses it; null: nobody cancels that
   };
 
   // A session while one call uses it; others are refused meanwhile.
@@ -80,6 +84,8 @@ class LocalBackend final : public Backend {
       if (entry_ == nullptr) return;
       const std::lock_guard lock(backend_->mutex_);
       entry_->info.is_busy = false;
+      entry_->cancel = nullptr;
+      backend_->freed_.notify_all();
     }
     Entry& operator*() const { return *entry_; }
     Entry* operator->() const { return entry_.get(); }
@@ -97,7 +103,9 @@ class LocalBackend final : public Backend {
                           sandbox::ReceiptRecorder* recorder) const;
   // Null when no receipt is wanted. Errors: kUnsupported where there are none; those of the key.
   Result<std::unique_ptr<sandbox::ReceiptRecorder>> recorder_for(bool seal) const;
-  Result<Held> hold(const std::string& id);
+  // Waits for the end of a call that was cancelled. Errors: kNotFound; kUnavailable while another call uses the session;
+  // kCancelled.
+  Result<Held> hold(const Caller& caller, const std::string& id);
   Status check_room(size_t count) const;  // with the mutex
   SessionInfo keep_session(std::shared_ptr<Entry> entry);
   Ran keep_report(sandbox::Report report, std::string session, std::string language,
@@ -109,7 +117,8 @@ class LocalBackend final : public Backend {
   // What any program has read counts for all: the client carries it from one to the other.
   std::shared_ptr<host::Flows> flows_ = std::make_shared<host::Flows>();
   KeptReports reports_{{.most = options_.most_reports, .most_bytes = options_.most_report_bytes}};
-  mutable std::mutex mutex_;  // over what follows
+  mutable std::mutex mutex_;       // over what follows
+  std::condition_variable freed_;  // a session that was busy
   std::random_device entropy_;
   std::map<std::string, std::shared_ptr<Entry>> sessions_;
   size_t sessions_to_come_ = 0;  // that have their room, and are being made
@@ -247,16 +256,27 @@ std::string LocalBackend::known_sessions() const {
   return "There are " + list + (sessions_.size() > kMostTold ? " and more." : ".");
 }
 
-Result<LocalBackend::Held> LocalBackend::hold(const std::string& id) {
-  const std::lock_guard lock(mutex_);
-  const auto found = sessions_.find(id);
-  if (found == sessions_.end())
-    return fail(ErrorCode::kNotFound, "there is no session " + id, known_sessions());
-  if (found->second->info.is_busy)
-    return fail(ErrorCode::kUnavailable, "another call is using the session " + id,
-                "Wait until it is answered, or work in a fork.");
-  found->second->info.is_busy = true;
-  return Held(*this, found->second);
+Result<LocalBackend::Held> LocalBackend::hold(const Caller& caller, const std::string& id) {
+  constexpr std::chrono::milliseconds kPatience(
+      100);  // how long it waits before it looks whether it is cancelled
+  const auto is_set = [](const std::atomic<bool>* flag) { return flag != nullptr && *flag; };
+  std::unique_lock lock(mutex_);
+  for (;;) {
+    const auto found = sessions_.find(id);
+    if (found == sessions_.end())
+      return fail(ErrorCode::kNotFound, "there is no session " + id, known_sessions());
+    const std::shared_ptr<Entry> entry = found->second;
+    if (!entry->info.is_busy) {
+      entry->info.is_busy = true;
+      entry->cancel = caller.cancel;
+      return Held(*this, entry);
+    }
+    if (!is_set(entry->cancel))
+      return fail(ErrorCode::kUnavailable, "another call is using the session " + id,
+                  "Wait until it is answered, or work in a fork.");
+    if (is_set(caller.cancel)) return fail(ErrorCode::kCancelled, "the call was cancelled");
+    freed_.wait_for(lock, kPatience);
+  }
 }
 
 Status LocalBackend::check_room(size_t count) const {
@@ -300,7 +320,7 @@ Result<SessionInfo> LocalBackend::create_session(const Caller& caller, const std
 }
 
 Result<Ran> LocalBackend::exec(const Caller& caller, const std::string& id, const Program& program) {
-  MEMBRANE_ASSIGN(const Held held, hold(id));
+  MEMBRANE_ASSIGN(const Held held, hold(caller, id));
   if (held->recorder) {
     MEMBRANE_TRY(held->recorder->usable());
     MEMBRANE_ASSIGN(sandbox::ReceiptKey key, options_.signing_key());  // it may be another by now
@@ -327,9 +347,9 @@ Result<Ran> LocalBackend::exec(const Caller& caller, const std::string& id, cons
   return keep_report(std::move(report), id, held->info.language, std::move(receipt));
 }
 
-Result<std::vector<SessionInfo>> LocalBackend::fork_session(const Caller&, const std::string& id,
+Result<std::vector<SessionInfo>> LocalBackend::fork_session(const Caller& caller, const std::string& id,
                                                             size_t count) {
-  MEMBRANE_ASSIGN(const Held held, hold(id));
+  MEMBRANE_ASSIGN(const Held held, hold(caller, id));
   {
     const std::lock_guard lock(mutex_);
     MEMBRANE_TRY(check_room(count));
@@ -354,9 +374,9 @@ Result<std::vector<SessionInfo>> LocalBackend::fork_session(const Caller&, const
   return told;
 }
 
-Status LocalBackend::close_session(const Caller&, const std::string& id) {
+Status LocalBackend::close_session(const Caller& caller, const std::string& id) {
   std::shared_ptr<Entry> closed;  // taken apart without the mutex
-  MEMBRANE_ASSIGN(const Held held, hold(id));
+  MEMBRANE_ASSIGN(const Held held, hold(caller, id));
   const std::lock_guard lock(mutex_);
   closed = std::move(sessions_[id]);
   sessions_.erase(id);
@@ -372,21 +392,23 @@ Result<std::vector<SessionInfo>> LocalBackend::sessions(const Caller&) {
 
 // -- files ----------------------------------------------------------------------------------------------------------
 
-Result<std::vector<sandbox::ReportFile>> LocalBackend::list_files(const Caller&, const std::string& id) {
-  MEMBRANE_ASSIGN(const Held held, hold(id));
+Result<std::vector<sandbox::ReportFile>> LocalBackend::list_files(const Caller& caller,
+                                                                  const std::string& id) {
+  MEMBRANE_ASSIGN(const Held held, hold(caller, id));
   return held->session->files();
 }
 
-Result<std::string> LocalBackend::read_file(const Caller&, const std::string& id, const std::string& path) {
-  MEMBRANE_ASSIGN(const Held held, hold(id));
+Result<std::string> LocalBackend::read_file(const Caller& caller, const std::string& id,
+                                            const std::string& path) {
+  MEMBRANE_ASSIGN(const Held held, hold(caller, id));
   auto bytes = held->session->read_file(path);
   if (!bytes) return std::unexpected(of_host(bytes.error(), path));
   return *std::move(bytes);
 }
 
-Status LocalBackend::write_file(const Caller&, const std::string& id, const std::string& path,
+Status LocalBackend::write_file(const Caller& caller, const std::string& id, const std::string& path,
                                 std::string_view bytes) {
-  MEMBRANE_ASSIGN(const Held held, hold(id));
+  MEMBRANE_ASSIGN(const Held held, hold(caller, id));
   if (held->recorder) MEMBRANE_TRY(held->recorder->has_room_for(path.size() + bytes.size()));
   const auto written = held->session->put_file(path, bytes);
   if (held->recorder) held->recorder->note({"put", path, std::string(bytes)});

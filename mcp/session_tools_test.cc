@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <chrono>
+#include <future>
 #include <thread>
 
 #include "base/base64.h"
@@ -13,17 +15,22 @@ namespace {
 
 struct Dialect {
   const char* name;
-  const char *sets, *adds, *writes, *loops, *fails;
+  const char *sets, *adds, *writes, *loops, *fails, *reads;
 };
-constexpr Dialect kPython = {
-    "python", "x = 40", "x += 1; x", "_ = open('/tmp/a b.txt', 'w').write('hello')", "while True: print('x')",
-    "1 / 0"};
+constexpr Dialect kPython = {"python",
+                             "x = 40",
+                             "x += 1; x",
+                             "_ = open('/tmp/a b.txt', 'w').write('hello')",
+                             "while True: print('x')",
+                             "1 / 0",
+                             "len(open('notes.txt').read())"};
 constexpr Dialect kJavaScript = {"js",
                                  "let x = 40",
                                  "x += 1; x",
                                  "require('fs').writeFileSync('/tmp/a b.txt', 'hello')",
                                  "for (;;) console.log('x')",
-                                 "null.a"};
+                                 "null.a",
+                                 "require('fs').readFileSync('notes.txt').length"};
 
 class SessionToolsTest : public ServerTest, public ::testing::WithParamInterface<Dialect> {
  protected:
@@ -152,6 +159,44 @@ TEST_P(SessionToolsTest, FilesGoInAndOut) {
   EXPECT_EQ(error_of(stateless(++id_, "resources/read",
                                {{"uri", "membrane://sessions/" + session + "/files/none"}})),
             -32602);
+}
+
+TEST_P(SessionToolsTest, ARelativePathBeginsWhereProgramsDo) {
+  const std::string session = create();
+  for (const char* const path : {"notes.txt", "./notes.txt", "/notes.txt"}) {
+    const Json written = use("write_file", {{"session", session}, {"path", path}, {"content", "hello"}});
+    EXPECT_EQ(written["isError"], false) << written;
+    EXPECT_EQ(written["structuredContent"]["path"], "/notes.txt");
+    const Json read = use("read_file", {{"session", session}, {"path", path}});
+    EXPECT_EQ(read["structuredContent"]["content"], "hello") << read;
+  }
+  EXPECT_EQ(run(session, GetParam().reads), "5");
+  EXPECT_EQ(use("write_file", {{"session", session}, {"path", ""}, {"content", ""}})["isError"], true);
+}
+
+TEST_P(SessionToolsTest, ACallAfterACancelWaitsForTheEndOfWhatWasCancelled) {
+  constexpr std::chrono::milliseconds kToBeRefused(200);  // nothing waits for what is answered sooner
+  const std::string session = create();
+  Envelope from = envelope();
+  std::future<Json> next;
+  from.notify = [&](std::string_view) {  // while the program runs, in the middle of what it prints
+    if (next.valid()) return;
+    reply_to(R"({"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":"run"}})");
+    next = std::async(std::launch::async, [&] {
+      const Json call =
+          stateless(100, "tools/call", call_of("run_in_session", {{"session", session}, {"code", "40 + 2"}}));
+      return Json::parse(server_->receive(call.dump(), {.peer = peer_})->answer().json);
+    });
+    static_cast<void>(next.wait_for(kToBeRefused));
+  };
+  Json call = stateless(0, "tools/call",
+                        call_of("run_in_session", {{"session", session}, {"code", GetParam().loops}}),
+                        {{"progressToken", 1}});
+  call["id"] = "run";
+  EXPECT_EQ(server_->receive(call.dump(), from)->answer().json, "");
+  ASSERT_TRUE(next.valid());
+  const Json ran = next.get()["result"];
+  EXPECT_EQ(ran["structuredContent"]["result"], "42") << ran;
 }
 
 TEST_P(SessionToolsTest, OneCallAtATimeUsesASessionAndACancelIsOfOneCall) {

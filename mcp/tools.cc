@@ -81,9 +81,16 @@ ToolAnswer list_files(const ToolCall& call) {
   return said(std::move(text), {{"files", std::move(files)}, {"count", listed->size()}});
 }
 
+// Absolute. A relative path begins where programs begin, and models write programs that name their files so.
+std::string path_of(const ToolCall& call) {
+  std::string path = call.arguments.text("path");
+  while (path.starts_with("./")) path.erase(0, 2);
+  return path.empty() || path.starts_with('/') ? path : "/" + path;
+}
+
 // A part of a file as text, where it is UTF-8 but for characters that the part cuts; else base64.
 ToolAnswer read_file(const ToolCall& call) {
-  const std::string path = call.arguments.text("path");
+  const std::string path = path_of(call);
   const auto bytes = call.backend.read_file(call.caller, call.arguments.text("session"), path);
   if (!bytes) return failed(bytes.error());
   const auto offset = static_cast<size_t>(call.arguments.integer("offset").value_or(0));
@@ -122,7 +129,7 @@ ToolAnswer write_file(const ToolCall& call) {
                      "Encode it again, or leave \"encoding\" out for text."});
     bytes = std::move(*decoded);
   }
-  const std::string path = call.arguments.text("path");
+  const std::string path = path_of(call);
   const Status written = call.backend.write_file(call.caller, call.arguments.text("session"), path, bytes);
   if (!written) return failed(written.error());
   return said("wrote " + std::to_string(bytes.size()) + " bytes to " + path,
@@ -319,7 +326,9 @@ void add_file_tools(std::vector<Tool>& tools) {
        .title = "Read a session's file",
        .description = "A file of a session: text, an image, or base64 of other bytes.",
        .parameters = {session_parameter(),
-                      {.name = "path", .description = "Absolute: /tmp/a.csv", .is_required = true},
+                      {.name = "path",
+                       .description = "/tmp/a.csv; a relative one begins at /, where programs begin",
+                       .is_required = true},
                       {.name = "offset",
                        .type = ParameterType::kInteger,
                        .description = "In bytes; next_offset of the part before"},
@@ -343,7 +352,9 @@ void add_file_tools(std::vector<Tool>& tools) {
        .description = "Puts a file into a session, in the place of one that is there. Nothing is written to "
                       "the host.",
        .parameters = {session_parameter(),
-                      {.name = "path", .description = "Absolute: /tmp/a.csv", .is_required = true},
+                      {.name = "path",
+                       .description = "/tmp/a.csv; a relative one begins at /, where programs begin",
+                       .is_required = true},
                       {.name = "content", .description = "Text, or base64", .is_required = true},
                       {.name = "encoding",
                        .description = "Of content; utf-8 when it is left out",

@@ -53,6 +53,7 @@ std::optional<std::vector<std::string>> read_pieces(std::string_view json);
 // words, of which the first says what it was.
 //   "run" NAME CODE           a turn that the program does not see, as one that sets its environment
 //   "put" PATH BYTES          a file
+//   "time" NANOSECONDS        since 1970, that what follows was done at: for a program with the real clock
 //   "make_directory" PATH, "remove" PATH, "remove_all" PATH, "move" FROM TO
 //   "policy" JSON CALLS       another policy, after so many host calls of the session
 using OwnerAct = std::vector<std::string>;

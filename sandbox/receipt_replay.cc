@@ -308,6 +308,12 @@ Status SessionAgain::act(const OwnerAct& act) {
   if (what == "remove" && act.size() == 2) return file_act(wasi::FileAct::kRemove, false);
   if (what == "remove_all" && act.size() == 2) return file_act(wasi::FileAct::kRemove, true);
   if (what == "move" && act.size() == 3) return file_act(wasi::FileAct::kMove, false);
+  uint64_t time_ns = 0;
+  if (what == "time" && act.size() == 2 &&
+      std::from_chars(act[1].data(), act[1].data() + act[1].size(), time_ns).ec == std::errc())
+    return static_cast<void>(
+               session->act_on_files({.act = wasi::FileAct::kTellTime, .path = {}, .time_ns = time_ns})),
+           Status();
   uint64_t calls = 0;
   if (what == "policy" && act.size() == 3 &&
       std::from_chars(act[2].data(), act[2].data() + act[2].size(), calls).ec == std::errc())

@@ -225,7 +225,7 @@ TEST(ReceiptReplay, DoesAgainWhatTheOwnerDid) {
   const KeyRing keys = new_keys();
   policy::Policy policy;
   policy.limits = policy::language_limits();
-  policy.random.real = true;
+  policy.random.real = policy.time.real = true;
   RunOptions options;
   options.policy = policy;
   auto recorder = std::make_unique<ReceiptRecorder>(*keys.signing());
@@ -239,6 +239,9 @@ TEST(ReceiptReplay, DoesAgainWhatTheOwnerDid) {
     return report.result;
   };
   turn("import os, random\nseen = [os.urandom(2)]");
+  constexpr uint64_t kIn2023 = 1'700'000'000'000'000'000;
+  ASSERT_TRUE(session->act_on_files({.act = wasi::FileAct::kTellTime, .path = {}, .time_ns = kIn2023}));
+  recorder->note({"time", std::to_string(kIn2023)});
   ASSERT_TRUE(session->put_file("/tmp/a", "put"));
   recorder->note({"put", "/tmp/a", "put"});
   ASSERT_TRUE(session->act_on_files({wasi::FileAct::kMove, "/tmp/a", "/tmp/b", false}));
@@ -262,7 +265,8 @@ TEST(ReceiptReplay, DoesAgainWhatTheOwnerDid) {
   recorder->attach(narrowed);
   session = Session::restore(python, kept, narrowed).value();
   recorder->note_policy(policy);
-  EXPECT_EQ(turn("seen += [open('/tmp/b').read(), len(hidden)]\nseen[1:]"), "['put', 3]");
+  EXPECT_EQ(turn("seen += [open('/tmp/b').read(), len(hidden), int(os.stat('/tmp/b').st_mtime)]\nseen[1:]"),
+            "['put', 3, 1700000000]");
   turn("os.urandom(4)");
 
   ReplayOptions replay_options;

@@ -917,6 +917,43 @@ TEST_F(Python, TheScientificStackIsThere) {
   EXPECT_EQ(exec("import numpy as np\nint(np.arange(10).sum())").result, "45");
 }
 
+TEST_F(Python, ProgressBarsOfTqdmAreBarsAndNothingElse) {
+  const Report report = exec(R"(
+import time
+begun = time.monotonic()
+from tqdm import tqdm
+from tqdm.auto import trange
+for i in tqdm(range(10)): pass
+for i in trange(2, desc='outer'):
+  for j in tqdm(range(2), desc='inner', leave=False): time.sleep(0.1)
+from tqdm.contrib.concurrent import process_map, thread_map
+(time.monotonic() - begun < 5, process_map(abs, [-1, -2]), thread_map(abs, [-3]))");
+  EXPECT_EQ(report.result, "(True, [1, 2], [3])") << report.stderr_text;
+  EXPECT_NE(report.stderr_text.find("100%|"), std::string::npos);
+  EXPECT_NE(report.stderr_text.find(" 10/10 ["), std::string::npos);
+  for (const char* const word : {"Exception", "Traceback", "Warning"})
+    EXPECT_EQ(report.stderr_text.find(word), std::string::npos) << report.stderr_text;
+}
+
+TEST_F(Python, FilesThatItMakesHaveTheRealTimeWhereItIsGranted) {
+  RunOptions granted = options();
+  granted.policy.time.real = true;
+  host::Journal journal;
+  granted.record = &journal;
+  begin(granted);
+  constexpr const char* kCode =
+      "_ = open('/tmp/a', 'w').write('a')\nimport os\nos.stat('/tmp/a').st_mtime_ns";
+  const std::string made = exec(kCode).result;
+  EXPECT_GT(std::stoull(made), 1'577'836'800'000'000'000u);
+  RunOptions replay = options();
+  replay.policy.time.real = true;
+  replay.replay = &journal;
+  begin(replay);
+  EXPECT_EQ(exec(kCode).result, made);
+  begin(options());
+  EXPECT_EQ(exec(kCode).result.substr(0, 9), "946684800") << "without the grant the clock is the virtual one";
+}
+
 // CPython frees a dictionary in a dictionary by a call in a call.
 constexpr const char* kDeep = "x = {}\nfor _ in range(100_000): x = {'k': x}\ndel x\n'freed'";
 

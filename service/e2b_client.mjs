@@ -128,6 +128,17 @@ const rows = {
     assert.deepEqual([error.name, error.value], ['ValueError', 'no'])
     assert.ok(error.traceback.includes('line 2, in f'))
   },
+  'run_code json and data': async (sandbox) => {
+    const of = async (code) => (await sandbox.runCode(code)).results[0]
+    assert.deepEqual((await of("{'a': [1, None]}")).json, { a: [1, null] })
+    const table = await of("import pandas\npandas.DataFrame({'n': [1, 2], 'x': [0.5, float('nan')]})")
+    assert.deepEqual(table.data, { n: [1, 2], x: [0.5, null] })
+    assert.ok(table.formats().includes('data'))
+  },
+  'run_code of a figure': async (sandbox) => {
+    const { results } = await sandbox.runCode('import matplotlib.pyplot as plt\nfig = plt.figure()\nplt.close(fig)\nfig')
+    assert.deepEqual(results.map((each) => [each.png.startsWith('iVBOR'), each.isMainResult]), [[true, true]])
+  },
   'run_code on_stdout, on_stderr, on_result, on_error': async (sandbox) => {
     const heard = []
     await sandbox.runCode('import sys\nprint(1)\nprint(2, file=sys.stderr)\n3', {
@@ -217,7 +228,14 @@ const rows = {
     assert.equal(await new Response(await sandbox.files.read('r', { format: 'stream' })).text(), 'é')
     await refused(() => sandbox.files.read('no/such'), 'no/such', FileNotFoundError)
   },
+  'the home directory': async (sandbox) => {
+    assert.deepEqual((await sandbox.runCode("import os\n[os.path.expanduser('~'), os.getcwd()]")).results[0].json, ['/home/user', '/home/user'])
+    assert.equal((await sandbox.runCode('process.env.HOME', { language: 'js' })).text, '/home/user')
+  },
   'files.list': async (sandbox) => {
+    await sandbox.files.write('./here/../at_home', '1')
+    for (const path of ['.', '~', 'here/..'])
+      assert.ok((await sandbox.files.list(path)).some((each) => each.path === '/home/user/at_home'), path)
     await sandbox.files.write([{ path: 'l/b/c', data: '12' }, { path: 'l/a', data: '1' }])
     assert.deepEqual((await sandbox.files.list('l')).map((each) => [each.name, each.type, each.path, each.size]),
       [['a', 'file', '/home/user/l/a', 1], ['b', 'dir', '/home/user/l/b', 0]])

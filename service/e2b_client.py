@@ -200,6 +200,32 @@ def run_code(sandbox):
     equal(counts[1], counts[0] + 1)
 
 
+@row("run_code json and data")
+def run_code_forms(sandbox):
+    context = sandbox.create_code_context()
+    for where in (None, context):
+        run = lambda code: sandbox.run_code(code, context=where).results[-1]  # noqa: B023: called at once
+        equal([run(code).json for code in ("{'a': [1, None, 2.5]}", "[]", "(1, 2)", "[{1}]", "5")],
+              [{"a": [1, None, 2.5]}, [], None, None, None])
+        equal(run("import numpy\n{'n': numpy.arange(3), 'm': numpy.float64(0.5)}").json, {"n": [0, 1, 2], "m": 0.5})
+        table = run("import pandas\npandas.DataFrame({'n': [1, 2], 'x': [0.5, float('nan')], 't': "
+                    "[pandas.Timestamp('2020-01-02'), pandas.NaT]})")
+        equal(table.data, {"n": [1, 2], "x": [0.5, None], "t": ["2020-01-02T00:00:00", None]})
+        assert "data" in table.formats() and "<table" in table.html
+        equal(run("1").data, None)
+    sandbox.remove_code_context(context)
+
+
+@row("run_code of a figure")
+def run_code_figure(sandbox):
+    drawn = "import matplotlib.pyplot as plt\nfig, axes = plt.subplots()\n_ = axes.plot([1, 2])\n"
+    is_png = lambda result: (result.png or "").startswith("iVBOR")
+    for code in (drawn, drawn + "plt.show()", drawn + "plt.close(fig)\nfig", drawn + "fig.savefig('/tmp/f.png')\nfig",
+                 drawn + "fig", "fig"):
+        equal([is_png(result) for result in sandbox.run_code(code).results if result.png], [True])
+    equal(sandbox.run_code(drawn + "plt.close(fig)").results, [])
+
+
 @row("run_code on_stdout, on_stderr, on_result, on_error")
 def run_code_callbacks(sandbox):
     heard = []
@@ -259,6 +285,13 @@ def run_code_commands(sandbox):
 
 @row("the clock")
 def clock(sandbox):
+    with Sandbox.create(timeout=60) as made:  # its programs have looked at no clock
+        made.run_code("_ = open('made', 'w').write('1')")
+        made.files.write("written", "2")
+        made.files.make_dir("directory")
+        for name in ("made", "written", "directory"):
+            age = time.time() - made.files.get_info(name).modified_time.timestamp()
+            assert abs(age) < 3600, (name, age)
     begun = time.time()
     equal(sandbox.run_code(f"import time; abs(time.time() - {begun}) < 3600").text, "True")
     sandbox.run_code("time.sleep(1)")
@@ -350,8 +383,29 @@ def read(sandbox):
     refused(lambda: sandbox.files.read("no/such"), "no/such", FileNotFoundException)
 
 
+@row("the home directory")
+def home_directory(sandbox):
+    sandbox.files.write("~/at_home", "here")
+    context = sandbox.create_code_context()
+    for where in (None, context):
+        equal(sandbox.run_code("import os, pathlib\n[os.environ['HOME'], os.path.expanduser('~'), str(pathlib.Path.home()), os.getcwd()]",
+                               context=where).results[0].json, ["/home/user"] * 4)
+    sandbox.remove_code_context(context)
+    equal(sandbox.run_code("open(os.path.expanduser('~/at_home')).read()").text, "here")
+    equal(sandbox.run_code("[process.env.HOME, require('os').homedir(), process.cwd()].join()", language="js").text,
+          ",".join(["/home/user"] * 3))
+    assert "HOME=/home/user" in sandbox.commands.run("env").stdout.splitlines()
+    with Sandbox.create(envs={"HOME": "/tmp"}, timeout=60) as made:
+        equal(made.run_code("import os; os.path.expanduser('~')").text, "/tmp")
+
+
 @row("files.list")
 def list_files(sandbox):
+    sandbox.files.write("./here/../at_home", "1")
+    for path in (".", "./", "", "~", "/home/user/", "here/.."):
+        assert "/home/user/at_home" in [each.path for each in sandbox.files.list(path)], path
+    equal(sandbox.files.get_info("./x/.././at_home").path, "/home/user/at_home")
+    equal(sandbox.files.read("../user/at_home"), "1")
     sandbox.files.write_files([{"path": "l/b/c", "data": "12"}, {"path": "l/a", "data": "1"}])
     equal([(each.name, each.type.value, each.path, each.size) for each in sandbox.files.list("l")],
           [("a", "file", "/home/user/l/a", 1), ("b", "dir", "/home/user/l/b", 0)])

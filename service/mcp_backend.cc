@@ -106,6 +106,11 @@ class Awaited {
   std::shared_ptr<State> state_ = std::make_shared<State>();
 };
 
+// Who takes something from the one to the other has read there what was read. Null: nobody keeps account.
+void carry(const std::shared_ptr<host::Flows>& from, const std::shared_ptr<host::Flows>& to) {
+  if (from != nullptr && to != nullptr) to->add(host::carried(from->state()));
+}
+
 // What is heard of an exec.
 struct Heard {
   std::mutex mutex;  // over what follows
@@ -157,9 +162,6 @@ class SandboxBackend final : public mcp::Backend {
   Result<Ran> run_in(const Caller& caller, const std::string& sandbox, ExecSpec spec,
                      const std::string& session, const std::string& language);
   Result<SandboxInfo> find(const Caller& caller, const std::string& session);
-  // The caller has seen what is in the session, or put text into it.
-  enum class Carried : uint8_t { kOut, kInto };
-  Status carry(const Caller& caller, const std::string& session, Carried way);
   void carry_out(const Caller& caller, const std::string& report) const;
   // With what there is, where an id means nothing.
   Error with_known_sessions(const Caller& caller, Error error);
@@ -421,21 +423,6 @@ Result<Ran> SandboxBackend::exec(const Caller& caller, const std::string& sessio
 
 // -- files and reports ----------------------------------------------------------------------------------------------
 
-Status SandboxBackend::carry(const Caller& caller, const std::string& session, Carried way) {
-  if (caller.flows == nullptr) return {};
-  const Awaited<std::string> done;
-  sandboxes_.with_files(
-      caller.tenant, session,
-      [flows = caller.flows, way](Guest& guest) -> Answer<std::string> {
-        if (way == Carried::kOut) flows->add(host::carried(guest.flows()->state()));
-        else guest.flows()->add(host::carried(flows->state()));
-        return "";
-      },
-      done.then());
-  MEMBRANE_TRY(done.get_unless_cancelled(caller));
-  return {};
-}
-
 void SandboxBackend::carry_out(const Caller& caller, const std::string& report) const {
   if (caller.flows == nullptr) return;
   for (const mcp::ReportInfo& info : reports_.list(caller.tenant))
@@ -446,11 +433,20 @@ Result<std::vector<sandbox::ReportFile>> SandboxBackend::list_files(const Caller
                                                                     const std::string& session) {
   MEMBRANE_TRY(need(caller, {"files:read"}));
   MEMBRANE_TRY(find(caller, session));
-  const Awaited<std::vector<sandbox::ReportFile>> files;
-  sandboxes_.list_files(caller.tenant, session, "", files.then());
-  auto listed = files.get_unless_cancelled(caller);
-  if (listed) MEMBRANE_TRY(carry(caller, session, Carried::kOut));
-  return listed;
+  const Awaited<std::string> done;
+  const auto listed = std::make_shared<std::vector<sandbox::ReportFile>>();
+  sandboxes_.with_files(
+      caller.tenant, session,
+      [flows = caller.flows, listed](Guest& guest) -> Answer<std::string> {
+        auto files = guest.files("");
+        if (!files) return std::unexpected(files.error());
+        *listed = *std::move(files);
+        carry(guest.flows(), flows);
+        return "";
+      },
+      done.then());
+  MEMBRANE_TRY(done.get_unless_cancelled(caller));
+  return std::move(*listed);
 }
 
 Result<std::string> SandboxBackend::read_file(const Caller& caller, const std::string& session,
@@ -458,20 +454,33 @@ Result<std::string> SandboxBackend::read_file(const Caller& caller, const std::s
   MEMBRANE_TRY(need(caller, {"files:read"}));
   MEMBRANE_TRY(find(caller, session));
   const Awaited<std::string> bytes;
-  sandboxes_.read_file(caller.tenant, session, "", path, bytes.then());
-  auto read = bytes.get_unless_cancelled(caller);
-  if (read) MEMBRANE_TRY(carry(caller, session, Carried::kOut));
-  return read;
+  sandboxes_.with_files(
+      caller.tenant, session,
+      [flows = caller.flows, path](Guest& guest) {
+        auto read = guest.read_file("", path);
+        if (read) carry(guest.flows(), flows);
+        return read;
+      },
+      bytes.then());
+  return bytes.get_unless_cancelled(caller);
 }
 
 Status SandboxBackend::write_file(const Caller& caller, const std::string& session, const std::string& path,
                                   std::string_view bytes) {
   MEMBRANE_TRY(need(caller, {"files:write"}));
   MEMBRANE_TRY(find(caller, session));
-  MEMBRANE_TRY(carry(caller, session, Carried::kInto));
-  const Awaited<void> written;
-  sandboxes_.write_file(caller.tenant, session, "", path, std::string(bytes), written.then());
-  return written.get_unless_cancelled(caller);
+  const Awaited<std::string> written;
+  sandboxes_.with_files(
+      caller.tenant, session,
+      [flows = caller.flows, path, bytes = std::string(bytes)](Guest& guest) -> Answer<std::string> {
+        carry(flows, guest.flows());
+        const auto done = guest.write_file("", path, bytes);
+        if (!done) return std::unexpected(done.error());
+        return "";
+      },
+      written.then());
+  MEMBRANE_TRY(written.get_unless_cancelled(caller));
+  return {};
 }
 
 Result<std::vector<mcp::ReportInfo>> SandboxBackend::reports(const Caller& caller) {

@@ -151,7 +151,9 @@ Status Operations::Impl::read_request_body(const Json& body, Operation& operatio
 }
 
 Status Operations::Impl::read_operation(const std::string& path, const char* method, const Json& described) {
+  constexpr uint64_t kMostIgnoredBytes = 64u << 10;
   Operation operation;
+  operation.most_body_bytes = kMostIgnoredBytes;
   Rules rule;
   operation.id = described["operationId"];
   operation.method = method;
@@ -242,6 +244,12 @@ Answer<void> Operations::check_query(const Operation& operation, const RequestHe
 
 Answer<Json> Operations::read_body(const Operation& operation, const Request& request) const {
   if (request.body.empty() && !operation.needs_body) return Json();
+  if (operation.body == BodyForm::kNone) {
+    const auto given = read_json(request.body, "the body", kBodyLimits);
+    if (given && given->is_object() && given->empty()) return Json();
+    return refuse(ApiCode::kInvalidRequest, operation.method + " " + operation.path + " takes no body",
+                  "Send none, or {}.");
+  }
   const auto type = request.headers.find("Content-Type");
   if (type && !is_json_type(*type))
     return refuse(ApiCode::kUnsupportedMediaType,

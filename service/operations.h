@@ -31,8 +31,8 @@ struct Operation {
   std::optional<std::string> scope;
   BodyForm body = BodyForm::kNone;
   bool needs_body = false;
-  uint64_t most_body_bytes = 0;
-  size_t number = 0;  // among the operations
+  uint64_t most_body_bytes = 0;  // of kNone: so that what comes in spite of it can be answered
+  size_t number = 0;             // among the operations
 };
 
 class Operations {
@@ -54,8 +54,9 @@ class Operations {
   // Whether parameters of the query are known, given once, and as they are described. Errors: kInvalidRequest,
   // kInvalidValue.
   [[nodiscard]] Answer<void> check_query(const Operation& operation, const RequestHead& head) const;
-  // The body of an operation that takes JSON, checked; null when there is none and none is needed. Errors:
-  // kInvalidRequest for what is no JSON, kUnsupportedMediaType, kInvalidValue with the field's name.
+  // The body of an operation that takes JSON, checked; null when there is none and none is needed, and of an operation without
+  // a body, to which clients send "" or {}. Errors: kInvalidRequest for what is no JSON, and for a body where there is none;
+  // kUnsupportedMediaType, kInvalidValue with the field's name.
   [[nodiscard]] Answer<nlohmann::json> read_body(const Operation& operation, const Request& request) const;
 
   // The document as it is served, with the report's schema in it.

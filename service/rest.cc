@@ -392,7 +392,7 @@ void Rest::handle(Request request, Reply reply) {
     return reply(*std::move(*before));
   }
   Json body;
-  if (match.operation->body == BodyForm::kJson) {
+  if (match.operation->body != BodyForm::kBytes) {
     auto read = impl_->operations.read_body(*match.operation, request);
     if (!read) return refused(read.error());
     body = *std::move(read);

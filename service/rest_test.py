@@ -366,6 +366,19 @@ class Requests(ServiceTest):
                 answer = self.service.request("POST", "/v1/sandboxes", body, {"Content-Type": "application/json"})
                 self.assertIn(told, self.refused(answer, status, code)["message"])
 
+    def test_an_operation_without_a_body_takes_an_empty_one(self):
+        made = self.service.create("wat")
+        json = {"Content-Type": "application/json"}
+        for body in (None, {}, b"", b" {} "):
+            answer = self.service.request("POST", f"/v1/sandboxes/{made}/pause", body, json)
+            self.assertNotIn(answer.status, (400, 413), answer.body)
+        for body in (b'{"a": 1}', b"[]", b"null", b"{", b"x" * 10_000):
+            answer = self.service.request("POST", f"/v1/sandboxes/{made}/pause", body, json)
+            self.assertIn("POST /v1/sandboxes/{sandbox}/pause takes no body",
+                          self.refused(answer, 400, "invalid_request")["message"])
+        self.refused(self.service.request("GET", "/health", b'{"a": 1}', json), 400, "invalid_request")
+        self.assertEqual(self.service.request("DELETE", f"/v1/sandboxes/{made}", {}).status, 204)
+
     def test_what_is_not_there(self):
         self.refused(self.service.request("GET", "/nothing"), 404, "not_found")
         self.refused(self.service.request("GET", "/v1/nothing"), 404, "not_found")

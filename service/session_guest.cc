@@ -6,6 +6,7 @@
 
 #include "sandbox/receipt_recorder.h"
 #include "service/environments.h"
+#include "service/times.h"
 
 namespace membrane::service {
 namespace {
@@ -192,6 +193,7 @@ class SessionGuest final : public Guest {
   Answer<void> write_file(const std::string& context, const std::string& path,
                           std::string_view bytes) override {
     if (const auto room = has_room_for(context, path.size() + bytes.size()); !room) return room;
+    tell_time(context);
     auto put = in_context<void>(context, path, [&](sandbox::Session& s) { return s.put_file(path, bytes); });
     note(context, {"put", path, std::string(bytes)});
     return put;
@@ -200,6 +202,7 @@ class SessionGuest final : public Guest {
                                                    const wasi::FileRequest& request) override {
     if (const auto room = has_room_for(context, request.path.size() + request.to.size()); !room)
       return std::unexpected(room.error());
+    if (!act_of(request).empty()) tell_time(context);
     auto facts = in_context<std::vector<wasi::FileFact>>(
         context, request.path, [&](sandbox::Session& s) { return s.act_on_files(request); });
     note(context, act_of(request));
@@ -286,6 +289,15 @@ class SessionGuest final : public Guest {
     const auto found = contexts_.find(id);
     if (found == contexts_.end() || !found->second.recorder || act.empty()) return;
     found->second.recorder->note(std::move(act));
+  }
+  // Files of the owner have the real time where the program's have it.
+  void tell_time(const std::string& id) {
+    constexpr uint64_t kNsInMs = 1'000'000;
+    const auto context = find(id);
+    if (!context || !spec_.policy.time.real) return;
+    const uint64_t now_ns = static_cast<uint64_t>(system_now_ms()) * kNsInMs;
+    (void)(*context)->session->act_on_files({.act = wasi::FileAct::kTellTime, .path = {}, .time_ns = now_ns});
+    note(id, {"time", std::to_string(now_ns)});
   }
   // Empty for one that changes nothing.
   static sandbox::OwnerAct act_of(const wasi::FileRequest& request) {

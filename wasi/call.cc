@@ -138,16 +138,27 @@ void release_if_unused(State& state, Inode inode) {
   if (inode != 0 && !state.descriptors.has_open(inode)) state.files->release(inode);
 }
 
-Answer<NewTimes> new_times(const State& state, uint64_t accessed_ns, uint64_t modified_ns, uint32_t flags) {
+uint64_t new_file_time_ns(Call& call) {
+  State& state = call.state;
+  if (state.grants.time.real && state.world.broker != nullptr) {
+    call.guest.owe(kWorldFuel);
+    (void)state.read_real_clock();  // else it is as it was
+  }
+  return state.file_time_ns();
+}
+
+Answer<NewTimes> new_times(Call& call, uint64_t accessed_ns, uint64_t modified_ns, uint32_t flags) {
   const auto both = [&](uint32_t a, uint32_t b) { return (flags & a) != 0 && (flags & b) != 0; };
   if ((flags & ~uint32_t{fstflag::kAll}) != 0 || both(fstflag::kAtim, fstflag::kAtimNow) ||
       both(fstflag::kMtim, fstflag::kMtimNow))
     return fail(Errno::kInval);
   NewTimes times;
+  const bool is_now = (flags & (fstflag::kAtimNow | fstflag::kMtimNow)) != 0;
+  const uint64_t now = is_now ? new_file_time_ns(call) : 0;
   if (flags & fstflag::kAtim) times.accessed_ns = accessed_ns;
-  if (flags & fstflag::kAtimNow) times.accessed_ns = state.file_time_ns();
+  if (flags & fstflag::kAtimNow) times.accessed_ns = now;
   if (flags & fstflag::kMtim) times.modified_ns = modified_ns;
-  if (flags & fstflag::kMtimNow) times.modified_ns = state.file_time_ns();
+  if (flags & fstflag::kMtimNow) times.modified_ns = now;
   return times;
 }
 

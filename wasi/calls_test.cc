@@ -48,6 +48,33 @@ TEST(WasiClocks, TheRealOneNeedsItsGrantAndNeverGoesBack) {
   EXPECT_EQ(world.journal.entries().size(), 3u);
 }
 
+TEST(WasiClocks, FilesHaveTheRealTimeBeforeTheProgramLooksAtAClock) {
+  HostWorld world;
+  world.policy.time.real = true;
+  Program program(world.config());
+  constexpr uint64_t kIn2020 = 1'577'836'800 * kSecond;
+  const auto file = static_cast<uint32_t>(program.open("tmp/a", oflag::kCreat, Program::kReadWrite));
+  EXPECT_EQ(world.journal.entries().size(), 1u);
+  program.write(file, "0123456789");
+  program.write(file, "0123456789");
+  EXPECT_EQ(world.journal.entries().size(), 1u) << "writing asks the host for nothing";
+  const uint64_t made = program.stat("tmp/a").modified_ns;
+  EXPECT_GT(made, kIn2020);
+  program.open("tmp/a");
+  EXPECT_EQ(world.journal.entries().size(), 1u) << "nor does reading";
+  program.open("tmp/a", 0, Program::kReadWrite);
+  EXPECT_EQ(world.journal.entries().size(), 2u);
+  program.free_memory();
+  const uint32_t name = program.place("tmp/b");
+  EXPECT_EQ(program.call("path_create_directory", {3, name, 5}), Errno::kSuccess);
+  EXPECT_GE(program.stat("tmp/b").modified_ns, made);
+  EXPECT_GE(now(program, ClockId::kRealtime), program.stat("tmp/b").modified_ns);
+
+  Program closed;
+  closed.put("tmp/a", "a");
+  EXPECT_EQ(closed.stat("tmp/a").modified_ns, 946'684'800 * kSecond);
+}
+
 // -- poll_oneoff --------------------------------------------------------------------------------
 
 struct Asked {

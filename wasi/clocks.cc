@@ -25,14 +25,9 @@ Answer<uint64_t> read_real(Call& call, uint32_t id) {
   State& state = call.state;
   if (state.world.broker == nullptr) return fail(Errno::kIo);
   call.guest.owe(kWorldFuel);
-  const auto now = state.world.broker->clock_ns();
-  if (!now || *now < 0) return fail(Errno::kIo);
-  const auto now_ns = static_cast<uint64_t>(*now);
-  if (state.real_start_ns == 0) state.real_start_ns = now_ns;
-  // The system's clock may be set back; a program's monotonic one never goes back.
-  state.real_now_ns = now_ns;
-  state.real_monotonic_ns = std::max(state.real_monotonic_ns, now_ns - std::min(now_ns, state.real_start_ns));
-  return is_realtime(id) ? now_ns : start_of(state, id) + state.real_monotonic_ns;
+  const auto now_ns = state.read_real_clock();
+  if (!now_ns) return fail(Errno::kIo);
+  return is_realtime(id) ? *now_ns : start_of(state, id) + state.real_monotonic_ns;
 }
 
 Answer<uint64_t> read_clock(Call& call, uint32_t id) {

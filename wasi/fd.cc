@@ -465,7 +465,7 @@ Done fd_filestat_get(Call& call) {
 Done fd_filestat_set_times(Call& call) {
   const auto descriptor = call.descriptor(0, right::kFdFilestatSetTimes);
   if (!descriptor) return fail(descriptor.error());
-  const auto times = new_times(call.state, call.u64(1), call.u64(2), call.u32(3));
+  const auto times = new_times(call, call.u64(1), call.u64(2), call.u32(3));
   if (!times) return fail(times.error());
   if (const auto* file = std::get_if<OpenHostFile>(&(*descriptor)->is))
     return set_times(call, {0, file->path}, *times);

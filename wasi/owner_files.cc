@@ -38,6 +38,7 @@ class Acts {
       case FileAct::kMakeDirectory: return make_directory();
       case FileAct::kRemove: return remove();
       case FileAct::kMove: return move();
+      case FileAct::kTellTime: state_.real_now_ns = request_.time_ns; return std::vector<FileFact>();
     }
     return refused(request_.path, host::Errno::kInvalid, "asks for nothing that is known");
   }

@@ -13,13 +13,14 @@
 
 namespace membrane::wasi {
 
-enum class FileAct : uint8_t { kStat, kList, kMakeDirectory, kRemove, kMove };
+enum class FileAct : uint8_t { kStat, kList, kMakeDirectory, kRemove, kMove, kTellTime };
 
 struct FileRequest {
   FileAct act = FileAct::kStat;
   std::string path;      // absolute
   std::string to = {};   // of kMove: the new path, whose directory is there
   bool is_deep = false;  // kList, kRemove: with all that is below
+  uint64_t time_ns = 0;  // of kTellTime: since 1970
 };
 
 struct FileFact {
@@ -32,6 +33,7 @@ struct FileFact {
 // kStat: the fact; links are followed. kList: of what is in the directory, by name, directories before what is in them;
 // links are not followed below it. kMakeDirectory: of the directory, which may be there already; those above it are made.
 // kRemove: nothing; a link goes itself. kMove: the fact of the new place; what was there is replaced, as by rename(2).
+// kTellTime: nothing; where the program has the real clock, what the owner does next has this time, else it means nothing.
 // Errors: kNotFound, kNotDir, kIsDir, kNotEmpty, kInvalid for a path that is none and for "/", kQuota, kAccess for devices,
 // kUnsupported for files of the host, kTooBig for more than System::kMaxListedPathBytes of paths.
 host::HostResult<std::vector<FileFact>> act_on_files(System& system, const FileRequest& request);

@@ -57,6 +57,25 @@ TEST_F(OwnerFiles, AreLookedAt) {
   EXPECT_EQ(errno_of(FileAct::kStat, std::string("/w\0a", 4)), host::Errno::kInvalid);
 }
 
+TEST(OwnerFilesOnARealClock, HaveTheTimeThatTheOwnerTells) {
+  constexpr uint64_t kIn2023 = 1'700'000'000'000'000'000;
+  policy::Policy policy;
+  for (const bool is_real : {false, true}) {
+    policy.time.real = is_real;
+    Config config;
+    config.policy = &policy;
+    Program program(std::move(config));
+    ASSERT_TRUE(act_on_files(*program.system, {.act = FileAct::kTellTime, .path = {}, .time_ns = kIn2023}));
+    ASSERT_TRUE(program.system->put_file("/w/a", "a"));
+    ASSERT_TRUE(act_on_files(*program.system, {.act = FileAct::kMakeDirectory, .path = "/d"}));
+    for (const char* const path : {"/w/a", "/w", "/d"}) {
+      const auto facts = act_on_files(*program.system, {.act = FileAct::kStat, .path = path});
+      ASSERT_TRUE(facts);
+      EXPECT_EQ(facts->front().modified_ns == kIn2023, is_real) << path;
+    }
+  }
+}
+
 TEST_F(OwnerFiles, AreNewerWhenTheyAreWrittenAgain) {
   put("/w/a.txt", "one");
   const uint64_t before = act(FileAct::kStat, "/w/a.txt")->front().modified_ns;

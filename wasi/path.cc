@@ -132,8 +132,11 @@ Answer<Descriptor> open_existing(Call& call, const Opening& asked, const Walked&
                     .flags = static_cast<uint16_t>(asked.fd_flags)};
   if (type == FileType::kDirectory) opened.is = OpenDirectory{{inode, {}}, nullptr};
   if (const auto* device = std::get_if<Device>(&node.is)) opened.is = OpenDevice{inode, *device, {}, 0};
-  if (type == FileType::kRegularFile && asked.truncates() && node.size() > 0)
-    if (const auto cut = files.resize(inode, 0, call.state.file_time_ns()); !cut) return fail(cut.error());
+  if (type == FileType::kRegularFile && (asked.writes() || asked.truncates())) {
+    const uint64_t now = new_file_time_ns(call);  // which what is written has, too
+    if (asked.truncates() && node.size() > 0)
+      if (const auto cut = files.resize(inode, 0, now); !cut) return fail(cut.error());
+  }
   return opened;
 }
 
@@ -155,8 +158,7 @@ Answer<Descriptor> open_host(Call& call, const Opening& asked, const Walked& wal
 Answer<Descriptor> open_new(Call& call, const Opening& asked, const Walked& walked) {
   if (!asked.creates()) return fail(Errno::kNoent);
   if (walked.wants_directory) return fail(Errno::kIsdir);
-  const auto made =
-      call.state.files->make_file(walked.directory.inode, walked.name, call.state.file_time_ns());
+  const auto made = call.state.files->make_file(walked.directory.inode, walked.name, new_file_time_ns(call));
   if (!made) return fail(made.error());
   return Descriptor{.is = OpenFile{*made},
                     .rights = asked.rights & kFileRights,
@@ -194,7 +196,7 @@ Done path_create_directory(Call& call) {
   if (!walked) return fail(walked.error());
   if (walked->directory.is_host()) return host_files::make_directory(call, walked->found->host);
   const auto made =
-      call.state.files->make_directory(walked->directory.inode, walked->name, call.state.file_time_ns());
+      call.state.files->make_directory(walked->directory.inode, walked->name, new_file_time_ns(call));
   return made ? Done() : fail(made.error());
 }
 
@@ -215,7 +217,7 @@ Done path_filestat_set_times(Call& call) {
   const auto at = call.at(0, 2, right::kPathFilestatSetTimes);
   if (!at) return fail(at.error());
   MEMBRANE_TRY(check_lookup(call.u32(1)));
-  const auto times = new_times(call.state, call.u64(4), call.u64(5), call.u32(6));
+  const auto times = new_times(call, call.u64(4), call.u64(5), call.u32(6));
   if (!times) return fail(times.error());
   const auto walked = call.walk_to(*at, last_of(call.u32(1)));
   if (!walked) return fail(walked.error());
@@ -246,8 +248,7 @@ Done path_link(Call& call) {
   const bool is_directory = call.state.files->directory(old->found->inode) != nullptr;
   if (!is_directory && old->wants_directory) return fail(Errno::kNotdir);
   if (made->wants_directory) return fail(Errno::kNoent);
-  return call.state.files->link(old->found->inode, made->directory.inode, made->name,
-                                call.state.file_time_ns());
+  return call.state.files->link(old->found->inode, made->directory.inode, made->name, new_file_time_ns(call));
 }
 
 Done path_readlink(Call& call) {
@@ -272,7 +273,7 @@ Done path_remove_directory(Call& call) {
   if (!walked) return fail(walked.error());
   if (walked->directory.is_host()) return host_files::remove_directory(call, walked->found->host);
   const Done removed =
-      call.state.files->remove_directory(walked->directory.inode, walked->name, call.state.file_time_ns());
+      call.state.files->remove_directory(walked->directory.inode, walked->name, new_file_time_ns(call));
   if (removed) release_if_unused(call.state, walked->found->inode);
   return removed;
 }
@@ -289,7 +290,7 @@ Done path_unlink_file(Call& call) {
   if (walked->wants_directory && call.state.files->directory(walked->found->inode) == nullptr)
     return fail(Errno::kNotdir);
   const Done removed =
-      call.state.files->unlink(walked->directory.inode, walked->name, call.state.file_time_ns());
+      call.state.files->unlink(walked->directory.inode, walked->name, new_file_time_ns(call));
   if (removed) release_if_unused(call.state, walked->found->inode);
   return removed;
 }
@@ -309,7 +310,7 @@ Done path_rename(Call& call) {
   const bool is_directory = call.state.files->directory(old->found->inode) != nullptr;
   if (!is_directory && (old->wants_directory || made->wants_directory)) return fail(Errno::kNotdir);
   const Done renamed = call.state.files->rename(old->directory.inode, old->name, made->directory.inode,
-                                                made->name, call.state.file_time_ns());
+                                                made->name, new_file_time_ns(call));
   if (renamed && made->found && *made->found != *old->found)
     release_if_unused(call.state, made->found->inode);
   return renamed;
@@ -327,8 +328,7 @@ Done path_symlink(Call& call) {
   if (walked->directory.is_host()) return symlink_on_host(call, kept, *walked);
   if (walked->found) return fail(Errno::kExist);
   if (walked->wants_directory) return fail(Errno::kNoent);
-  return call.state.files->make_symlink(walked->directory.inode, walked->name, kept,
-                                        call.state.file_time_ns());
+  return call.state.files->make_symlink(walked->directory.inode, walked->name, kept, new_file_time_ns(call));
 }
 
 }  // namespace functions_of

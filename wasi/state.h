@@ -44,8 +44,10 @@ struct State {
 
   // Keeps a line for the report until it is taken. What is beyond the limits of a report is left out.
   void note(host::CallRecord record);
-  // For the times of files: reading it moves no clock.
+  // For the times of files: reading it moves no clock. On the real one it is when that was looked at last.
   [[nodiscard]] uint64_t file_time_ns() const;
+  // Looks at the real clock. Nothing: it cannot be looked at.
+  std::optional<uint64_t> read_real_clock();
   [[nodiscard]] uint64_t start_ns() const;
 };
 
@@ -93,6 +95,10 @@ Done fill_random(Call& call, std::span<uint8_t> to);
 // Whether the call would only wait for stdin. Asked before it is paid for.
 bool would_wait(FunctionId id, const Call& call);
 
+// The time of a file that the program makes, names or opens to write: where the real clock is granted, as it is now. What is
+// written afterwards has the time at which the clock was looked at last, so that writing is no request to the host.
+uint64_t new_file_time_ns(Call& call);
+
 // Written as fd_filestat_get and path_filestat_get tell it.
 Done write_stat(const Call& call, uint32_t at, const FileStat& stat);
 // When nobody names it or has it open any more, it goes.
@@ -101,7 +107,7 @@ void release_if_unused(State& state, Inode inode);
 struct NewTimes {
   std::optional<uint64_t> accessed_ns, modified_ns;
 };
-Answer<NewTimes> new_times(const State& state, uint64_t accessed_ns, uint64_t modified_ns, uint32_t flags);
+Answer<NewTimes> new_times(Call& call, uint64_t accessed_ns, uint64_t modified_ns, uint32_t flags);
 Done set_times(Call& call, const Place& place, const NewTimes& times);
 Done resize(Call& call, Descriptor& descriptor, uint64_t size);
 // What it kept of the host's memory is given back.

@@ -78,6 +78,17 @@ uint64_t State::file_time_ns() const {
   return grants.time.real && real_now_ns != 0 ? real_now_ns : start_ns() + clock.passed_ns();
 }
 
+std::optional<uint64_t> State::read_real_clock() {
+  if (world.broker == nullptr) return std::nullopt;
+  const auto now = world.broker->clock_ns();
+  if (!now || *now < 0) return std::nullopt;
+  real_now_ns = static_cast<uint64_t>(*now);
+  if (real_start_ns == 0) real_start_ns = real_now_ns;
+  // The system's clock may be set back; a program's monotonic one never goes back.
+  real_monotonic_ns = std::max(real_monotonic_ns, real_now_ns - std::min(real_now_ns, real_start_ns));
+  return real_now_ns;
+}
+
 System::System(std::unique_ptr<State> state) : state_(std::move(state)) {}
 System::~System() {
   if (state_ != nullptr) close_host_files(*state_);

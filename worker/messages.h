@@ -42,9 +42,9 @@ inline auto wire_fields(TemplateSpec& s) {
 }  // namespace membrane::sandbox
 
 namespace membrane::wasi {
-constexpr FileAct wire_last(FileAct) { return FileAct::kMove; }
+constexpr FileAct wire_last(FileAct) { return FileAct::kTellTime; }
 constexpr FileType wire_last(FileType) { return FileType::kSymbolicLink; }
-inline auto wire_fields(FileRequest& r) { return std::tie(r.act, r.path, r.to, r.is_deep); }
+inline auto wire_fields(FileRequest& r) { return std::tie(r.act, r.path, r.to, r.is_deep, r.time_ns); }
 inline auto wire_fields(FileFact& f) { return std::tie(f.path, f.type, f.size_bytes, f.modified_ns); }
 }  // namespace membrane::wasi
 

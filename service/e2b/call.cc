@@ -1,5 +1,7 @@
 #include "service/e2b/call.h"
 
+#include <algorithm>
+
 #include "base/json.h"
 
 namespace membrane::service::e2b {
@@ -117,12 +119,18 @@ Answer<void> Fields::checked() const {
 }
 
 std::string absolute_path(std::string_view path) {
+  std::string whole(path);
+  if (path == "~" || path.starts_with("~/")) whole = std::string(kHome) + whole.substr(1);
+  else if (!path.starts_with('/')) whole = std::string(kHome) + "/" + whole;
   std::string absolute;
-  if (path.starts_with('/')) absolute = path;
-  else if (path == "~" || path.starts_with("~/")) absolute = std::string(kHome) + std::string(path.substr(1));
-  else absolute = std::string(kHome) + (path.empty() ? "" : "/") + std::string(path);
-  while (absolute.size() > 1 && absolute.ends_with('/')) absolute.pop_back();
-  return absolute;
+  for (size_t at = 0; at < whole.size();) {
+    const size_t end = std::min(whole.find('/', at), whole.size());
+    const std::string_view name = std::string_view(whole).substr(at, end - at);
+    if (name == "..") absolute.resize(absolute.empty() ? 0 : absolute.rfind('/'));
+    else if (!name.empty() && name != ".") absolute.append("/").append(name);
+    at = end + 1;
+  }
+  return absolute.empty() ? "/" : absolute;
 }
 
 }  // namespace membrane::service::e2b

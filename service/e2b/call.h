@@ -76,7 +76,8 @@ class Fields {
   std::string problem_;
 };
 
-// A path as a program in the sandbox finds it: relative ones begin at the home directory of E2B's user.
+// A path as a program in the sandbox finds it: relative ones begin at the home directory of E2B's user. "." and ".." are
+// taken out, as names, as E2B's daemon does: "a/../b" is "b", wherever a link "a" leads.
 inline constexpr std::string_view kHome = "/home/user";
 std::string absolute_path(std::string_view path);
 

@@ -23,7 +23,8 @@ constexpr Form kForms[] = {{"text/plain", "text"},        {"text/html", "html"},
                            {"text/markdown", "markdown"}, {"image/svg+xml", "svg"},
                            {"image/png", "png"},          {"image/jpeg", "jpeg"},
                            {"application/pdf", "pdf"},    {"text/latex", "latex"},
-                           {"application/json", "json"},  {"application/javascript", "javascript"}};
+                           {"application/json", "json"},  {"application/javascript", "javascript"},
+                           {"e2b/data", "data"}};
 
 // Escaped to ASCII: the clients decode what comes piece by piece, and a piece may end within a character.
 std::string line_of(const OrderedJson& json) {

@@ -139,6 +139,11 @@ TEST(E2bCall, PathsBeginAtTheUsersHome) {
   EXPECT_EQ(absolute_path("~/a"), "/home/user/a");
   EXPECT_EQ(absolute_path("/a//"), "/a");
   EXPECT_EQ(absolute_path("/"), "/");
+  EXPECT_EQ(absolute_path("."), "/home/user");
+  EXPECT_EQ(absolute_path("./a/../b/./c"), "/home/user/b/c");
+  EXPECT_EQ(absolute_path("../x//y/"), "/home/x/y");
+  EXPECT_EQ(absolute_path("/a/../../.."), "/");
+  EXPECT_EQ(absolute_path("~/../other"), "/home/other");
 }
 
 }  // namespace

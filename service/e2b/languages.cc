@@ -44,7 +44,8 @@ std::string code_to_begin_in(std::string_view language, const std::string& direc
   const std::string path = literal(directory);
   if (language == "javascript")
     return "require('fs').mkdirSync(" + path + ", {recursive: true}); process.chdir(" + path + ")";
-  return "__import__('os').makedirs(" + path + ", exist_ok=True) or __import__('os').chdir(" + path + ")";
+  return "__import__('os').makedirs(" + path + ", exist_ok=True) or __import__('os').chdir(" + path +
+         ") or __import__('membrane._e2b', fromlist=['install']).install()";
 }
 
 std::string code_to_enter(std::string_view language, const std::string& directory) {

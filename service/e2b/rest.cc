@@ -91,7 +91,8 @@ Answer<SandboxSpec> read_spec(const Service& service, const Caller& caller, cons
   else if (spec.template_name.empty())
     return refuse(ApiCode::kNotFound, "template '" + wanted + "' not found",
                   "Here are base and code-interpreter-v1 (Python), javascript, and your snapshots.");
-  if (template_of(wanted).empty()) return spec;  // with the policy that it had
+  if (template_of(wanted).empty()) return spec;  // with the policy and the environment that it had
+  spec.environment.try_emplace("HOME", kHome);
   auto policy =
       read_client_policy(Json::object(), service.sandboxes.guests().usual_limits(spec.template_name));
   if (!policy) return std::unexpected(policy.error());
@@ -109,7 +110,7 @@ void create(const Service& service, const SharedCall& call) {
   auto spec = read_spec(service, call->caller, *body);
   if (!spec) return call->refuse(spec.error());
   service.known.sweep([&](const Known& known) { return !service.sandboxes.get(known.tenant, known.id); });
-  // It is to begin where E2B's programs expect to, before anybody else can ask it something.
+  // It is to begin as E2B's programs expect, before anybody else can ask it something.
   std::string code;
   if (spec->policy) code = code_to_begin_in(spec->template_name, std::string(kHome));
   service.sandboxes.create(

@@ -133,7 +133,6 @@
   class NumberFormat {
     #o;
     constructor(locales, given = {}) {
-      if (!new.target) return new NumberFormat(locales, given);
       const options = Object(given ?? {});
       const o = {
         locale: checkLocale(locales),
@@ -386,7 +385,6 @@
   class DateTimeFormat {
     #o;
     constructor(locales, given = {}, defaults = "date") {
-      if (!new.target) return new DateTimeFormat(locales, given);
       const options = Object(given ?? {});
       const zone = options.timeZone === undefined ? "UTC" : `${options.timeZone}`;
       if (!/^(?:UTC|GMT|Etc\/(?:UTC|GMT)|Z|\+00:?00)$/i.test(zone))
@@ -603,7 +601,6 @@
   class Collator {
     #options;
     constructor(locales, options = {}) {
-      if (!new.target) return new Collator(locales, options);
       this.#options = {
         locale: checkLocale(locales),
         usage: "sort",
@@ -740,10 +737,21 @@
     }
   }
 
+  // As the specification has these three, which are functions besides: a call without `new` makes one, too.
+  function callable(kind) {
+    function made(locales, options) {
+      return Reflect.construct(kind, [locales, options], new.target ?? made);
+    }
+    const own = { ...Object.getOwnPropertyDescriptors(kind), length: { value: 0, configurable: true } };
+    Object.defineProperties(made, own);
+    Object.defineProperty(kind.prototype, "constructor", { value: made, writable: true, configurable: true });
+    return made;
+  }
+
   const Intl = {
-    NumberFormat,
-    DateTimeFormat,
-    Collator,
+    NumberFormat: callable(NumberFormat),
+    DateTimeFormat: callable(DateTimeFormat),
+    Collator: callable(Collator),
     PluralRules,
     ListFormat,
     RelativeTimeFormat,

@@ -8,6 +8,20 @@
     : ArrayBuffer.isView(data) ? new Uint8Array(data.buffer, data.byteOffset, data.byteLength)
     : (() => { throw new TypeError("bytes are an ArrayBuffer or a view of one"); })();
 
+  // The engine counts from when the image was made, which a run's own clock may not have come to when it begins.
+  const now = globalThis.performance.now.bind(globalThis.performance);
+  let earlier;
+  class Performance {
+    timeOrigin = 0;
+    now() {
+      const ms = now();
+      earlier ??= Math.min(ms, 0);
+      return ms - earlier;
+    }
+    get [Symbol.toStringTag]() { return "Performance"; }
+  }
+  const performance = new Performance();
+
   // The host reads and writes UTF-8; what is no UTF-8 is for the decoder below.
   const utf8 = globalThis.__membrane_utf8, text = globalThis.__membrane_text;
   shared.compress = globalThis.__membrane_compress;
@@ -311,5 +325,5 @@
   Object.defineProperty(crypto, "subtle", { get: subtle, enumerable: true, configurable: true });
 
   Object.assign(globals, { AbortController, AbortSignal, CustomEvent, Event, EventTarget, MessageChannel, MessageEvent, MessagePort,
-                           TextDecoder, TextEncoder, crypto, structuredClone });
+                           TextDecoder, TextEncoder, crypto, performance, structuredClone });
 })();

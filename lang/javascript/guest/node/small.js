@@ -20,6 +20,7 @@
   }));
   define("constants", (load) => ({ ...load("fs").constants, ...load("internal/errno").constants }));
 
+  const home = () => globalThis.process.env.HOME ?? "/home";
   define("os", (load) => ({
     EOL: "\n",
     devNull: "/dev/null",
@@ -30,7 +31,7 @@
     machine: () => "wasm32",
     arch: () => globalThis.process.arch,
     tmpdir: () => "/tmp",
-    homedir: () => "/home",
+    homedir: home,
     hostname: () => "membrane",
     endianness: () => "LE",
     uptime: () => globalThis.process.uptime(),
@@ -42,7 +43,7 @@
     getPriority: () => 0,
     setPriority() {},
     cpus: () => [{ model: "wasm32", speed: 0, times: { user: 0, nice: 0, sys: 0, idle: 0, irq: 0 } }],
-    userInfo: () => ({ uid: 0, gid: 0, username: "user", homedir: "/home", shell: null }),
+    userInfo: () => ({ uid: 0, gid: 0, username: "user", homedir: home(), shell: null }),
     constants: {
       errno: load("internal/errno").constants,
       signals: { SIGHUP: 1, SIGINT: 2, SIGQUIT: 3, SIGKILL: 9, SIGTERM: 15 },

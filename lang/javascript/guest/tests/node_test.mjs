@@ -1195,6 +1195,13 @@ test("numbers, dates and texts are those of en-US and UTC", () => {
     "[...new Intl.Segmenter().segment('e\\u0301👨‍👩‍👧🇩🇪x')].map((s) => s.segment).join('|')",
     "(12345678901234567890n).toLocaleString()",
     "new Intl.NumberFormat('en-US').formatToParts(1234.5).map((p) => p.type).join()",
+    "Intl.NumberFormat('en', { style: 'percent' }).format(0.5)",
+    "Intl.DateTimeFormat('en', { timeZone: 'UTC' }).format(new Date(0))",
+    "['b', 'a'].sort(Intl.Collator('en').compare).join()",
+    "[Intl.NumberFormat() instanceof Intl.NumberFormat, Intl.Collator().constructor === Intl.Collator].join()",
+    "[Intl.NumberFormat, Intl.DateTimeFormat, Intl.Collator].map((f) => [f.name, f.length, f.supportedLocalesOf('en')]).join()",
+    "new (class Mine extends Intl.NumberFormat { twice(n) { return this.format(2 * n); } })('en').twice(700)",
+    "['PluralRules', 'ListFormat', 'RelativeTimeFormat', 'Segmenter'].map((name) => { try { return Intl[name]('en'); } catch (error) { return error.name; } }).join()",
   ];
   for (const call of calls)
     assert.equal(new Function("Intl", `return ${call}`)(shared.globals.Intl), inNode(call), call);

@@ -54,7 +54,8 @@ class Host {
 class NodeEngine {
   constructor(host) {
     this.host = host;
-    this.context = vm.createContext({ btoa, atob, performance: { now: () => host.slept } });
+    const origin = host.slept;
+    this.context = vm.createContext({ btoa, atob, performance: { now: () => host.slept - origin } });
     vm.runInContext("globalThis.DOMException = class extends Error { constructor(m, name) { super(m); this.name = name; } }", this.context);
     this.context.queueMicrotask = vm.runInContext("(f) => void Promise.resolve().then(f)", this.context);
     this.context.__membrane_utf8 = (text) => vm.runInContext("(b) => new Uint8Array(b)", this.context)([...new TextEncoder().encode(text)]);
@@ -142,8 +143,8 @@ class QuickJsEngine {
 const quick = process.env.MEMBRANE_QUICKJS && existsSync(process.env.MEMBRANE_QUICKJS);
 const engines = quick ? { QuickJS: QuickJsEngine } : { Node: NodeEngine };
 
-function session(Engine) {
-  const host = new Host();
+function session(Engine, given = {}) {
+  const host = Object.assign(new Host(), given);
   const engine = new Engine(host);
   return {
     host,
@@ -180,6 +181,14 @@ for (const [name, Engine] of Object.entries(engines)) {
     const s = session(Engine);
     assert.equal(await s.value("const v = await new Promise((r) => setTimeout(() => r(6), 5000))\nv + 1"), "7");
     assert.equal(s.host.slept, 5000, "time moved on, nobody waited");
+  });
+
+  only("time is counted from no later than the program's beginning", async () => {
+    const s = session(Engine, { slept: 5 });
+    s.host.slept = 4;  // as a run's own clock, which does not know of the image's making
+    assert.equal(await s.value("[performance.now(), process.uptime(), process.hrtime(), process.hrtime.bigint()].join()"), "'0,0,0,0,0'");
+    s.host.slept = 6.5;
+    assert.equal(await s.value("performance.now()"), "2.5");
   });
 
   only("errors have their place, without ours", async () => {

@@ -19,6 +19,7 @@ _METHODS = (
 )
 
 _shown = []  # of the turn that runs
+more_forms = None  # value -> [(MIME type, form)], of those who show values in forms of their own
 
 
 def display(*values):
@@ -67,6 +68,26 @@ def _rich_forms(value):
         if callable(form):
             made = form()
             yield mime, made[0] if isinstance(made, tuple) else made
+    if _is_figure_that_nothing_shows(value):
+        yield "image/png", _picture_of(value)
+    if more_forms is not None:
+        yield from more_forms(value)
+
+
+def _is_figure_that_nothing_shows(value):
+    """A figure of matplotlib that pyplot does not hold, or that was saved in a file: take_figures() leaves it out."""
+    figures = sys.modules.get("matplotlib.figure")
+    if figures is None or not isinstance(value, figures.Figure):
+        return False
+    managers = getattr(sys.modules.get("matplotlib._pylab_helpers"), "Gcf", None)
+    is_held = managers is not None and any(manager.canvas.figure is value for manager in managers.figs.values())
+    return not is_held or getattr(value, "membrane_saved", False)
+
+
+def _picture_of(figure):
+    picture = io.BytesIO()
+    figure.savefig(picture, format="png", bbox_inches="tight")
+    return picture.getvalue()
 
 
 def _to_json(form):
@@ -109,10 +130,8 @@ def take_figures():
         if getattr(figure, "membrane_saved", False):
             pyplot.close(figure)
             continue
-        picture = io.BytesIO()
         try:
-            figure.savefig(picture, format="png", bbox_inches="tight")
-            made = {"text/plain": text_of(figure), "image/png": _to_json(picture.getvalue())[0]}
+            made = {"text/plain": text_of(figure), "image/png": _to_json(_picture_of(figure))[0]}
         except Exception as error:
             made = {"text/plain": f"<drawing the figure raised {_describe(error)}>"}
         finally:

@@ -7,6 +7,9 @@ _changes = {}  # by the name of the module: what is called with it, when it is m
 
 
 def when_imported(name, change):
+    """At once, where it is there already."""
+    if name in sys.modules:
+        return change(sys.modules[name])
     _changes[name] = change
     if _Finder not in sys.meta_path:
         sys.meta_path.insert(0, _Finder)

@@ -1,4 +1,7 @@
-"""Packages that would open connections of their own are told, when they are first imported, to ask the capability."""
+"""Packages that are changed when they are first imported: those that would open connections of their own ask the capability,
+and one that works in processes has a lock for this one."""
+
+import threading
 
 from membrane import _door, _imports, _net, _wire
 
@@ -104,4 +107,12 @@ def _change_urllib3(module):
     module.HTTPConnection.is_connected = property(lambda self: self.sock is not None)
 
 
-_CHANGES = {"httpx._transports.default": _change_httpx, "urllib3.connection": _change_urllib3}
+# --- tqdm -----------------------------------------------------------------------------------------------------------
+
+
+def _change_tqdm(module):
+    """tqdm.std: process_map() takes the lock between processes, which is not there."""
+    module.TqdmDefaultWriteLock.mp_lock = threading.RLock()
+
+
+_CHANGES = {"tqdm.std": _change_tqdm, "httpx._transports.default": _change_httpx, "urllib3.connection": _change_urllib3}

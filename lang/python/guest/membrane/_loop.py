@@ -1,10 +1,11 @@
 """An event loop for asyncio where there are no sockets: timers, tasks, futures, and the scheduler's threads."""
 
 import asyncio
+import functools
 import sys
 import warnings
 
-from membrane import _pools, _scheduler
+from membrane import _pools, _resumable, _scheduler
 
 
 class _Waiter:
@@ -27,9 +28,18 @@ class _Waiter:
 
 
 class Loop(asyncio.BaseEventLoop):
+    _waits_in_thread = _is_told_to_stop = False
+
     def __init__(self):
         super().__init__()
         self._selector = _Waiter(self)
+
+    def stop(self):
+        self._is_told_to_stop = True
+        super().stop()
+
+    def is_running(self):
+        return self._waits_in_thread or super().is_running()
 
     def _process_events(self, event_list):
         pass
@@ -52,6 +62,47 @@ class Loop(asyncio.BaseEventLoop):
         raise _processes.command_error("asyncio", cmd)
 
 
+def _run_forever(loop):
+    """BaseEventLoop.run_forever of a thread: other threads run between two rounds, and it is no thread's running loop then."""
+    run_forever, stop = asyncio.BaseEventLoop.run_forever, asyncio.BaseEventLoop.stop
+    if loop.is_running() or loop.is_closed():
+        return run_forever(loop)  # which raises
+    while True:
+        loop._waits_in_thread = True
+        try:
+            wait = _scheduler.Wait(lambda: loop._ready or loop._stopping or loop.is_closed(), _time_to_timer(loop))
+            if not wait.is_over():
+                yield wait
+        finally:
+            loop._waits_in_thread = False
+        loop._is_told_to_stop = loop._stopping
+        stop(loop)  # after one round
+        with _NoneRuns():
+            run_forever(loop)
+        if loop._is_told_to_stop:
+            return
+
+
+class _NoneRuns:
+    """Puts the loop and the task aside on whose stack another thread's loop has its round."""
+
+    def __enter__(self):
+        self._loop, self._put_back = asyncio._get_running_loop(), None
+        swap = getattr(asyncio.tasks, "_swap_current_task", None)
+        if swap and self._loop is not None and asyncio.current_task(self._loop) is not None:
+            self._put_back = functools.partial(swap, self._loop, swap(self._loop, None))
+        asyncio._set_running_loop(None)
+
+    def __exit__(self, *_):
+        asyncio._set_running_loop(self._loop)
+        if self._put_back is not None:
+            self._put_back()
+
+
+def _time_to_timer(loop):
+    return max(loop._scheduled[0].when() - loop.time(), 0) if loop._scheduled else None
+
+
 class _Policy(getattr(asyncio.events, "_BaseDefaultEventLoopPolicy", None) or asyncio.events.BaseDefaultEventLoopPolicy):
     _loop_factory = Loop
 
@@ -59,6 +110,7 @@ class _Policy(getattr(asyncio.events, "_BaseDefaultEventLoopPolicy", None) or as
 def install():
     """Makes asyncio.run(), asyncio.new_event_loop(), asyncio.EventLoop and the like give this loop."""
     asyncio.SelectorEventLoop = asyncio.EventLoop = Loop
+    _resumable.waits[asyncio.BaseEventLoop.run_forever] = _run_forever
     # What set_event_loop_policy(None) goes back to; where that is depends on the version.
     for module in (asyncio, sys.modules.get("asyncio.unix_events")):
         for name in ("DefaultEventLoopPolicy", "_DefaultEventLoopPolicy"):

@@ -84,6 +84,18 @@ def _maker_of(function):
     return lambda *given, **named: call(kind.__call__, function, *given, **named)
 
 
+def can_be_suspended(function):
+    """False for a function of Python whose source is not there, or is of the standard library: what it waits in holds what
+    stands below it. Other callables are no matter: they do not wait, or stand in `waits`."""
+    while type(function) is functools.partial:
+        function = function.func
+    function = getattr(function, "__func__", function)
+    if type(function) is not types.FunctionType or function in waits:
+        return True
+    code = function.__code__
+    return not code.co_filename.startswith(_NOT_OF_PROGRAMS) and _find(code) is not None
+
+
 def enter(manager):
     """Waits until the context manager can be entered without waiting; gives it."""
     wait = enters.get(type(manager))

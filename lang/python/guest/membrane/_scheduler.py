@@ -43,13 +43,19 @@ class Wait:
         return _time >= self.deadline
 
 
+class Left(BaseException):
+    """Ends what a thread does where it waits in the way of another (Task.may_be_left)."""
+
+
 class Task:
-    """A thread that has begun, and has not ended."""
+    """A thread that was started, and has not ended. One that `may_be_left` is a daemon whose function cannot be suspended: it
+    begins when another thread waits, on top of that, and is left for good where that one could go on."""
 
-    __slots__ = ("name", "ident", "steps", "wait", "is_running", "is_over", "context", "daemon")
+    __slots__ = ("name", "ident", "steps", "wait", "is_running", "is_over", "context", "daemon", "may_be_left", "is_left")
 
-    def __init__(self, name, ident, steps, daemon):
+    def __init__(self, name, ident, steps, daemon, may_be_left=False):
         self.name, self.ident, self.steps, self.daemon = name, ident, steps, daemon
+        self.may_be_left, self.is_left = may_be_left, False
         self.wait, self.is_running, self.is_over = None, False, False
         self.context = contextvars.copy_context()
 
@@ -63,11 +69,12 @@ steps = 0  # that threads have made
 send_requests = None  # [request] -> [answer], of the module that knows what a request is
 
 
-def start(name, ident, steps, daemon):
-    """Runs the steps of a new thread up to its first wait."""
-    task = Task(name, ident, steps, daemon)
+def start(name, ident, steps, daemon, may_be_left=False):
+    """Runs the steps of a new thread up to its first wait; those of one that may be left when others wait."""
+    task = Task(name, ident, steps, daemon, may_be_left)
     _tasks.append(task)
-    _step(task)
+    if not may_be_left:
+        _step(task)
 
 
 def new_ident():
@@ -117,6 +124,7 @@ def run_until(wait):
     try:
         while not wait.is_over():
             if not run_one() and not _ask():
+                _leave_if_in_the_way()
                 _let_time_pass(wait)
     finally:
         _standing.pop()
@@ -140,9 +148,11 @@ def forget():
     """Leaves what has not ended where it stands, as a process that ends does: nothing of it runs any more."""
     _left_behind.extend(_tasks)
     _tasks.clear()
+    _names_of_left.clear()
 
 
 _left_behind = []  # a generator that is freed would run its `finally`
+_names_of_left = []  # of tasks, for whoever waits for them in vain
 
 
 def run_one():
@@ -186,11 +196,28 @@ def _asks(wait):
     return wait is not None and wait.request is not None and wait.answer is None
 
 
+def _leave_if_in_the_way():
+    """Whoever stands below the current task could go on."""
+    below = _standing[:-1]
+    if current.may_be_left and (all(task is not MAIN for task, _ in below) or any(wait.is_over() for _, wait in below)):
+        _leave()
+
+
+def _leave():
+    current.is_left = True
+    _names_of_left.append(current.name)
+    raise Left
+
+
 def _let_time_pass(wait):
     """Until the first wait that ends by itself."""
     waits = [task.wait for task in _tasks if not task.is_running]
+    if current.may_be_left:
+        waits += [wait for _, wait in _standing]
     ends = [w.deadline for w in (wait, *waits) if w is not None and w.deadline is not None]
     if not ends:
+        if current.may_be_left:
+            _leave()
         raise RuntimeError(_why_nothing_goes_on())
     global _time
     end = min(ends)
@@ -209,4 +236,8 @@ def _why_nothing_goes_on():
                 "that the thread runs wait in a statement of its own")
     waiting = ", ".join([task.name for task, _ in _standing] +
                         [t.name for t in _tasks if not t.is_running and not t.wait.is_idle])
-    return f"deadlock: this waits for another thread, and there is none that could end it (waiting: {waiting})"
+    why = f"deadlock: this waits for another thread, and there is none that could end it (waiting: {waiting})"
+    if _names_of_left:
+        why += (f". {', '.join(_names_of_left)} ended where it had to wait: a daemon whose function, of a module without its "
+                "source, cannot be suspended. Let the thread run a function of your own that calls it")
+    return why

@@ -13,7 +13,7 @@ import sys
 import threading
 import time
 
-from membrane import _pools, _resumable, _scheduler
+from membrane import _imports, _pools, _resumable, _scheduler
 from membrane._scheduler import Wait, drive
 
 _get, _put, _join_queue = queue.Queue.get, queue.Queue.put, queue.Queue.join
@@ -167,7 +167,7 @@ def _wait(condition, timeout=None):
     lock, saved = condition._lock, condition._release_save()
     try:
         yield from _until(lambda: not waiter.locked() and _is_free(lock), timeout)
-    except RuntimeError:  # a deadlock
+    except (RuntimeError, _scheduler.Left):  # a deadlock, or nobody comes back here
         condition._waiters.remove(waiter)
         if _is_free(lock):
             condition._acquire_restore(saved)
@@ -303,11 +303,39 @@ def _as_completed(futures, timeout=None):
         yield done[0]
 
 
+# --- listeners of logging ---------------------------------------------------------------------------------------------
+
+
+def _dequeue(listener, block):
+    return _resumable.call(listener.queue.get, block)
+
+
+def _monitor(listener):
+    """logging.handlers.QueueListener._monitor, in steps."""
+    while True:
+        try:
+            record = yield from _resumable.call(listener.dequeue, True)
+        except queue.Empty:
+            return
+        if record is not listener._sentinel:
+            yield from _resumable.call(listener.handle, record)
+        if hasattr(listener.queue, "task_done"):
+            listener.queue.task_done()
+        if record is listener._sentinel:
+            return
+
+
+def _know_listeners(handlers):
+    listener = handlers.QueueListener
+    _resumable.waits.update({listener.dequeue: _dequeue, listener._monitor: _monitor})
+
+
 # --- threads ----------------------------------------------------------------------------------------------------------
 
 
 def _start(thread):
-    """In the place of Thread.start: it runs until it first waits."""
+    """In the place of Thread.start: it runs until it first waits. A daemon that could not be suspended there waits to begin
+    until others wait, and ends when it would hold them up: as a daemon ends that a process does not wait for."""
     if not getattr(thread, "_initialized", False):
         raise RuntimeError("thread.__init__() not called")
     if _is_set(thread._started):
@@ -316,7 +344,13 @@ def _start(thread):
     thread._runs = True
     thread._started.set()
     threading._active[thread._ident] = thread
-    _scheduler.start(thread.name, thread._ident, _steps_of_thread(thread), thread.daemon)
+    _scheduler.start(thread.name, thread._ident, _steps_of_thread(thread), thread.daemon,
+                     may_be_left=thread.daemon and not _resumable.can_be_suspended(_function_of(thread)))
+
+
+def _function_of(thread):
+    run = type(thread).run
+    return getattr(thread, "_target", None) if run is threading.Thread.run else run
 
 
 def _start_new_thread(function, args, kwargs={}, /):
@@ -327,15 +361,19 @@ def _start_new_thread(function, args, kwargs={}, /):
 
 
 def _steps_of_thread(thread):
+    is_left = False
     try:
         yield from _resumable.call(thread.run)
     except (SystemExit, GeneratorExit):
         pass
     except BaseException as error:
-        _tell(error, thread)
+        is_left = _scheduler.current.is_left
+        if not is_left:
+            _tell(error, thread)
     finally:
-        thread._runs = False
-        threading._active.pop(thread._ident, None)
+        if not is_left:  # else it is alive, as a daemon is that waits
+            thread._runs = False
+            threading._active.pop(thread._ident, None)
 
 
 def _tell(error, thread):
@@ -513,6 +551,7 @@ def install():
         condition: lambda c: _until(lambda: _is_free(c._lock) or c._is_owned()),
         threading.Semaphore: _until_counted, threading.BoundedSemaphore: _until_counted,
     })
+    _imports.when_imported("logging.handlers", _know_listeners)
     return undo
 
 

@@ -1,6 +1,7 @@
 import asyncio
 import concurrent.futures
 import contextlib
+import datetime
 import inspect
 import io
 import pathlib
@@ -11,12 +12,13 @@ import tempfile  # noqa: F401
 import threading
 import types
 import unittest
+import unittest.mock
 import warnings
 
 from tests.fake_door import DoorTest
 
 import membrane
-from membrane import _display, _random, _session
+from membrane import _display, _e2b, _random, _session
 
 
 def install_loop(test):
@@ -217,6 +219,54 @@ class Display(SessionTest):
         self.assertIn("… 80002 characters left out …", value)
         big = f"class B:\n  def _repr_html_(self): return 'x' * {_display.MAX_RICH + 1}\nB()"
         self.assertIn("is left out", self.value(big))
+
+    def test_a_list_or_a_dict_is_json_where_e2b_is_expected(self):
+        self.assertEqual(list(self.run_turn("[1]")["value"]), ["text/plain"])
+        self.addCleanup(setattr, _display, "more_forms", None)
+        _e2b.install()
+        self.run_turn("import datetime, enum, uuid\nclass E(enum.Enum): A = 'a'\nnested = []\nfor _ in range(300): nested = [nested]\n"
+                      "class Point:\n  pass")
+        for code, form in (("[1, 'a', None, True, 1.5]", [1, "a", None, True, 1.5]), ("{}", {}), ("[(1, 2), {'a': {}}]", [[1, 2], {"a": {}}]),
+                           ("{5: 2, None: 3, True: 4, E.A: E.A}", {"5": 2, "null": 3, "true": 4, "a": "a"}),
+                           ("[float('nan'), float('inf')]", [None, None]),
+                           ("[datetime.date(2020, 1, 2), uuid.UUID(int=1)]", ["2020-01-02", "00000000-0000-0000-0000-000000000001"])):
+            self.assertEqual(self.run_turn(code)["value"].get("application/json"), form, code)
+        for code in ("(1, 2)", "1", "'a'", "[{1, 2}]", "[Point()]", "[1 << 64]", "nested", "{(1, 2): 3}"):
+            self.assertEqual(list(self.run_turn(code)["value"]), ["text/plain"], code)
+        self.assertEqual(self.run_turn("display([1])\n2")["displays"][0]["application/json"], [1])
+
+    def test_the_columns_of_a_table_are_data_where_e2b_is_expected(self):
+        self.addCleanup(setattr, _display, "more_forms", None)
+        _e2b.install()
+
+        class DataFrame:
+            size = 4
+
+            def to_dict(self, orient):
+                return {"a": [1, float("nan")], 2: [datetime.datetime(2020, 1, 2), {3}]}
+
+        with unittest.mock.patch.dict(sys.modules, pandas=types.SimpleNamespace(DataFrame=DataFrame)):
+            sys.modules["__main__"].table = DataFrame()
+            self.assertEqual(self.run_turn("table")["value"]["e2b/data"], {"a": [1, None], "2": ["2020-01-02T00:00:00", "{3}"]})
+            DataFrame.size = 1 << 40
+            self.assertEqual(list(self.run_turn("table")["value"]), ["text/plain"])
+
+    def test_a_figure_that_nothing_else_shows_is_a_picture(self):
+        class Figure:
+            def savefig(self, file, **_):
+                file.write(b"picture")
+
+        managers = {}
+        modules = {"matplotlib.figure": types.SimpleNamespace(Figure=Figure),
+                   "matplotlib._pylab_helpers": types.SimpleNamespace(Gcf=types.SimpleNamespace(figs=managers))}
+        figure = sys.modules["__main__"].figure = Figure()
+        held = types.SimpleNamespace(canvas=types.SimpleNamespace(figure=figure))
+        with unittest.mock.patch.dict(sys.modules, modules):
+            self.assertEqual(self.run_turn("figure")["value"]["image/png"], {"base64": "cGljdHVyZQ=="})
+            managers[1] = held
+            self.assertEqual(list(self.run_turn("figure")["value"]), ["text/plain"])
+            figure.membrane_saved = True
+            self.assertIn("image/png", self.run_turn("figure")["value"])
 
     def test_open_figures_are_shown_and_closed(self):
         closed = []

@@ -473,6 +473,138 @@ class TypicalPrograms(ThreadsTest):
                    "'else', 'sleep length must be non-negative']"])
 
 
+class DaemonsWithoutTheirSource(ThreadsTest):
+    """What a library starts whose source is not there, as that of the libraries in the image is not."""
+
+    MONITOR = textwrap.dedent("""
+        import threading, time
+        class Monitor(threading.Thread):
+            def __init__(self):
+                super().__init__(name="monitor", daemon=True)
+                self.killed, self.rounds = threading.Event(), 0
+                self.start()
+            def run(self):
+                while True:
+                    self.killed.wait(10)
+                    if self.killed.is_set():
+                        return
+                    with lock:
+                        self.rounds += 1
+        lock = threading.Lock()
+        """)
+    IMPORT = f"exec(compile({MONITOR!r}, '<a library>', 'exec'))\n"
+
+    def script_with_monitor(self, code):
+        return self.script(self.IMPORT + textwrap.dedent(code))
+
+    def nothing_was_told_of(self):
+        self.assertNotIn("Exception", self.errors.getvalue())
+
+    def test_a_monitor_holds_up_nobody(self):
+        self.assertEqual(self.script_with_monitor("""
+            begun = time.monotonic()
+            with lock:
+                monitor = Monitor()
+            print(monitor.is_alive(), monitor.rounds, time.monotonic() - begun)
+            time.sleep(1)
+            print(monitor.is_alive(), monitor.rounds, time.monotonic() - begun)
+            """), ["True 0 0.0", "True 0 1.0"])
+        self.assertEqual(self.clock.now, 1_001.0)
+        self.nothing_was_told_of()
+
+    def test_a_monitor_works_while_others_wait(self):
+        self.assertEqual(self.script_with_monitor("""
+            monitor = Monitor()
+            time.sleep(35)
+            print(monitor.rounds, time.monotonic())
+            """), ["3 1035.0"])
+
+    def test_one_that_is_told_to_end_can_be_joined(self):
+        self.assertEqual(self.script_with_monitor("""
+            monitor = Monitor()
+            monitor.killed.set()
+            monitor.join()
+            print(monitor.is_alive())
+            """), ["False"])
+
+    def test_a_wait_for_one_that_was_left_says_why_it_is_in_vain(self):
+        error = self.failing(self.IMPORT + textwrap.dedent("""
+            monitor = Monitor()
+            time.sleep(1)
+            monitor.killed.set()
+            monitor.join()
+            """))
+        self.assertRegex(error["message"], "deadlock.*monitor ended where it had to wait: .*without its source.*a function of your own")
+        self.nothing_was_told_of()
+
+    def test_a_cell_ends_and_the_next_goes_on(self):
+        for code in (self.IMPORT + "monitor = Monitor()", "monitor.is_alive()", "time.sleep(20); monitor.rounds"):
+            result = self.run_turn(textwrap.dedent(code))
+            self.assertIsNone(result["error"])
+        self.assertEqual(self.clock.now, 1_020.0)
+        self.nothing_was_told_of()
+
+    def test_a_listener_of_logging_hears_all(self):
+        self.assertEqual(self.script("""
+            import logging, queue, sys, time
+            from logging.handlers import QueueHandler, QueueListener
+            q = queue.Queue()
+            listener = QueueListener(q, logging.StreamHandler(sys.stdout))
+            log = logging.getLogger("listened")
+            log.propagate = False
+            log.addHandler(QueueHandler(q))
+            listener.start()
+            log.warning("one")
+            time.sleep(1)
+            print("main goes on")
+            log.warning("two")
+            listener.stop()
+            print("stopped", q.unfinished_tasks)
+            """), ["one", "main goes on", "two", "stopped 0"])
+        self.nothing_was_told_of()
+
+
+class LoopsInThreads(ThreadsTest):
+    def test_coroutines_are_handed_to_a_loop_in_a_thread(self):
+        for target in ("loop.run_forever", "run"):
+            self.assertEqual(self.script(f"""
+                import asyncio, threading, time
+                loop = asyncio.new_event_loop()
+                def run():
+                    asyncio.set_event_loop(loop)
+                    loop.run_forever()
+                thread = threading.Thread(target={target}, daemon=True)
+                thread.start()
+                async def later(n):
+                    await asyncio.sleep(n)
+                    return n, asyncio.get_running_loop() is loop
+                begun = time.monotonic()
+                futures = [asyncio.run_coroutine_threadsafe(later(n), loop) for n in (3, 1)]
+                print([future.result() for future in futures], loop.is_running())
+                print(asyncio.run_coroutine_threadsafe(later(2), loop).result(timeout=5), round(time.monotonic() - begun))
+                print(asyncio.run(later(0)))
+                async def asks():
+                    there = asyncio.run_coroutine_threadsafe(later(1), loop)
+                    time.sleep(2)
+                    return [there.done(), await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(later(0), loop)),
+                            asyncio.current_task() is not None, await later(0)]
+                print(asyncio.run(asks()))
+                loop.call_soon_threadsafe(loop.stop)
+                thread.join()
+                print(thread.is_alive(), loop.is_running())
+                loop.close()
+                """), ["[(3, True), (1, True)] True", "(2, True) 5", "(0, False)",
+                    "[True, (0, True), True, (0, False)]", "False False"])
+
+    def test_a_loop_in_a_thread_stays_for_later_cells(self):
+        self.run_turn("import asyncio, threading\nloop = asyncio.new_event_loop()\n"
+                      "threading.Thread(target=loop.run_forever, daemon=True).start()")
+        code = "asyncio.run_coroutine_threadsafe(asyncio.sleep(1, 'slept'), loop).result()"
+        for _ in range(2):
+            self.assertEqual(self.run_turn(code)["value"]["text/plain"], "'slept'")
+        self.run_turn("loop.call_soon_threadsafe(loop.stop)\nawait asyncio.sleep(0)\nloop.close()")
+
+
 class Executors(ThreadsTest):
     def test_map_keeps_the_order(self):
         self.assertEqual(self.script("""
