@@ -972,6 +972,104 @@ class Command(unittest.TestCase):
         sandbox = self.command("create", "--template", "wat", "--fuel", "1000").stdout.strip()
         endless = self.command("exec", sandbox, "-e", self.wat("(loop $l (br $l))"), code=1)
         self.assertIn("out_of_fuel", endless.stderr)
+        self.assertIn(f"limits.fuel: membrane update {sandbox} --fuel 4000", endless.stderr)
+        self.command("update", sandbox, "--fuel", "4000")
+
+    def test_execs_have_names(self):
+        sandbox = self.command("create", "--template", "wat").stdout.strip()
+        prints = self.wat('(call $io.print (string "said"))')
+        first = self.command("exec", "-d", sandbox, "-e", prints).stdout.strip()
+        self.assertEqual(self.command("wait", sandbox, first).stdout, "ok\n")
+        second = self.command("exec", "--detach", sandbox, "-e", self.wat("unreachable")).stdout.strip()
+        self.assertEqual(self.command("wait", sandbox, second, code=1).stdout, "trapped\n")
+        self.assertEqual(self.command("logs", sandbox, "--exec", first).stdout, "said")
+        failed = self.command("logs", "-f", sandbox, "--exec", second)
+        self.assertEqual((failed.stdout, "trapped" in failed.stderr), ("", True))
+        self.assertEqual(json.loads(self.command("wait", sandbox, first, "--json").stdout)["exec_id"], first)
+        endless = self.command("exec", "-d", sandbox, "-e", self.wat("(loop $l (br $l))")).stdout.strip()
+        self.assertIn("still runs", self.command("logs", sandbox, "--exec", endless).stderr)
+        self.assertEqual(self.command("cancel", sandbox, endless).stdout, endless + "\n")
+        self.assertEqual(self.command("wait", sandbox, endless, code=1).stdout, "cancelled\n")
+        head, *rows = [row.split() for row in self.command("execs", sandbox).stdout.splitlines()]
+        self.assertEqual(head, ["EXEC", "STATE", "CREATED"])
+        self.assertEqual([row[:2] for row in rows], [[first, "done"], [second, "done"], [endless, "done"]])
+        for words in (["wait"], ["cancel"]):
+            self.assertIn("has no exec exe0", self.command(*words, sandbox, "exe0", code=2).stderr)
+        self.assertIn("has no exec exe0", self.command("logs", sandbox, "--exec", "exe0", code=2).stderr)
+
+    def test_durations_have_units(self):
+        sandbox = self.command("create", "--template", "wat", "--ttl", "1h30m").stdout.strip()
+        self.command("update", sandbox, "--ttl", "1d", "--idle-timeout", "90s")
+        self.command("exec", sandbox, "--timeout", "10m", "-e", self.wat("nop"))
+        for wrong in "5", "5 weeks":
+            refused = self.command("update", sandbox, "--ttl", wrong, code=2).stderr
+            self.assertIn("hint: Write it with its unit, as 500ms, 30s, 10m, 1h, 2d", refused)
+
+    def test_a_template_and_a_snapshot_exclude_each_other(self):
+        refused = self.command("create", "--template", "wat", "--snapshot", "snp1", code=2).stderr
+        self.assertIn("--template and --snapshot exclude each other", refused)
+
+    def test_a_misspelt_template_is_told_its_neighbour(self):
+        sandbox = self.command("create", "--template", "wat").stdout.strip()
+        snapshot = self.command("snapshot", sandbox).stdout.strip()
+        self.command("snapshots", "promote", snapshot, "analysis")
+        self.assertIn("analysis", self.command("templates").stdout)
+        refused = self.command("create", "--template", "anaylsis", code=2).stderr
+        self.assertIn("there is no template anaylsis", refused)
+        self.assertIn("Did you mean analysis? membrane templates lists them.", refused)
+        self.command("snapshots", "rm", snapshot)
+
+    def test_hints_are_in_words_of_the_command(self):
+        sandbox = self.command("create", "--template", "wat", "--fuel", "1e6").stdout.strip()
+        for words, hint in ((["exec", sandbox, "-e", self.wat('(drop (call $kv.get! (string "k")))')],
+                             f"It would be allowed by --allow kv: membrane update {sandbox} takes it"),
+                            (["exec", sandbox, "--context", "ctx0", "-e", ""], f"membrane contexts {sandbox} lists them."),
+                            (["exec", "-d", sandbox, "--seal", "x.receipt", "-e", ""], "--background"),
+                            (["exec", sandbox, "--seal", "x.receipt", "-e", self.wat("nop")], "--seal"),
+                            (["create", "--snapshot", "snp0"], "membrane snapshots lists them."),
+                            (["cp", f"{sandbox}:/tmp/none", "-"], ""),
+                            (["update", sandbox, "--memory", "900GiB"], "--memory"),
+                            (["approve", sandbox, "apr0"], f"membrane approvals {sandbox} lists what waits")):
+            with self.subTest(words=words):
+                done = run([str(Path(COMMAND).resolve()), *words], env=environment(), cwd=folder)
+                self.assertNotEqual(done.returncode, 0)
+                self.assertIn(hint, done.stderr)
+                self.assertNotRegex(done.stderr, "GET |POST |PUT |PATCH |\"[a-z_]+\"")
+
+    def test_approvals_say_how_much_would_leave(self):
+        if not service.has_template("python"):
+            self.skipTest("there is no template python")
+        with asking() as (url, policy):
+            (folder / "asking.json").write_text(json.dumps(policy))
+            sandbox = self.command("create", "--policy", "asking.json").stdout.strip()
+            (folder / "given").write_text("given")
+            code = f"from membrane import http; print(input()); http.request('POST', {url!r}, '', '12345')"
+            words = [str(Path(COMMAND).resolve()), "exec", sandbox, "--input", "given", "-e", code]
+            with subprocess.Popen(words, env=environment(), cwd=folder, stderr=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
+                line = process.stderr.readline()
+                told = f"http.request POST {url}, {len(url) + 5} bytes\n"
+                self.assertRegex(line, f"^approval apr_\\S+ waiting: {re.escape(told)}$")
+                approval = line.split()[1]
+                self.assertIn(f"membrane approve {sandbox} {approval} lets it go", process.stderr.readline())
+                self.assertEqual(self.command("approvals", sandbox).stdout.splitlines()[0] + "\n", f"{approval}  {told}")
+                self.command("approve", sandbox, approval)
+                self.assertEqual(process.stdout.read(), "given\nb'taken'\n")
+                self.assertEqual(process.wait(SECONDS), 0)
+
+    def test_the_limit_of_forks_is_the_services(self):
+        most = service.request("GET", "/openapi.json").json["components"]["schemas"]["ForkSpec"]["properties"]["count"]["maximum"]
+        self.assertIn(str(most), self.command("fork", "--help").stdout)
+        self.assertIn(str(most), self.command("fork", "sbx1", "-n", str(most + 1), code=2).stderr)
+
+    def test_code_has_the_name_of_its_file(self):
+        if not service.has_template("python"):
+            self.skipTest("there is no template python")
+        sandbox = self.command("create").stdout.strip()
+        (folder / "named.py").write_text("import sys\nprint(sys.argv)\n1 / 0\n")
+        done = self.command("exec", sandbox, "named.py", "a", code=1)
+        self.assertEqual(done.stdout, "['named.py', 'a']\n")
+        self.assertIn('File "named.py", line 3', done.stderr)
+        self.assertEqual(self.command("exec", sandbox, "-e", "sys.argv", "b").stdout, "['-c', 'b']\n")
 
     def test_variables_of_one_exec(self):
         if not service.has_template("python"):
