@@ -32,9 +32,9 @@ constexpr Phrase kPhrases[] = {
 };
 
 // Members of requests, and the options that fill them.
-constexpr Phrase kMembers[] = {{"ttl_s", "--ttl"},
-                               {"idle_timeout_s", "--idle-timeout"},
-                               {"timeout_ms", "--timeout"},
+constexpr Phrase kMembers[] = {{"ttl_s", "--ttl, in seconds,"},
+                               {"idle_timeout_s", "--idle-timeout, in seconds,"},
+                               {"timeout_ms", "--timeout, in milliseconds,"},
                                {"labels", "--label"},
                                {"metadata", "--metadata"},
                                {"env", "--env"},
@@ -83,7 +83,7 @@ std::string each_with(const std::string& option, std::string_view list) {
   }
 }
 
-// "ttl_s" becomes --ttl, "context": "ctx1" becomes --context ctx1, and "packages": ["a"] becomes --with a.
+// "labels" becomes --label, "context": "ctx1" becomes --context ctx1, and "packages": ["a"] becomes --with a.
 std::string with_options(const std::string& text) {
   std::string out;
   size_t at = 0;

@@ -1,5 +1,5 @@
 // What a service says in the terms of REST, in those of the command: "GET /v1/snapshots lists them." is "membrane snapshots
-// lists them.", and "ttl_s" is --ttl. What the command has no word for stays.
+// lists them.", and "labels" is --label. What the command has no word for stays.
 //
 // Threads: pure.
 #pragma once

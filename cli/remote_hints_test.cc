@@ -20,7 +20,7 @@ TEST(RemoteHints, NameCommands) {
 }
 
 TEST(RemoteHints, NameOptions) {
-  EXPECT_EQ(told("\"ttl_s\" is above 9"), "--ttl is above 9");
+  EXPECT_EQ(told("\"ttl_s\" must be at most 9"), "--ttl, in seconds, must be at most 9");
   EXPECT_EQ(told("\"labels[2]\" is too long, and \"metadata.a\" too"),
             "--label is too long, and --metadata too");
   EXPECT_EQ(told("give a smaller \"policy.limits.memory\"."), "give a smaller --memory.");
