@@ -7,9 +7,9 @@
 #include "base/json.h"
 #include "cli/cli.h"
 #include "cli/command_remote.h"
+#include "cli/duration.h"
 #include "cli/remote.h"
 #include "lang/language_names.h"
-#include "policy/quantity.h"
 
 namespace membrane::cli {
 
@@ -31,16 +31,6 @@ Json list_at(const Json& json, const char* name) {
 uint64_t number_at(const Json& json, const char* name) {
   const auto found = json.find(name);
   return found != json.end() && found->is_number_unsigned() ? found->get<uint64_t>() : 0;
-}
-
-// "10m" is what people write; the policy's durations have "min".
-Result<uint64_t> duration_ms(const std::string& text) {
-  return policy::parse_duration_ms(text.ends_with('m') ? text + "in" : text);
-}
-
-Result<uint64_t> whole_seconds(const std::string& text) {
-  MEMBRANE_ASSIGN(const uint64_t ms, duration_ms(text));
-  return (ms + 999) / 1000;
 }
 
 Result<Json> pairs_of(const char* option, const std::vector<std::string>& words) {
@@ -99,6 +89,12 @@ std::string table_text(const std::vector<std::vector<std::string>>& rows) {
   return text;
 }
 
+std::string request_line(const Json& approval) {
+  const std::string target = text_at(approval, "target");
+  return text_at(approval, "function") + (target.empty() ? "" : " " + target) + ", " +
+         std::to_string(number_at(approval, "bytes")) + " bytes";
+}
+
 Result<int> remove_each(const RemoteOptions& options, const std::vector<std::string>& names,
                         const std::function<std::vector<std::string>(const std::string&)>& path_of) {
   MEMBRANE_ASSIGN(Remote remote, Remote::open(options));
@@ -123,7 +119,7 @@ struct CreateOptions {
   SandboxFields fields;
   std::string template_name = "python", snapshot;
   std::vector<std::string> packages;
-  bool json = false, seals = false;
+  bool has_template = false, json = false, seals = false;
 };
 
 // Nothing when it is the usual one.
@@ -139,6 +135,9 @@ Result<std::optional<Json>> policy_of(const CreateOptions& options) {
 }
 
 Result<Json> spec_of(const CreateOptions& options) {
+  if (options.has_template && !options.snapshot.empty())
+    return fail(ErrorCode::kInvalidArgument, "--template and --snapshot exclude each other",
+                "Leave --template out: a snapshot goes on in its own language.");
   Json spec;
   if (options.snapshot.empty()) spec["template"] = options.template_name;
   else spec["snapshot"] = options.snapshot;
@@ -160,6 +159,8 @@ Result<int> create(const CreateOptions& options) {
 }
 
 // -- fork, pause, resume, snapshot, rm ------------------------------------------------------------------------------
+
+constexpr int kMostForks = 256;  // as the service's own limit
 
 struct SandboxOptions {
   RemoteOptions remote;
@@ -206,7 +207,7 @@ Result<int> show_approvals(const SandboxOptions& options) {
     return kExitOk;
   }
   for (const Json& each : list_at(answer, "approvals")) {
-    print(text_at(each, "id") + "  " + text_at(each, "function") + "  " + text_at(each, "target") + "\n");
+    print(text_at(each, "id") + "  " + request_line(each) + "\n");
     for (const char* const kind : {"private_reads", "untrusted_reads"})
       for (const Json& read : list_at(each, kind))
         print(std::string("  ") + (kind[0] == 'p' ? "private: " : "untrusted: ") + text_at(read, "function") +
@@ -283,12 +284,14 @@ Result<int> list(const ListOptions& options) {
 void add_create(CLI::App& app, int& exit_code) {
   CLI::App* const command = app.add_subcommand("create", "Make a sandbox in a service, and print its id");
   const auto options = std::make_shared<CreateOptions>();
-  command->add_option("--template", options->template_name, "What it is made of (python)")->type_name("NAME");
+  CLI::Option* const of = command->add_option("--template", options->template_name,
+                                              "What it is made of, as templates lists them (python)");
+  of->type_name("NAME");
   command
       ->add_option("--snapshot", options->snapshot,
                    "The snapshot that it goes on from, instead of a template")
       ->type_name("ID");
-  command->add_option("--ttl", options->fields.ttl, "It is ended after this time, as 10m or 1h")
+  command->add_option("--ttl", options->fields.ttl, "It is ended after this time, as 10m, 1h or 2d")
       ->type_name("TIME");
   command
       ->add_option("--idle-timeout", options->fields.idle_timeout,
@@ -312,7 +315,10 @@ void add_create(CLI::App& app, int& exit_code) {
   command->add_flag("--json", options->json, "Print what the service says of it");
   command->footer(
       "Examples:\n  membrane create --template python --ttl 10m\n  membrane create --label demo --fuel 1e10");
-  command->callback([options, &exit_code] { exit_code = finish(create(*options), options->json); });
+  command->callback([options, of, &exit_code] {
+    options->has_template = of->count() > 0;
+    exit_code = finish(create(*options), options->json);
+  });
 }
 
 using Act = Result<int> (*)(const SandboxOptions&);
@@ -326,7 +332,7 @@ void add_act(CLI::App& app, int& exit_code, const char* name, const char* help, 
   if (!is_many) id->expected(1);
   if (std::string_view(name) == "fork")
     command->add_option("-n,--count", options->count, "How many (1)")
-        ->check(CLI::Range(1, 1000))
+        ->check(CLI::Range(1, kMostForks))
         ->type_name("N");
   if (!is_many) command->add_flag("--json", options->json, "Print what the service says");
   options->remote.add_to(*command);
@@ -379,10 +385,11 @@ void add_remote(CLI::App& app, int& exit_code) {
           [](const SandboxOptions& options) { return act(options, "resume"); });
   add_act(app, exit_code, "snapshot", "Keep a sandbox as it stands now, and print the snapshot's id",
           "membrane snapshot $ID", [](const SandboxOptions& options) { return act(options, "snapshot"); });
-  add_remote_snapshots(app, exit_code);
+  add_remote_snapshots(app, exit_code);  // and templates
   add_act(app, exit_code, "approvals", "Show what of a sandbox waits for a person's yes, and why",
           "membrane approvals $ID", show_approvals);
   add_approve(app, exit_code);
+  add_remote_execs(app, exit_code);
   add_remote_logs(app, exit_code);
   add_ps(app, exit_code);
   add_act(app, exit_code, "rm", "End sandboxes of a service", "membrane rm $ID", remove, true);

@@ -30,17 +30,12 @@ std::string text_at(const Json& json, const char* name);
 Json list_at(const Json& json, const char* name);
 uint64_t number_at(const Json& json, const char* name);
 
-// Of what people write, as 500ms, 10m, 1h. Errors: kInvalidArgument.
-Result<uint64_t> duration_ms(const std::string& text);
-// Rounded up.
-Result<uint64_t> whole_seconds(const std::string& text);
-
 // {"NAME": "VALUE"} of "NAME=VALUE" words. Errors: kInvalidArgument.
 Result<Json> pairs_of(const char* option, const std::vector<std::string>& words);
 
 // What a client says of a sandbox, when it is made and later.
 struct SandboxFields {
-  std::string ttl, idle_timeout;                           // as duration_ms() reads them
+  std::string ttl, idle_timeout;                           // as in duration.h
   std::vector<std::string> metadata, labels, environment;  // NAME=VALUE, but for the labels
 };
 // Puts those that were given into the body of a request. Errors: kInvalidArgument.
@@ -51,6 +46,9 @@ Status check_for_service(const policy::Policy& policy);
 
 // Columns as wide as they must be; the first row is their heads, and no row is longer.
 std::string table_text(const std::vector<std::vector<std::string>>& rows);
+
+// What waits for a yes: "http.request POST https://example.org/, 1234 bytes".
+std::string request_line(const Json& approval);
 
 // Removes what each name stands for and prints the names of what is gone; the rest is still removed when one cannot be. The
 // error is the last one: it complains of the others.
@@ -70,6 +68,7 @@ void add_remote_info(CLI::App& app, int& exit_code);
 void add_remote_update(CLI::App& app, int& exit_code);
 void add_remote_contexts(CLI::App& app, int& exit_code);   // context, contexts
 void add_remote_snapshots(CLI::App& app, int& exit_code);  // snapshots
+void add_remote_execs(CLI::App& app, int& exit_code);      // execs, wait, cancel
 void add_remote_logs(CLI::App& app, int& exit_code);
 
 }  // namespace membrane::cli

@@ -276,6 +276,8 @@ void add_remote_copy(CLI::App& app, int& exit_code) {
       ->type_name("ID");
   options->remote.add_to(*command);
   command->footer(
+      "Files of a sandbox have no modes: what is executable here is not there, and not when it comes "
+      "back.\n\n"
       "Examples:\n  membrane cp data.csv $ID:/tmp/\n  membrane cp $ID:/tmp/data.csv copy.csv\n"
       "  membrane cp -r src $ID:/tmp/src\n  membrane cp -r $ID:/tmp/src copy");
   command->callback([options, &exit_code] { exit_code = finish(copy(*options)); });

@@ -1,4 +1,4 @@
-// Of a service: exec, logs.
+// Of a service: exec.
 
 #include <algorithm>
 #include <atomic>
@@ -13,19 +13,18 @@
 #include "base/json.h"
 #include "cli/cli.h"
 #include "cli/command_remote.h"
+#include "cli/duration.h"
+#include "cli/exec_view.h"
 #include "cli/input_source.h"
 #include "cli/remote.h"
 #include "cli/seal.h"
 #include "sandbox/receipt_files.h"
-#include "sandbox/report.h"
 
 namespace membrane::cli {
 namespace {
 
 constexpr uint64_t kMostCodeBytes = 16u << 20;  // as the service's own limit
-constexpr uint32_t kMostCuts = 3;               // of one stream, without an event
 constexpr uint64_t kLookAgainMs = 500;
-constexpr int kExitInterrupted = 130;
 
 // -- exec -----------------------------------------------------------------------------------------------------------
 
@@ -47,6 +46,7 @@ Result<Json> turn_of(const ExecOptions& options) {
                 "Give -e CODE or a file; - is standard input.");
   } else {
     MEMBRANE_ASSIGN(turn["code"], read_input(words.front(), kMostCodeBytes));
+    if (words.front() != "-") turn["name"] = words.front();
     words.erase(words.begin());
   }
   if (!words.empty()) turn["arguments"] = words;
@@ -63,91 +63,6 @@ Result<Json> turn_of(const ExecOptions& options) {
   if (!options.seal_file.empty()) turn["seal"] = true;
   if (options.interactive) turn["open_stdin"] = true;
   return turn;
-}
-
-// Shows the events of an exec as they come, and keeps its report.
-class ExecView {
- public:
-  explicit ExecView(bool is_quiet) : is_quiet_(is_quiet) {}
-
-  void take(const agent::SseEvent& event) {
-    last_id = event.last_event_id;
-    ++count;
-    const auto json = read_ordered_json(event.data, "an event");
-    if (!json || !json->is_object()) return;
-    if (event.type == "report") report = *json;
-    if (is_quiet_) return;
-    if (event.type == "stdout") show(stdout, text_at(*json, "text"), in_line_);
-    if (event.type == "stderr") show(stderr, text_at(*json, "text"), error_in_line_);
-    if (event.type == "approval")
-      print(stderr, "approval " + text_at(*json, "id") + " " + text_at(*json, "state") + ": " +
-                        text_at(*json, "function") + " " + text_at(*json, "target") + "\n");
-  }
-
-  // The last value, and why the program failed.
-  void show_end() {
-    const std::string result = text_at(report, "result");
-    if (!result.empty()) {
-      print((in_line_ ? "\n" : "") + result + "\n");
-      in_line_ = false;
-    }
-    std::fflush(stdout);
-    const auto error = report.find("error");
-    if (error == report.end() || !error->is_object()) return;
-    if (error_in_line_ || (in_line_ && same_file(stdout, stderr))) print(stderr, "\n");
-    const std::string traceback = text_at(*error, "traceback"), hint = text_at(*error, "hint");
-    print(stderr, traceback.empty() ? text_at(report, "outcome") + ": " + text_at(*error, "message") + "\n"
-                                    : traceback);
-    if (!hint.empty()) print(stderr, "hint: " + hint + "\n");
-  }
-
-  [[nodiscard]] int exit_code() const {
-    if (const auto code = report.find("exit_code"); code != report.end() && code->is_number_integer())
-      return sandbox::exit_code_of_process(code->get<int64_t>());
-    const std::string outcome = text_at(report, "outcome");
-#define X(id, name, exit, sentence)   \
-  if (outcome == (name)) return exit;
-    MEMBRANE_OUTCOMES(X)
-#undef X
-    return kExitMembrane;
-  }
-
-  Json report;
-  std::string last_id;
-  uint64_t count = 0;
-
- private:
-  static void show(std::FILE* to, const std::string& text, bool& in_line) {
-    if (text.empty()) return;
-    print(to, text);
-    std::fflush(to);
-    in_line = !text.ends_with('\n');
-  }
-
-  const bool is_quiet_;
-  bool in_line_ = false, error_in_line_ = false;
-};
-
-RemoteRequest events_of(const std::string& sandbox, const std::string& exec, const std::string& after) {
-  RemoteRequest request{.path = of_sandbox(sandbox, {"execs", exec, "events"})};
-  if (!after.empty()) request.query = {{"after", after}};
-  return request;
-}
-
-// Reads the exec's events to the report; a stream that is cut is read on from where it was.
-Status follow(Remote& remote, const std::string& sandbox, RemoteRequest request, std::string exec,
-              ExecView& view) {
-  for (uint32_t cuts = 0;;) {
-    const uint64_t before = view.count;
-    const Status read = remote.stream(request, [&](const agent::SseEvent& event) { view.take(event); });
-    if (!view.report.is_null()) return {};
-    if (!remote.exec_id().empty()) exec = remote.exec_id();
-    cuts = view.count == before ? cuts + 1 : 0;
-    const bool is_cut = read || read.error().code == ErrorCode::kUnavailable;
-    if (!is_cut || exec.empty() || cuts > kMostCuts)
-      return read ? fail(ErrorCode::kUnavailable, "the service ended the answer before its end") : read;
-    request = events_of(sandbox, exec, view.last_id);
-  }
 }
 
 Result<int> exec_in_background(Remote& remote, const ExecOptions& options, Json turn) {
@@ -253,7 +168,7 @@ Result<int> exec(const ExecOptions& options) {
   if (options.background) return exec_in_background(remote, options, std::move(turn));
   agent::Interrupt interrupt;
   remote.set_cancel(&interrupt.flag());
-  ExecView view(options.json);
+  ExecView view(options.id, options.json);
   std::optional<InputPump> pump;
   std::string id;
   RemoteRequest request;
@@ -286,49 +201,6 @@ Result<int> exec(const ExecOptions& options) {
   return saved ? view.exit_code() : complain_unsealed(saved.error());
 }
 
-// -- logs -----------------------------------------------------------------------------------------------------------
-
-struct LogOptions {
-  RemoteOptions remote;
-  std::string id;
-  bool is_followed = false;
-};
-
-// What those of the sandbox's execs print that were not shown yet. False: one of them still runs, and is not followed.
-Result<bool> show_execs(Remote& remote, const LogOptions& options, std::set<std::string>& shown) {
-  MEMBRANE_ASSIGN(const Json answer, remote.send_json({.path = of_sandbox(options.id, {"execs"})}));
-  bool all = true;
-  for (const Json& each : list_at(answer, "execs")) {
-    const std::string exec = text_at(each, "exec_id");
-    if (shown.contains(exec)) continue;
-    if (text_at(each, "state") != "done" && !options.is_followed) {
-      all = false;
-      continue;
-    }
-    ExecView view(false);
-    MEMBRANE_TRY(follow(remote, options.id, events_of(options.id, exec, ""), exec, view));
-    view.show_end();
-    shown.insert(exec);
-  }
-  return all;
-}
-
-Result<int> show_logs(const LogOptions& options) {
-  MEMBRANE_ASSIGN(Remote remote, Remote::open(options.remote));
-  agent::Interrupt interrupt;
-  remote.set_cancel(&interrupt.flag());
-  std::set<std::string> shown;
-  do {
-    const auto all = show_execs(remote, options, shown);
-    if (!all && all.error().code == ErrorCode::kCancelled) return kExitOk;
-    // Of a sandbox that is over there is nothing more.
-    if (!all && all.error().code == ErrorCode::kNotFound && !shown.empty()) return kExitOk;
-    if (!all) return std::unexpected(all.error());
-    if (!*all) print(stderr, "an exec still runs: -f follows it\n");
-  } while (options.is_followed && agent::RetryClock::real().wait_ms(kLookAgainMs, &interrupt.flag()));
-  return kExitOk;
-}
-
 }  // namespace
 
 void add_remote_exec(CLI::App& app, int& exit_code) {
@@ -351,7 +223,8 @@ void add_remote_exec(CLI::App& app, int& exit_code) {
                  "A variable of the environment, for this code alone; may be repeated")
       ->type_name("NAME=VALUE");
   CLI::Option* const background =
-      command->add_flag("--background", options->background, "Print the exec's id, and do not wait for it");
+      command->add_flag("-d,--detach,--background", options->background,
+                        "Print the exec's id, and do not wait for it: logs, wait and cancel take it");
   command
       ->add_option("--seal", options->seal_file,
                    "Write the receipt of it, FILE and FILE.private, and beside it those of the turns before")
@@ -368,23 +241,11 @@ void add_remote_exec(CLI::App& app, int& exit_code) {
       "Prints what the code prints, as it comes, and the value of its last expression. The exit code is that "
       "of "
       "membrane run. Ctrl-C stops the code.\n\n"
-      "Example:\n  membrane exec $ID -e 'print(2 + 2)'");
+      "Examples:\n  membrane exec $ID -e 'print(2 + 2)'\n  EXEC=$(membrane exec -d $ID train.py)");
   command->callback([options, code, &exit_code] {
     options->has_code = code->count() > 0;
     exit_code = finish(exec(*options), options->json);
   });
-}
-
-void add_remote_logs(CLI::App& app, int& exit_code) {
-  CLI::App* const command =
-      app.add_subcommand("logs", "Show what the execs of a sandbox of a service printed");
-  const auto options = std::make_shared<LogOptions>();
-  add_id(*command, options->id);
-  command->add_flag("-f,--follow", options->is_followed,
-                    "Go on with what comes, until Ctrl-C or the sandbox's end");
-  options->remote.add_to(*command);
-  command->footer("Example:\n  membrane logs $ID");
-  command->callback([options, &exit_code] { exit_code = finish(show_logs(*options)); });
 }
 
 }  // namespace membrane::cli

@@ -1,4 +1,4 @@
-// Of a service: snapshots, snapshots rm, snapshots promote.
+// Of a service: snapshots, snapshots rm, snapshots promote; templates.
 
 #include "cli/cli.h"
 #include "cli/command_remote.h"
@@ -26,6 +26,20 @@ Result<int> list(const SnapshotsOptions& options) {
   MEMBRANE_ASSIGN(const Json answer, remote.send_json({.path = {"v1", "snapshots"}}));
   if (options.json) print_json(answer);
   else print(table_of(list_at(answer, "snapshots")));
+  return kExitOk;
+}
+
+Result<int> list_templates(const SnapshotsOptions& options) {
+  MEMBRANE_ASSIGN(Remote remote, Remote::open(options.remote));
+  MEMBRANE_ASSIGN(const Json answer, remote.send_json({.path = {"v1", "templates"}}));
+  if (options.json) {
+    print_json(answer);
+    return kExitOk;
+  }
+  std::vector<std::vector<std::string>> rows = {{"NAME", "VERSION", "DESCRIPTION"}};
+  for (const Json& each : list_at(answer, "templates"))
+    rows.push_back({text_at(each, "name"), text_at(each, "version"), text_at(each, "description")});
+  print(table_text(rows));
   return kExitOk;
 }
 
@@ -76,6 +90,16 @@ void add_promote(CLI::App& group, int& exit_code) {
   command->callback([options, &exit_code] { exit_code = finish(promote(*options)); });
 }
 
+void add_templates(CLI::App& app, int& exit_code) {
+  CLI::App* const command = app.add_subcommand("templates", "List what a service makes sandboxes of");
+  const auto options = std::make_shared<SnapshotsOptions>();
+  command->add_flag("--json", options->json, "Print them as JSON");
+  options->remote.add_to(*command);
+  command->footer(
+      "The languages that it has, and the snapshots that were promoted.\n\nExample:\n  membrane templates");
+  command->callback([options, &exit_code] { exit_code = finish(list_templates(*options), options->json); });
+}
+
 }  // namespace
 
 void add_remote_snapshots(CLI::App& app, int& exit_code) {
@@ -87,6 +111,7 @@ void add_remote_snapshots(CLI::App& app, int& exit_code) {
   command->footer("Example:\n  membrane snapshots");
   add_remove(*command, exit_code);
   add_promote(*command, exit_code);
+  add_templates(app, exit_code);
   command->callback([options, command, &exit_code] {
     if (command->get_subcommands().empty()) exit_code = finish(list(*options), options->json);
   });

@@ -79,7 +79,7 @@ void add_remote_update(CLI::App& app, int& exit_code) {
       app.add_subcommand("update", "Change a sandbox of a service, and print when it will end");
   const auto options = std::make_shared<UpdateOptions>();
   add_id(*command, options->id);
-  command->add_option("--ttl", options->fields.ttl, "It is ended after this time from now, as 10m or 1h")
+  command->add_option("--ttl", options->fields.ttl, "It is ended after this time from now, as 10m, 1h or 2d")
       ->type_name("TIME");
   command
       ->add_option("--idle-timeout", options->fields.idle_timeout,

@@ -9,8 +9,10 @@ namespace membrane::cli {
 
 void KeysOption::add_to(CLI::App& command) {
   command
-      .add_option("--keys", file_,
-                  "The keys of who signed, as membrane keys publish prints them (default: your own)")
+      .add_option(
+          "--keys", file_,
+          "The keys of who signed, as membrane keys publish prints them, and GET /v1/keys of a service "
+          "(default: your own)")
       ->type_name("FILE");
 }
 
@@ -19,7 +21,9 @@ Result<sandbox::KeyRing> KeysOption::keys() const {
     auto own = sandbox::load_own_keys(sandbox::default_key_file());
     if (own || own.error().code != ErrorCode::kNotFound) return own;
     return fail(ErrorCode::kNotFound, "there are no keys to verify by",
-                "Give those of who signed with --keys FILE (membrane keys publish prints them).");
+                "Give those of who signed with --keys FILE: membrane keys publish prints one's own, and GET "
+                "/v1/keys of a "
+                "service answers with its own.");
   }
   MEMBRANE_ASSIGN(const std::string text, read_input(file_, sandbox::KeyRing::kMaxBytes));
   return sandbox::KeyRing::parse(text, file_);

@@ -421,7 +421,8 @@ class Languages(Case):
                 ("output", "while True: print('x' * 1000)", 1, "--output", "10KiB"),
                 ("exit", "import sys; print(1); sys.exit(3)", 3),
                 ("error", "1 / 0", 1),
-                ("denied", "open('/data/x').read()", 2),
+                ("denied", "from membrane import kv; kv.get('k')", 2),
+                ("missing", "open('/data/x').read()", 1),
                 ("directory", "import os; open('/data/x', 'w').write('x'); print(os.listdir('/data'))", 0, "--dir", "data:/data"),
                 ("display", "import pandas as pd; pd.DataFrame({'a': [1]})", 0)):
             with self.subTest(name):

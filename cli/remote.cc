@@ -12,6 +12,7 @@
 #include "base/json.h"
 #include "base/text.h"
 #include "cli/cli.h"
+#include "cli/remote_hints.h"
 
 namespace membrane::cli {
 namespace {
@@ -212,14 +213,17 @@ Status Remote::transfer(Transfer& transfer, const RemoteRequest& request, const 
   return fail(ErrorCode::kUnavailable, "the connection to the service at " + url_ + " failed: " + why);
 }
 
-Error Remote::error_of(const Transfer& transfer) const {
+Error Remote::error_of(const Transfer& transfer, const RemoteRequest& request) const {
   const auto json = read_json(transfer.body, "the answer");
   const auto text = [&](const char* name) -> std::string {
     if (!json || !json->is_object() || !json->contains("error") || !(*json)["error"].is_object()) return "";
     const auto found = (*json)["error"].find(name);
     return found != (*json)["error"].end() && found->is_string() ? found->get<std::string>() : "";
   };
-  Error error{code_of_status(transfer.status), text("message"), text("hint")};
+  const std::string sandbox =
+      request.path.size() > 2 && request.path[1] == "sandboxes" ? request.path[2] : "";
+  Error error{code_of_status(transfer.status), in_words_of_command(text("message"), sandbox),
+              in_words_of_command(text("hint"), sandbox)};
   if (error.message.empty()) {
     error.message =
         "what answers at " + url_ + " is no Membrane service: status " + std::to_string(transfer.status);
@@ -246,7 +250,7 @@ Result<std::string> Remote::perform(const RemoteRequest& request, agent::SsePars
     const bool is_cut =
         !sent && sent.error().code == ErrorCode::kUnavailable && now.status == 0 && !now.is_nobody_there;
     const bool is_refused = sent && (now.status == 429 || now.status == 503);
-    const Error error = sent ? error_of(now) : sent.error();
+    const Error error = sent ? error_of(now, request) : sent.error();
     uint64_t wait_ms = backoff.wait_ms(tries);
     if (is_refused) wait_ms = agent::retry_after_ms(*api_, now.retry_after, clock.unix_s()).value_or(wait_ms);
     if (!(is_cut || is_refused) || tries == kMostRetries || wait_ms > kMostWaitMs)

@@ -46,7 +46,7 @@ class Remote {
   // Connects to nobody. Errors: kInvalidArgument (the URL), kUnsupported (no libcurl).
   static Result<Remote> open(const RemoteOptions& options);
 
-  // The body of a good answer. Errors: what the service said, with its hint and the request's id; kUnavailable when none
+  // The body of a good answer. Errors: what the service said, in words of the command, with its hint and the request's id; kUnavailable when none
   // answers; kCancelled when `cancel` was set.
   Result<std::string> send(const RemoteRequest& request);
   Result<nlohmann::ordered_json> send_json(const RemoteRequest& request);
@@ -65,7 +65,7 @@ class Remote {
   explicit Remote(const CurlApi* api) : api_(api) {}
   Result<std::string> perform(const RemoteRequest& request, agent::SseParser* events);
   Status transfer(Transfer& transfer, const RemoteRequest& request, const std::string& key);
-  Error error_of(const Transfer& transfer) const;
+  Error error_of(const Transfer& transfer, const RemoteRequest& request) const;
 
   const CurlApi* api_;
   std::string url_, token_;

@@ -146,6 +146,7 @@ void FlowGuard::begin_turn() {
   egress_.clear();
   more_egress_ = 0;
   asked_ = 0;
+  unanswered_.clear();
 }
 
 void FlowGuard::note_input() {
@@ -207,6 +208,10 @@ HostResult<void> FlowGuard::may_leave(std::string_view function,
     decision = approval == Approval::kYes  ? Leaving::kApproved
                : approval == Approval::kNo ? Leaving::kRefused
                                            : Leaving::kUnanswered;
+    if (decision == Leaving::kUnanswered && std::chrono::steady_clock::now() >= end_) {
+      unanswered_ = target_of(function, arguments);
+      if (unanswered_.empty()) unanswered_ = function;
+    }
   }
   tell(function, target_of(function, arguments), decision);
   was_approved_ = decision == Leaving::kApproved;
@@ -347,6 +352,6 @@ void FlowGuard::note(std::string_view function, std::span<const std::string_view
   add(marks, {call_, std::string(function), target_of(function, arguments)});
 }
 
-FlowReport FlowGuard::report() const { return {flows_->state(), egress_, more_egress_}; }
+FlowReport FlowGuard::report() const { return {flows_->state(), egress_, more_egress_, unanswered_}; }
 
 }  // namespace membrane::host

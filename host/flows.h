@@ -121,6 +121,8 @@ struct FlowReport {
   FlowState state;  // at its end
   std::vector<FlowEgress> egress;
   uint64_t more_egress = 0;
+  std::string
+      unanswered;  // "POST https://example.org/": it waited for a yes until the time was over; "" else
 };
 
 // What a person decides about, and until when.
@@ -222,7 +224,8 @@ class FlowGuard {
   std::vector<HttpHop> heard_;  // of it
   std::vector<FlowEgress> egress_;
   uint64_t more_egress_ = 0;
-  uint64_t asked_ = 0;  // questions of this run or turn
+  uint64_t asked_ = 0;      // questions of this run or turn
+  std::string unanswered_;  // as FlowReport has it
 };
 
 }  // namespace membrane::host

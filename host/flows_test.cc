@@ -274,6 +274,19 @@ TEST_F(AskingRule, APersonDecidesEachRequest) {
   EXPECT_EQ(report.egress[2].decision, Leaving::kUnanswered);
 }
 
+TEST_F(AskingRule, WhatNobodyAnsweredUntilTheEndIsTold) {
+  read_untrusted();
+  read_private();
+  answer = Approval::kNobody;
+  EXPECT_FALSE(get("https://own.example/"));
+  EXPECT_EQ(guard.report().unanswered, "") << "there was time left";
+  guard.bound(std::chrono::steady_clock::now(), nullptr);
+  EXPECT_FALSE(get("https://web.example/"));
+  EXPECT_EQ(guard.report().unanswered, "GET https://web.example/");
+  guard.begin_turn();
+  EXPECT_EQ(guard.report().unanswered, "");
+}
+
 TEST_F(AskingRule, NobodyIsAskedWithoutEnd) {
   read_untrusted();
   read_private();

@@ -279,7 +279,9 @@ Status verify(const Receipt& receipt, const KeyRing& keys) {
   if (key == nullptr)
     return fail(ErrorCode::kNotFound,
                 "the receipt is signed by the key " + receipt.key + ", which is not known",
-                "Ask its owner for the keys (membrane keys publish), and give the file with --keys.");
+                "Give the keys of who signed with --keys FILE: membrane keys publish prints one's own, and "
+                "GET /v1/keys "
+                "of a service answers with its own.");
   MEMBRANE_ASSIGN(const bool is_signed,
                   ed25519_verify(key->public_key, signed_message(receipt.digest), receipt.signature));
   if (!is_signed)

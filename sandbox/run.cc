@@ -733,6 +733,7 @@ void Run::tell_all() {
   tell_conversation(std::move(said_), report_);
   report_.tokens_used = world_->tokens_used();
   report_.flows = world_->flow_report();
+  tell_unanswered(report_);
   if (frozen_ != nullptr) report_.tokens_used += frozen_->state.tokens_reported;
   if (instance_ != nullptr) report_.memory_peak_bytes = instance_->memory_bytes();  // it never shrinks
   if (!dispatcher_) return;

@@ -575,19 +575,24 @@ void Session::Impl::tell_error(const Json& error, Report& report) {
   const bool is_not_there = told.code == "FileNotFoundError" || told.message.starts_with("ENOENT: ");
   const std::string path = is_not_there ? path_in(told.message) : "";
   const bool is_not_led_to = denied_file != nullptr && !path.empty() && denied_file->reason.contains(path);
-  const bool tells_of_it = told.code.ends_with("PermissionError") || is_read_only || is_not_led_to ||
+  // No grant would let it go, so that none stands in the message.
+  const bool is_held_back = denial != nullptr && denial->reason.starts_with(host::kTrifectaRule) &&
+                            told.message.contains(host::kTrifectaRule);
+  const bool tells_of_it = told.code.ends_with("PermissionError") || is_read_only || is_held_back ||
                            (!grant.empty() && told.message.find(grant) != std::string::npos);
   if (tells_of_it && (denial != nullptr || denied_file != nullptr)) {
     report.outcome = Outcome::kDenied;
-    if (is_not_led_to)
-      told.hint = granted_directories(options_.policy) + " " + allowed_by(denied_file->grant);
-    else if (!grant.empty()) told.hint = allowed_by(is_read_only ? denied_file->grant : grant);
+    if (!grant.empty() && !is_held_back) told.hint = allowed_by(is_read_only ? denied_file->grant : grant);
+  } else if (is_not_led_to) {
+    told.hint = granted_directories(options_.policy) + " " + allowed_by(denied_file->grant);
   } else if (told.message.contains(kLeadsOut)) {
     report.outcome = Outcome::kDenied;
     told.hint =
         "The path leads out of what the program sees. Grant the directory at a place, and open the file "
         "there: "
         "--allow fs:read:../data:/data, and /data/x.csv.";
+  } else if (path.starts_with("/tmp/") && told.hint.empty()) {
+    told.hint = "/tmp is the program's own: it has what programs have put there.";
   } else if (!path.empty() && told.hint.empty()) {
     told.hint = granted_directories(options_.policy);
   }
@@ -675,6 +680,7 @@ void Session::Impl::tell_rest(Report& report) {
   body_->list_calls_of_system();
   tell_host_calls(body_->dispatcher(), report);
   report.flows = world_->flow_report();
+  tell_unanswered(report);
   tell_files(options_, body_->system(), files(), report);
   if (const auto& divergence = world_->divergence()) tell_divergence(*divergence, "turns", report);
   const uint64_t printed = report.stdout_text.size() + report.stderr_text.size() + report.answer.size();

@@ -671,8 +671,37 @@ TEST_F(Python, AWriteBelowAGrantToReadIsADenial) {
   std::filesystem::remove_all(directory);
 }
 
+// A turn that was given input, by a policy after which nothing leaves.
+RunOptions held_back(RunOptions run_options) {
+  run_options.policy.trifecta = policy::Trifecta{
+      .egress = policy::Egress::kClose, .input_is_private = true, .input_is_untrusted = true};
+  policy::HttpGrant grant;
+  grant.methods = {"GET"};
+  grant.url = "https://example.org/*";
+  run_options.policy.http.push_back(std::move(grant));
+  return run_options;
+}
+
+TEST_F(Python, WhatTheTrifectaRuleHoldsBackIsDenied) {
+  begin(held_back(options()));
+  EXPECT_EQ(session_->exec({.code = "1", .input = "given"}).outcome, Outcome::kOk);
+  for (const char* const code : {"from membrane import http\nhttp.get('https://example.org/')",
+                                 "import requests\nrequests.get('https://example.org/')",
+                                 "import urllib.request\nurllib.request.urlopen('https://example.org/')"}) {
+    const Report report = exec(code);
+    EXPECT_EQ(report.outcome, Outcome::kDenied) << code;
+    EXPECT_NE(report.errors.at(0).message.find("The trifecta rule"), std::string::npos)
+        << render_text(report, false);
+    EXPECT_EQ(report.errors.at(0).hint, "") << "no grant helps";
+  }
+  EXPECT_EQ(exec("try:\n  http.get('https://example.org/')\nexcept PermissionError: pass\n1 / 0").outcome,
+            Outcome::kRaised);
+}
+
 TEST_F(Python, AFileThatIsNotThereIsToldWithWhatIsGranted) {
-  EXPECT_EQ(exec("open('/nowhere/x.csv')").errors.at(0).hint,
+  const Report nowhere = exec("open('/nowhere/x.csv')");
+  EXPECT_EQ(nowhere.outcome, Outcome::kRaised) << "as the language knows it";
+  EXPECT_EQ(nowhere.errors.at(0).hint,
             "No file or directory of the host is granted. It would be allowed by --allow "
             "fs:read:HOST_DIRECTORY:/nowhere");
   const std::string directory = ::testing::TempDir() + "membrane-hint-" + std::to_string(getpid());
@@ -684,6 +713,9 @@ TEST_F(Python, AFileThatIsNotThereIsToldWithWhatIsGranted) {
   EXPECT_EQ(exec("open('/data/x.csv')").errors.at(0).hint,
             "Of the host the program has /data (to read), /out (to read and write).");
   EXPECT_EQ(exec("raise FileNotFoundError('gone')").errors.at(0).hint, "") << "no path";
+  const Report own = exec("open('/tmp/x.csv')");
+  EXPECT_EQ(own.outcome, Outcome::kRaised);
+  EXPECT_EQ(own.errors.at(0).hint, "/tmp is the program's own: it has what programs have put there.");
   std::filesystem::remove_all(directory);
 }
 
@@ -1060,6 +1092,13 @@ class JavaScript : public OneLanguage {
   void put(const std::string& path, const std::string& text) { ASSERT_TRUE(session_->put_file(path, text)); }
 };
 
+TEST_F(JavaScript, WhatTheTrifectaRuleHoldsBackIsDenied) {
+  begin(held_back(options()));
+  EXPECT_EQ(session_->exec({.code = "1", .input = "given"}).outcome, Outcome::kOk);
+  const Report report = exec("await fetch('https://example.org/')");
+  EXPECT_EQ(report.outcome, Outcome::kDenied) << render_text(report, false);
+}
+
 TEST_F(JavaScript, WhatFillsTheMemoryWithObjectsIsOutOfMemory) {
   RunOptions small = options();
   small.policy.limits.memory_bytes = 16u << 20;
@@ -1202,7 +1241,7 @@ TEST_F(JavaScript, FilesAreReadAndWrittenByGrants) {
       "const fs = require('fs');\n"
       "fs.writeFileSync('/out/made.txt', fs.readFileSync('/in/in.txt', 'utf8').toUpperCase());\n"
       "fs.writeFileSync('/own/x', 'y')");
-  EXPECT_EQ(made.outcome, Outcome::kDenied) << "no directory /own, and no grant of one";
+  EXPECT_EQ(made.outcome, Outcome::kRaised) << "no directory /own, and no grant of one";
   EXPECT_NE(made.errors.at(0).message.find("ENOENT: no such file or directory, open '/own/x'"),
             std::string::npos);
   std::ostringstream written;

@@ -54,6 +54,16 @@ void tell_timeout(uint64_t timeout_ms, uint64_t wall_ms, Report& report) {
       "exec. "
       "The policy would let it run for " +
       std::to_string(wall_ms) + " ms.";
+  tell_unanswered(report);
+}
+
+void tell_unanswered(Report& report) {
+  if (report.outcome != Outcome::kTimedOut || report.errors.empty()) return;
+  if (!report.flows || report.flows->unanswered.empty()) return;
+  ReportError& error = report.errors.front();
+  error.message += ": " + report.flows->unanswered + " waited for a person's yes, and nobody answered";
+  constexpr std::string_view kLess = "Make it do less";
+  if (error.hint.starts_with(kLess)) error.hint.replace(0, kLess.size(), "Answer while it waits");
 }
 
 void hear_output(const RunOptions& options, Conversation& said) {

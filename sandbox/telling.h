@@ -42,6 +42,9 @@ ReportError stop_error(Outcome outcome, const policy::Limits& limits);
 // Of a report that says kTimedOut: the run had `timeout_ms`, less than the policy's `wall_ms`, and that is what ran out.
 void tell_timeout(uint64_t timeout_ms, uint64_t wall_ms, Report& report);
 
+// Of a report that says kTimedOut and has its flows: what waited for a person's yes until then.
+void tell_unanswered(Report& report);
+
 // Lets the options hear what the program writes.
 void hear_output(const RunOptions& options, Conversation& said);
 

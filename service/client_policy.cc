@@ -1,8 +1,6 @@
 #include "service/client_policy.h"
 
-#include <algorithm>
-#include <ranges>
-#include <string_view>
+#include <string>
 
 #include "base/json.h"
 #include "policy/address.h"
@@ -63,47 +61,7 @@ Answer<void> check_limits(const policy::Limits& limits) {
   return {};
 }
 
-// What a word of the command line stands for; as policy::allow_flag() writes it.
-std::string without_quotes(std::string_view word) {
-  if (word.size() < 2 || !word.starts_with('\'') || !word.ends_with('\'')) return std::string(word);
-  std::string out(word.substr(1, word.size() - 2));
-  constexpr std::string_view kQuote = "'\\''";
-  for (size_t at = out.find(kQuote); at != std::string::npos; at = out.find(kQuote, at + 1))
-    out.replace(at, kQuote.size(), "'");
-  return out;
-}
-
-// What a client does to have what a flag grants: `"kv": {}` for kv. "" for what is no flag.
-std::string instead_of(const std::string& grant) {
-  const auto by = [](const std::string& field) {
-    return "It would be allowed by " + field + " in the sandbox's policy.";
-  };
-  const size_t colon = std::min(grant.find(':'), grant.size());
-  const std::string kind = grant.substr(0, colon);
-  if (grant == "kv" || grant == "ai") return by("\"" + kind + "\": {}");
-  if (grant == "time" || grant == "random") return by("\"" + kind + "\": {\"real\": true}");
-  if (grant == "ask") return by("\"ask\": true");
-  if (kind == "fs" || kind == "sql")
-    return "Over HTTP files of the machine are granted to nobody: copy them into the sandbox (PUT …/files).";
-  const size_t second = grant.find(':', colon + 1);
-  if (kind != "http" || second == std::string::npos) return "";
-  auto methods = nlohmann::json::array();
-  for (const auto method :
-       std::views::split(std::string_view(grant).substr(colon + 1, second - colon - 1), ','))
-    methods.push_back(std::string(method.begin(), method.end()));
-  return by("\"http\": [{\"methods\": " + json_text(methods) +
-            ", \"url\": " + json_text(nlohmann::json(grant.substr(second + 1))) + "}]");
-}
-
 }  // namespace
-
-std::string client_hint(std::string hint) {
-  constexpr std::string_view kAllowed = "It would be allowed by --allow ";
-  const size_t at = hint.find(kAllowed);
-  if (at == std::string::npos) return hint;
-  const std::string instead = instead_of(without_quotes(std::string_view(hint).substr(at + kAllowed.size())));
-  return instead.empty() ? hint : hint.substr(0, at) + instead;
-}
 
 Answer<policy::Policy> read_client_policy(const nlohmann::json& json, const policy::Limits& usual,
                                           bool is_owner) {

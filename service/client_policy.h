@@ -6,7 +6,6 @@
 #pragma once
 
 #include <nlohmann/json.hpp>
-#include <string>
 
 #include "policy/policy.h"
 #include "service/errors.h"
@@ -18,9 +17,5 @@ namespace membrane::service {
 // kForbidden.
 Answer<policy::Policy> read_client_policy(const nlohmann::json& json, const policy::Limits& usual,
                                           bool is_owner = false);
-
-// The hint of a report as it serves a client: in the place of a flag of the command (--allow kv) it names the field of the
-// policy ("kv": {}), or, of what no client is granted, what to do instead. Other hints stay.
-std::string client_hint(std::string hint);
 
 }  // namespace membrane::service

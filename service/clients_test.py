@@ -7,6 +7,7 @@ into a fresh folder; and the command. Against a real service, and against a serv
 What cannot be brought (pip, npm, Python as a template) is skipped, and the skip says why.
 """
 
+import contextlib
 import http.server
 import json
 import os
@@ -58,6 +59,31 @@ def brought(test, what, words, **options):
     done = run(words, **options)
     if done.returncode != 0:
         test.skipTest(f"{what} could not be brought: {done.stderr[-500:]}")
+
+
+class Upstream(http.server.BaseHTTPRequestHandler):
+    """What programs reach: it takes what is posted."""
+
+    def do_POST(self):
+        self.rfile.read(int(self.headers.get("Content-Length") or 0))
+        self.send_response(200)
+        self.send_header("Content-Length", "5")
+        self.end_headers()
+        self.wfile.write(b"taken")
+
+    def log_message(self, *_):
+        pass
+
+
+@contextlib.contextmanager
+def asking():
+    """A server, and a policy by which a program that was given input may post to it when a person says yes."""
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), Upstream) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        url = f"http://127.0.0.1:{server.server_address[1]}/"
+        yield url, {"trifecta": {"egress": "ask", "input_private": True, "input_untrusted": True}, "limits": {"wall": "1h"},
+                    "http": [{"methods": ["POST"], "url": url + "*"}]}
+        server.shutdown()
 
 
 # -- A server that does all that can go wrong -----------------------------------------------------------------------
@@ -347,6 +373,116 @@ class Python(PythonClient):
                     assert b'"turn":1' in receipt.text and b"1" in receipt.private_text
             import asyncio
             asyncio.run(main())
+            """)
+
+    def test_its_own_objects_serve_as_their_ids(self):
+        self.check("""
+            with Sandbox.create(seal=True) as sandbox:
+                context = sandbox.contexts.open()
+                assert sandbox.exec("x = 1; x", context=context).text == "1"
+                assert sandbox.run("x", context=context).text == "1" and not sandbox.run("x").ok
+                assert next(e.text for e in sandbox.stream("print(x)", context=context) if e.text) == "1\\n"
+                started = sandbox.exec("2", background=True)
+                started.wait()
+                assert sandbox.receipt(started).text == started.receipt().text
+                made = sandbox.snapshot()
+                assert Sandbox.connect(sandbox).id == Sandbox.connect(sandbox.info()).id == sandbox.id
+            snapshots = Snapshots()
+            assert snapshots.promote(made, "of-objects").name == "of-objects"
+            with Sandbox.create(snapshot=made) as sandbox:
+                assert sandbox.run("1").text == "1"
+            snapshots.remove(made)
+            assert made.id not in [each.id for each in snapshots.list()]
+            secrets = Secrets()
+            secrets.remove(secrets.put("OF_OBJECTS", "0123456789", hosts=["api.example.com"]))
+            assert "OF_OBJECTS" not in [each.name for each in secrets.list()]
+            """)
+
+    def test_files_of_a_context(self):
+        self.check("""
+            with Sandbox.create() as sandbox:
+                files, context = sandbox.files, sandbox.contexts.open()
+                files.write("/tmp/a", "one", context=context)
+                assert files.read("/tmp/a", context=context) == b"one"
+                assert files.read_text("/tmp/a", context=context.id) == "one"
+                assert sandbox.run("open('/tmp/a').read()", context=context).text == "'one'"
+                try:
+                    files.read("/tmp/a")
+                except NotFoundError as error:
+                    assert context.id in error.hint, error.hint
+                else:
+                    raise AssertionError
+                files.make_directory("/tmp/d", context=context)
+                files.move("/tmp/a", "/tmp/d/b", context=context)
+                assert files.stat("/tmp/d/b", context=context).size_bytes == 3
+                assert [file.path for file in files.list("/tmp/d", context=context)] == ["/tmp/d/b"]
+                assert "/tmp/d/b" in [file.path for file in files.list(context=context)]
+                files.write_archive("/tmp/e", files.read_archive("/tmp/d", context=context), context=context)
+                files.remove("/tmp/d", recursive=True, context=context)
+                assert "/tmp/d" not in [file.path for file in files.list("/tmp", context=context)]
+                assert files.read("/tmp/e/b", context=context) == b"one"
+                assert not files.list()
+            """)
+
+    def test_approvals(self):
+        with asking() as (url, policy):
+            self.check(f"""
+                code = "from membrane import http; print(input()); http.request('POST', {url!r}, '', '12345')"
+                with Sandbox.create(policy={policy!r}) as sandbox:
+                    assert sandbox.approvals.list() == []
+                    told = []
+                    for event in sandbox.stream(code, stdin="given"):
+                        if event.approval:
+                            told.append(event.approval)
+                            if event.approval.state == "waiting":
+                                (waiting,) = sandbox.approvals.list()
+                                assert waiting == event.approval, (waiting, event)
+                                sandbox.approvals.decide(waiting, True)
+                    assert event.result.check().text == "b'taken'"
+                    assert [each.state for each in told] == ["waiting", "approved"]
+                    assert (told[0].function, told[0].target) == ("http.request", "POST {url}"), told
+                    assert told[0].bytes == len({url!r}) + 5 and told[0].asked_at, told
+                    assert [read.function for read in told[0].private_reads] == ["input"]
+                    for event in sandbox.stream(code, stdin="given"):
+                        if event.approval and event.approval.state == "waiting":
+                            sandbox.approvals.decide(event.approval.id, False)
+                    assert event.result.outcome == "denied", event.result
+                async def main():
+                    async with await AsyncSandbox.create(policy={policy!r}) as sandbox:
+                        async for event in sandbox.stream(code, stdin="given"):
+                            if event.approval and event.approval.state == "waiting":
+                                assert await sandbox.approvals.list() == [event.approval]
+                                await sandbox.approvals.decide(event.approval, True)
+                        assert event.result.ok
+                import asyncio
+                asyncio.run(main())
+                """)
+
+    def test_an_exit_code_is_a_failure(self):
+        self.check("""
+            with Sandbox.create() as sandbox:
+                assert sandbox.run("import sys; sys.exit()").check().exit_code == 0
+                ended = sandbox.run("sys.exit(3)")
+                assert (ended.outcome, ended.exit_code, ended.ok) == ("ok", 3, False), ended
+                try:
+                    ended.check()
+                except ProgramError as error:
+                    assert (error.code, error.result, "exit code 3" in error.message) == ("exit", ended, True)
+                else:
+                    raise AssertionError
+            """)
+
+    def test_bytes_as_input(self):
+        self.check("""
+            with Sandbox.create() as sandbox:
+                assert sandbox.exec("input()", stdin="né".encode()).text == "'né'"
+                for wrong, kind in ((b"a\\xff", ValueError), (7, TypeError)):
+                    try:
+                        sandbox.exec("input()", stdin=wrong)
+                    except kind as error:
+                        assert "write_stdin" in str(error) or "bytes, not int" in str(error), error
+                    else:
+                        raise AssertionError
             """)
 
     def test_a_wrong_token_is_denied(self):
@@ -648,6 +784,94 @@ class Node(NodeClient):
         self.assertEqual(done.returncode, 0, done.stderr)
 
 
+    def node(self, code):
+        if not service.has_template("python"):
+            self.skipTest("there is no template python")
+        done = self.ran("import assert from 'node:assert/strict'\nimport * as membrane from 'membrane'\n"
+                        "const { Sandbox, Snapshots, Secrets, ProgramError } = membrane\n" + textwrap.dedent(code))
+        self.assertEqual(done.returncode, 0, done.stderr)
+
+    def test_its_own_objects_serve_as_their_ids(self):
+        self.node(r"""
+            const sandbox = await Sandbox.create({ seal: true })
+            const context = await sandbox.contexts.open()
+            assert.equal((await sandbox.exec('x = 1; x', { context })).text, '1')
+            assert.equal((await sandbox.run('x', { context })).text, '1')
+            assert.equal((await sandbox.run('x')).ok, false)
+            const started = await sandbox.exec('2', { background: true })
+            await started.wait()
+            assert.deepEqual(await sandbox.receipt(started), await started.receipt())
+            const made = await sandbox.snapshot()
+            assert.equal((await Sandbox.connect(sandbox)).id, sandbox.id)
+            await sandbox.kill()
+            const snapshots = new Snapshots()
+            assert.equal((await snapshots.promote(made, 'of-node-objects')).name, 'of-node-objects')
+            const again = await Sandbox.create({ snapshot: made })
+            assert.equal((await again.run('1')).text, '1')
+            await again.kill()
+            await snapshots.remove(made)
+            assert.ok(!(await snapshots.list()).some((each) => each.id === made.id))
+            const secrets = new Secrets()
+            await secrets.remove(await secrets.put('OF_NODE_OBJECTS', '0123456789', { hosts: ['api.example.com'] }))
+            assert.ok(!(await secrets.list()).some((each) => each.name === 'OF_NODE_OBJECTS'))
+            """)
+
+    def test_files_of_a_context(self):
+        self.node(r"""
+            const sandbox = await Sandbox.create()
+            const { files } = sandbox
+            const context = await sandbox.contexts.open()
+            await files.write('/tmp/a', 'one', { context })
+            assert.equal(await files.readText('/tmp/a', { context: context.id }), 'one')
+            await assert.rejects(files.read('/tmp/a'), (error) => error.hint.includes(context.id))
+            await files.makeDirectory('/tmp/d', { context })
+            await files.move('/tmp/a', '/tmp/d/b', { context })
+            assert.equal((await files.stat('/tmp/d/b', { context })).sizeBytes, 3)
+            assert.deepEqual((await files.list('/tmp/d', { context })).map((file) => file.path), ['/tmp/d/b'])
+            await files.writeArchive('/tmp/e', await files.readArchive('/tmp/d', { context }), { context })
+            await files.remove('/tmp/d', { recursive: true, context })
+            assert.equal(await files.readText('/tmp/e/b', { context }), 'one')
+            assert.deepEqual(await files.list(), [])
+            await sandbox.kill()
+            """)
+
+    def test_approvals(self):
+        with asking() as (url, policy):
+            self.node(f"const [url, policy] = [{json.dumps(url)}, {json.dumps(policy)}]" + r"""
+            const code = `from membrane import http; print(input()); http.request('POST', '${url}', '', '12345')`
+            const sandbox = await Sandbox.create({ policy })
+            assert.deepEqual(await sandbox.approvals.list(), [])
+            const told = []
+            let result
+            for await (const event of sandbox.stream(code, { stdin: 'given' })) {
+              if (event.kind === 'result') result = event.result
+              if (event.kind !== 'approval') continue
+              told.push(event.approval)
+              if (event.approval.state !== 'waiting') continue
+              assert.deepEqual(await sandbox.approvals.list(), [event.approval])
+              await sandbox.approvals.decide(event.approval, true)
+            }
+            assert.equal(result.check().text, "b'taken'")
+            assert.deepEqual(told.map((each) => each.state), ['waiting', 'approved'])
+            assert.deepEqual([told[0].target, told[0].bytes], [`POST ${url}`, url.length + 5])
+            assert.equal(told[0].privateReads[0].function, 'input')
+            await sandbox.kill()
+            """)
+
+    def test_an_exit_code_is_a_failure_and_bytes_are_input(self):
+        self.node(r"""
+            const sandbox = await Sandbox.create()
+            assert.equal((await sandbox.run('import sys; sys.exit()')).check().exitCode, 0)
+            const ended = await sandbox.run('sys.exit(3)')
+            assert.deepEqual([ended.outcome, ended.exitCode, ended.ok], ['ok', 3, false])
+            assert.throws(() => ended.check(), (error) => error instanceof ProgramError && error.code === 'exit' && error.result === ended)
+            assert.equal((await sandbox.exec('input()', { stdin: Buffer.from('né') })).text, "'né'")
+            await assert.rejects(sandbox.exec('', { stdin: new Uint8Array([97, 255]) }), /not UTF-8/)
+            await assert.rejects(sandbox.exec('', { stdin: 7 }), TypeError)
+            await sandbox.kill()
+            """)
+
+
 NODE_FAILS = """
     try {{
       await Sandbox.create({options})
@@ -748,6 +972,102 @@ class Command(unittest.TestCase):
         sandbox = self.command("create", "--template", "wat", "--fuel", "1000").stdout.strip()
         endless = self.command("exec", sandbox, "-e", self.wat("(loop $l (br $l))"), code=1)
         self.assertIn("out_of_fuel", endless.stderr)
+        self.assertIn(f"limits.fuel: membrane update {sandbox} --fuel 4000", endless.stderr)
+        self.command("update", sandbox, "--fuel", "4000")
+
+    def test_execs_have_names(self):
+        sandbox = self.command("create", "--template", "wat").stdout.strip()
+        prints = self.wat('(call $io.print (string "said"))')
+        first = self.command("exec", "-d", sandbox, "-e", prints).stdout.strip()
+        self.assertEqual(self.command("wait", sandbox, first).stdout, "ok\n")
+        second = self.command("exec", "--detach", sandbox, "-e", self.wat("unreachable")).stdout.strip()
+        self.assertEqual(self.command("wait", sandbox, second, code=1).stdout, "trapped\n")
+        self.assertEqual(self.command("logs", sandbox, "--exec", first).stdout, "said")
+        failed = self.command("logs", "-f", sandbox, "--exec", second)
+        self.assertEqual((failed.stdout, "trapped" in failed.stderr), ("", True))
+        self.assertEqual(json.loads(self.command("wait", sandbox, first, "--json").stdout)["exec_id"], first)
+        endless = self.command("exec", "-d", sandbox, "-e", self.wat("(loop $l (br $l))")).stdout.strip()
+        self.assertIn("still runs", self.command("logs", sandbox, "--exec", endless).stderr)
+        self.assertEqual(self.command("cancel", sandbox, endless).stdout, endless + "\n")
+        self.assertEqual(self.command("wait", sandbox, endless, code=1).stdout, "cancelled\n")
+        head, *rows = [row.split() for row in self.command("execs", sandbox).stdout.splitlines()]
+        self.assertEqual(head, ["EXEC", "STATE", "CREATED"])
+        self.assertEqual([row[:2] for row in rows], [[first, "done"], [second, "done"], [endless, "done"]])
+        for words in (["wait"], ["cancel"]):
+            self.assertIn("has no exec exe0", self.command(*words, sandbox, "exe0", code=2).stderr)
+        self.assertIn("has no exec exe0", self.command("logs", sandbox, "--exec", "exe0", code=2).stderr)
+
+    def test_durations_have_units(self):
+        sandbox = self.command("create", "--template", "wat", "--ttl", "1h30m").stdout.strip()
+        self.command("update", sandbox, "--ttl", "1d", "--idle-timeout", "90s")
+        self.command("exec", sandbox, "--timeout", "10m", "-e", self.wat("nop"))
+        for wrong in "5", "5 weeks":
+            refused = self.command("update", sandbox, "--ttl", wrong, code=2).stderr
+            self.assertIn("hint: Write it with its unit, as 500ms, 30s, 10m, 1h, 2d", refused)
+
+    def test_a_template_and_a_snapshot_exclude_each_other(self):
+        refused = self.command("create", "--template", "wat", "--snapshot", "snp1", code=2).stderr
+        self.assertIn("--template and --snapshot exclude each other", refused)
+
+    def test_a_misspelt_template_is_told_its_neighbour(self):
+        sandbox = self.command("create", "--template", "wat").stdout.strip()
+        snapshot = self.command("snapshot", sandbox).stdout.strip()
+        self.command("snapshots", "promote", snapshot, "analysis")
+        self.assertIn("analysis", self.command("templates").stdout)
+        refused = self.command("create", "--template", "anaylsis", code=2).stderr
+        self.assertIn("there is no template anaylsis", refused)
+        self.assertIn("Did you mean analysis? membrane templates lists them.", refused)
+        self.command("snapshots", "rm", snapshot)
+
+    def test_hints_are_in_words_of_the_command(self):
+        sandbox = self.command("create", "--template", "wat", "--fuel", "1e6").stdout.strip()
+        for words, hint in ((["exec", sandbox, "-e", self.wat('(drop (call $kv.get! (string "k")))')],
+                             f"It would be allowed by --allow kv: membrane update {sandbox} takes it"),
+                            (["exec", sandbox, "--context", "ctx0", "-e", ""], f"membrane contexts {sandbox} lists them."),
+                            (["create", "--snapshot", "snp0"], "membrane snapshots lists them."),
+                            (["cp", f"{sandbox}:/tmp/none", "-"], ""),
+                            (["update", sandbox, "--ttl", "100000d"], "--ttl"),
+                            (["approve", sandbox, "apr0"], f"membrane approvals {sandbox} lists what waits")):
+            with self.subTest(words=words):
+                done = run([str(Path(COMMAND).resolve()), *words], env=environment(), cwd=folder)
+                self.assertNotEqual(done.returncode, 0)
+                self.assertIn(hint, done.stderr)
+                self.assertNotRegex(done.stderr, "GET |POST |PUT |PATCH |\"[a-z_]+\"")
+
+    def test_approvals_say_how_much_would_leave(self):
+        if not service.has_template("python"):
+            self.skipTest("there is no template python")
+        with asking() as (url, policy):
+            (folder / "asking.json").write_text(json.dumps(policy))
+            sandbox = self.command("create", "--policy", "asking.json").stdout.strip()
+            (folder / "given").write_text("given")
+            code = f"from membrane import http; print(input()); http.request('POST', {url!r}, '', '12345')"
+            words = [str(Path(COMMAND).resolve()), "exec", sandbox, "--input", "given", "-e", code]
+            with subprocess.Popen(words, env=environment(), cwd=folder, stderr=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
+                line = process.stderr.readline()
+                told = f"http.request POST {url}, {len(url) + 5} bytes\n"
+                self.assertRegex(line, f"^approval apr_\\S+ waiting: {re.escape(told)}$")
+                approval = line.split()[1]
+                self.assertIn(f"membrane approve {sandbox} {approval} lets it go", process.stderr.readline())
+                self.assertEqual(self.command("approvals", sandbox).stdout.splitlines()[0] + "\n", f"{approval}  {told}")
+                self.command("approve", sandbox, approval)
+                self.assertEqual(process.stdout.read(), "given\nb'taken'\n")
+                self.assertEqual(process.wait(SECONDS), 0)
+
+    def test_the_limit_of_forks_is_the_services(self):
+        most = service.request("GET", "/openapi.json").json["components"]["schemas"]["ForkSpec"]["properties"]["count"]["maximum"]
+        self.assertIn(str(most), self.command("fork", "--help").stdout)
+        self.assertIn(str(most), self.command("fork", "sbx1", "-n", str(most + 1), code=2).stderr)
+
+    def test_code_has_the_name_of_its_file(self):
+        if not service.has_template("python"):
+            self.skipTest("there is no template python")
+        sandbox = self.command("create").stdout.strip()
+        (folder / "named.py").write_text("import sys\nprint(sys.argv)\n1 / 0\n")
+        done = self.command("exec", sandbox, "named.py", "a", code=1)
+        self.assertEqual(done.stdout, "['named.py', 'a']\n")
+        self.assertIn('File "named.py", line 3', done.stderr)
+        self.assertEqual(self.command("exec", sandbox, "-e", "sys.argv", "b").stdout, "['-c', 'b']\n")
 
     def test_variables_of_one_exec(self):
         if not service.has_template("python"):

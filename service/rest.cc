@@ -212,6 +212,7 @@ void Rest::Impl::exec(const SharedCall& call) {
                                      .stdin_text = body.value("stdin", ""),
                                      .arguments = body.value("arguments", std::vector<std::string>()),
                                      .timeout_ms = optional_at<uint64_t>(body, "timeout_ms"),
+                                     .name = body.value("name", ""),
                                      .context = body.value("context", ""),
                                      .environment = body.value("env", Environment()),
                                      .trace = call->request.trace,

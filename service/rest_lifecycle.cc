@@ -241,9 +241,12 @@ Answer<SandboxSpec> Lifecycle::read_spec(const SharedCall& call) const {
                    .metadata = body.value("metadata", std::map<std::string, std::string>()),
                    .labels = body.value("labels", std::vector<std::string>()),
                    .seals = body.value("seal", false)};
-  if (spec.template_name.empty() == spec.snapshot.empty())
+  if (spec.template_name.empty() && spec.snapshot.empty())
     return refuse(ApiCode::kInvalidValue, "\"template\" is missing",
-                  "Give a template, as python, or the id of a snapshot, and not both.");
+                  "Give a template, as python, or the id of a snapshot.");
+  if (!spec.template_name.empty() && !spec.snapshot.empty())
+    return refuse(ApiCode::kInvalidValue, "\"template\" and \"snapshot\" exclude each other",
+                  "Leave \"template\" out: a snapshot goes on in its own language.");
   auto environment = environment_of(body);
   if (!environment) return std::unexpected(environment.error());
   spec.environment = *std::move(environment);

@@ -4,9 +4,10 @@
 #include <deque>
 #include <thread>
 
+#include "base/diagnostic.h"
 #include "lang/language_names.h"
 #include "sandbox/telling.h"
-#include "service/client_policy.h"
+#include "service/client_hint.h"
 #include "service/sandbox_record.h"
 #include "service/tokens.h"
 
@@ -222,6 +223,20 @@ GuestSpec Sandboxes::with_secrets(const std::string& tenant, GuestSpec spec) con
   return spec;
 }
 
+ApiError Sandboxes::error_of_template(const std::string& tenant, const std::string& name,
+                                      const ApiError& error) const {
+  const std::string language = lang::language_named(name);
+  if (language == "python" || language == "js") return error;  // which the service may lack
+  std::vector<std::string> names;
+  for (const TemplateInfo& each : guests_.templates()) names.push_back(each.name);
+  for (const SnapshotInfo& each : snapshots_.list(tenant)) names.push_back(each.name);
+  if (std::ranges::find(names, name) != names.end()) return error;
+  const std::string near(nearest(name, {names.begin(), names.end()}));
+  if (near.empty()) return error;
+  return {error.code, "there is no template " + name,
+          "Did you mean " + near + "? GET /v1/templates lists them."};
+}
+
 Answer<Sandboxes::Made> Sandboxes::make_guest(const std::string& tenant, const SandboxSpec& spec) {
   const auto promoted = spec.snapshot.empty() ? snapshots_.find_template(tenant, spec.template_name)
                                               : Answer<Snapshot>(Snapshot());
@@ -241,7 +256,7 @@ Answer<Sandboxes::Made> Sandboxes::make_guest(const std::string& tenant, const S
       with_secrets(tenant, {spec.template_name, spec.policy.value_or(policy::Policy()), spec.environment});
   made.spec.seals = spec.seals;
   auto guest = guests_.create(made.spec);
-  if (!guest) return std::unexpected(guest.error());
+  if (!guest) return std::unexpected(error_of_template(tenant, spec.template_name, guest.error()));
   made.guest = *std::move(guest);
   return made;
 }

@@ -292,6 +292,9 @@ class Sandboxes {
     std::vector<ContextInfo> contexts;
   };
   [[nodiscard]] static uint64_t memory_of(const Made& made);
+  // Of a template that cannot be made: of a name that is nearly another's, which.
+  [[nodiscard]] ApiError error_of_template(const std::string& tenant, const std::string& name,
+                                           const ApiError& error) const;
   Answer<Made> make_guest(const std::string& tenant, const SandboxSpec& spec);
   Answer<Made> make_guest_of(const std::string& tenant, const SandboxSpec& spec, const Snapshot& snapshot);
   [[nodiscard]] GuestSpec with_secrets(const std::string& tenant, GuestSpec spec) const;

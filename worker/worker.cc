@@ -505,6 +505,7 @@ Report Worker::run_alone(Kind kind, std::string payload, const RunOptions& optio
     Report report = lost(error, cancel, was_late, limits);
     answerer.tell_calls(past.calls, report);
     report.flows = answerer.world().flow_report();
+    sandbox::tell_unanswered(report);
     pay(report);
     return report;
   };
@@ -794,6 +795,7 @@ class RemoteSession final : public sandbox::Session {
       Report report = lost(error, cancel, was_late, limits);
       answerer_.tell_calls(before_, report);
       report.flows = world.flow_report();
+      sandbox::tell_unanswered(report);
       pay(report);
       return report;
     };
@@ -820,6 +822,7 @@ class RemoteSession final : public sandbox::Session {
     paused_at_fuel_ = ended.paused_at_fuel;
     report.flows = world.flow_report();
     answerer_.tell_late_call(limits, report);
+    sandbox::tell_unanswered(report);
     pay(report);
     report.tokens_used = world.tokens_used() - tokens_before;
     if (const auto divergence = world.divergence()) sandbox::tell_divergence(*divergence, "turns", report);

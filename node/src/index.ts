@@ -11,6 +11,7 @@ export {
 } from './errors.js'
 export { Secrets, Snapshots } from './kept.js'
 export {
+  Approvals,
   Contexts,
   Exec,
   Files,
@@ -20,16 +21,19 @@ export {
   type ChangeOptions,
   type CreateOptions,
   type ExecOptions,
+  type FileOptions,
   type ListOptions,
 } from './sandbox.js'
 export { type ConnectionOptions } from './settings.js'
 export {
   Result,
+  type Approval,
   type Context,
   type Duration,
   type Event,
   type FileEvent,
   type FileInfo,
+  type FlowRead,
   type Forms,
   type Json,
   type Policy,

@@ -4,6 +4,7 @@ import { Connection } from './connection.js'
 import { type CallOptions } from './sandbox.js'
 import { settingsOf, type ConnectionOptions } from './settings.js'
 import {
+  idOf,
   listOf,
   secretOf,
   snapshotOf,
@@ -29,14 +30,15 @@ export class Snapshots {
   }
 
   /** Sandboxes that were made of it stay. */
-  async remove(id: string, options: CallOptions = {}): Promise<void> {
-    const path = pathOf('snapshots', id)
+  async remove(snapshot: Snapshot | string, options: CallOptions = {}): Promise<void> {
+    const path = pathOf('snapshots', idOf(snapshot))
     await this.#connection.nothing({ method: 'DELETE', path, isGoneFine: true, signal: options.signal })
   }
 
   /** Gives it a name, by which Sandbox.create({ template: name }) makes sandboxes of it. */
-  async promote(id: string, name: string, options: CallOptions = {}): Promise<Snapshot> {
-    const request = { method: 'POST', path: pathOf('snapshots', id, 'promote'), json: { name }, signal: options.signal }
+  async promote(snapshot: Snapshot | string, name: string, options: CallOptions = {}): Promise<Snapshot> {
+    const path = pathOf('snapshots', idOf(snapshot), 'promote')
+    const request = { method: 'POST', path, json: { name }, signal: options.signal }
     return snapshotOf(await this.#connection.json<SnapshotJson>(request))
   }
 }
@@ -61,8 +63,8 @@ export class Secrets {
   }
 
   /** No sandbox can send it from then on. */
-  async remove(name: string, options: CallOptions = {}): Promise<void> {
-    const path = pathOf('secrets', name)
+  async remove(secret: Secret | string, options: CallOptions = {}): Promise<void> {
+    const path = pathOf('secrets', typeof secret === 'string' ? secret : secret.name)
     await this.#connection.nothing({ method: 'DELETE', path, isGoneFine: true, signal: options.signal })
   }
 }

@@ -6,15 +6,20 @@ import { errorOfStatus, MembraneError, NotFoundError, notOurs } from './errors.j
 import { type ServerEvent } from './events.js'
 import { settingsOf, type ConnectionOptions } from './settings.js'
 import {
+  approvalOf,
   contextOf,
   fileOf,
   formsOf,
+  idOf,
+  idOrNone,
   infoOf,
   listOf,
   milliseconds,
   Result,
   seconds,
   snapshotOf,
+  type Approval,
+  type ApprovalJson,
   type Context,
   type ContextJson,
   type Duration,
@@ -38,8 +43,8 @@ export interface CallOptions {
 export interface CreateOptions extends ConnectionOptions {
   /** "python", "javascript", "wat" or another template; "python". */
   template?: string
-  /** The id of one that it goes on from, instead of a template. */
-  snapshot?: string
+  /** One that it goes on from, instead of a template. */
+  snapshot?: Snapshot | string
   /** What it may do: as a policy file, in JSON. Nothing without one. */
   policy?: Policy
   /** After which it is ended. */
@@ -65,18 +70,24 @@ export interface ChangeOptions extends CallOptions {
 
 export interface ExecOptions {
   arguments?: readonly string[]
-  stdin?: string
+  /** Text, or bytes that are UTF-8. */
+  stdin?: string | Uint8Array
   /** writeStdin() of its stream, or of the Exec in the background, gives it more. */
   openStdin?: boolean
   /** How long the program may run; the policy's limit counts when it is less. */
   timeout?: Duration
   /** For this program alone, over the sandbox's. */
   env?: Readonly<Record<string, string>>
-  context?: string
+  context?: Context | string
   /** Make a receipt of it. */
   seal?: boolean
   /** Ends the call, and the program. */
   signal?: AbortSignal
+}
+
+export interface FileOptions extends CallOptions {
+  /** Whose files are meant, in the place of those that are there from the start. */
+  context?: Context | string
 }
 
 export interface ListOptions extends ConnectionOptions {
@@ -93,12 +104,23 @@ const pathOf = (...parts: string[]): string => '/v1/sandboxes/' + parts.map(enco
 const whole = (duration: Duration | undefined): number | undefined =>
   duration === undefined ? undefined : seconds(duration)
 
+function textOfStdin(stdin: string | Uint8Array): string {
+  if (typeof stdin === 'string') return stdin
+  if (!(stdin instanceof Uint8Array)) throw new TypeError(`stdin is a string or a Uint8Array, not ${typeof stdin}`)
+  try {
+    return new TextDecoder('utf-8', { fatal: true, ignoreBOM: true }).decode(stdin)
+  } catch (cause) {
+    const hint = 'Begin it with openStdin, and give it to writeStdin(), which takes any bytes.'
+    throw new MembraneError('stdin is not UTF-8', { code: 'invalid_argument', hint, cause })
+  }
+}
+
 function turnOf(code: string, options: ExecOptions): Record<string, unknown> {
   return {
     code,
     env: options.env,
-    context: options.context,
-    stdin: options.stdin,
+    context: idOrNone(options.context),
+    stdin: options.stdin === undefined ? undefined : textOfStdin(options.stdin),
     open_stdin: options.openStdin,
     arguments: options.arguments,
     seal: options.seal,
@@ -122,6 +144,8 @@ function eventOf(event: ServerEvent): Event | undefined {
       return { kind: event.kind, text: jsonOf(event).text }
     case 'display':
       return { kind: 'display', forms: formsOf(jsonOf(event)) }
+    case 'approval':
+      return { kind: 'approval', approval: approvalOf(jsonOf(event)) }
     case 'report':
       return { kind: 'result', result: new Result(jsonOf(event)) }
     case 'error': {
@@ -288,7 +312,7 @@ export class Exec {
   }
 }
 
-/** The files that a sandbox sees. Paths are absolute. */
+/** The files that a sandbox sees; with a context, those that it sees. Paths are absolute. */
 export class Files {
   readonly #connection: Connection
   readonly #sandbox: string
@@ -299,59 +323,65 @@ export class Files {
     this.#sandbox = sandbox
   }
 
-  #request(method: string, rest: readonly string[], options: CallOptions, query: Request['query'] = {}): Request {
-    return { method, path: pathOf(this.#sandbox, 'files', ...rest), query, signal: options.signal }
+  #request(method: string, rest: readonly string[], options: FileOptions, query: Request['query'] = {}): Request {
+    const path = pathOf(this.#sandbox, 'files', ...rest)
+    return { method, path, query: { ...query, context: idOrNone(options.context) }, signal: options.signal }
   }
 
-  async read(path: string, options: CallOptions = {}): Promise<Uint8Array> {
+  #post(action: string, options: FileOptions, json: Record<string, string>): Request {
+    const path = pathOf(this.#sandbox, 'files', action)
+    return { method: 'POST', path, json: { ...json, context: idOrNone(options.context) }, signal: options.signal }
+  }
+
+  async read(path: string, options: FileOptions = {}): Promise<Uint8Array> {
     return this.#connection.bytes({ ...this.#request('GET', [], options, { path }), accept: '*/*' })
   }
 
-  async readText(path: string, options: CallOptions = {}): Promise<string> {
+  async readText(path: string, options: FileOptions = {}): Promise<string> {
     return new TextDecoder().decode(await this.read(path, options))
   }
 
   /** The whole file; directories above it are made. */
-  async write(path: string, data: string | Uint8Array, options: CallOptions = {}): Promise<void> {
+  async write(path: string, data: string | Uint8Array, options: FileOptions = {}): Promise<void> {
     await this.#connection.nothing({ ...this.#request('PUT', [], options, { path }), bytes: data })
   }
 
   /** What is in the directory; without one, the files that the sandbox has made or changed. */
-  async list(path?: string, options: CallOptions = {}): Promise<FileInfo[]> {
+  async list(path?: string, options: FileOptions = {}): Promise<FileInfo[]> {
     const request = this.#request('GET', ['list'], options, { path })
     return (await this.#connection.json<{ files: FileJson[] }>(request)).files.map(fileOf)
   }
 
-  async stat(path: string, options: CallOptions = {}): Promise<FileInfo> {
+  async stat(path: string, options: FileOptions = {}): Promise<FileInfo> {
     return fileOf(await this.#connection.json<FileJson>(this.#request('GET', ['stat'], options, { path })))
   }
 
-  async move(source: string, target: string, options: CallOptions = {}): Promise<void> {
-    await this.#connection.nothing({ ...this.#request('POST', ['move'], options), json: { from: source, to: target } })
+  async move(source: string, target: string, options: FileOptions = {}): Promise<void> {
+    await this.#connection.nothing(this.#post('move', options, { from: source, to: target }))
   }
 
-  async makeDirectory(path: string, options: CallOptions = {}): Promise<void> {
-    await this.#connection.nothing({ ...this.#request('POST', ['mkdir'], options), json: { path } })
+  async makeDirectory(path: string, options: FileOptions = {}): Promise<void> {
+    await this.#connection.nothing(this.#post('mkdir', options, { path }))
   }
 
-  async remove(path: string, options: CallOptions & { recursive?: boolean } = {}): Promise<void> {
+  async remove(path: string, options: FileOptions & { recursive?: boolean } = {}): Promise<void> {
     const query = { path, recursive: options.recursive ? 'true' : undefined }
     await this.#connection.nothing({ ...this.#request('DELETE', [], options, query), isGoneFine: true })
   }
 
   /** What is below the directory, as a tar archive; links are left out. */
-  async readArchive(path: string, options: CallOptions = {}): Promise<Uint8Array> {
+  async readArchive(path: string, options: FileOptions = {}): Promise<Uint8Array> {
     return this.#connection.bytes({ ...this.#request('GET', ['archive'], options, { path }), accept: '*/*' })
   }
 
   /** Unpacks a tar archive, also one compressed by gzip, into the directory; files that are there are replaced. */
-  async writeArchive(path: string, archive: Uint8Array, options: CallOptions = {}): Promise<void> {
+  async writeArchive(path: string, archive: Uint8Array, options: FileOptions = {}): Promise<void> {
     const request = this.#request('PUT', ['archive'], options, { path })
     await this.#connection.nothing({ ...request, bytes: archive, contentType: 'application/x-tar' })
   }
 
   /** What changes below the directory, until the reader stops. */
-  async *watch(path: string, options: CallOptions = {}): AsyncGenerator<FileEvent, void, undefined> {
+  async *watch(path: string, options: FileOptions = {}): AsyncGenerator<FileEvent, void, undefined> {
     const attempts = new Attempts(this.#connection.settings)
     for (;;) {
       let cut: unknown
@@ -370,7 +400,7 @@ export class Files {
   }
 }
 
-/** The contexts of a sandbox: exec(code, { context }) runs code in one, by its id. */
+/** The contexts of a sandbox: exec(code, { context }) runs code in one, and files has its files. */
 export class Contexts {
   readonly #connection: Connection
   readonly #sandbox: string
@@ -396,8 +426,32 @@ export class Contexts {
 
   /** Closes one; its variables and files are gone. */
   async remove(context: Context | string, options: CallOptions = {}): Promise<void> {
-    const path = pathOf(this.#sandbox, 'contexts', typeof context === 'string' ? context : context.id)
+    const path = pathOf(this.#sandbox, 'contexts', idOf(context))
     await this.#connection.nothing({ method: 'DELETE', path, isGoneFine: true, signal: options.signal })
+  }
+}
+
+/** The requests of a sandbox's programs that wait for a person's yes. Both want a token with the scope approve. */
+export class Approvals {
+  readonly #connection: Connection
+  readonly #sandbox: string
+
+  /** @internal */
+  constructor(connection: Connection, sandbox: string) {
+    this.#connection = connection
+    this.#sandbox = sandbox
+  }
+
+  /** What waits now: one at most. */
+  async list(options: CallOptions = {}): Promise<Approval[]> {
+    const request = { method: 'GET', path: pathOf(this.#sandbox, 'approvals'), signal: options.signal }
+    return listOf(await this.#connection.json<Record<string, ApprovalJson[]>>(request), 'approvals').map(approvalOf)
+  }
+
+  /** Lets it go, or refuses it. What nobody decides in the time of its program is refused. */
+  async decide(approval: Approval | string, allow: boolean, options: CallOptions = {}): Promise<void> {
+    const path = pathOf(this.#sandbox, 'approvals', idOf(approval))
+    await this.#connection.nothing({ method: 'POST', path, json: { allow }, signal: options.signal })
   }
 }
 
@@ -408,6 +462,7 @@ export class Contexts {
 export class Sandbox {
   readonly files: Files
   readonly contexts: Contexts
+  readonly approvals: Approvals
   readonly #connection: Connection
   #info: SandboxInfo
 
@@ -416,6 +471,7 @@ export class Sandbox {
     this.#info = info
     this.files = new Files(connection, info.id)
     this.contexts = new Contexts(connection, info.id)
+    this.approvals = new Approvals(connection, info.id)
   }
 
   /** Makes one. */
@@ -423,7 +479,7 @@ export class Sandbox {
     const connection = new Connection(settingsOf(options))
     const json = {
       template: options.template ?? (options.snapshot === undefined ? 'python' : undefined),
-      snapshot: options.snapshot,
+      snapshot: idOrNone(options.snapshot),
       policy: options.policy,
       ttl_s: whole(options.ttl),
       idle_timeout_s: whole(options.idleTimeout),
@@ -438,9 +494,9 @@ export class Sandbox {
   }
 
   /** One that exists. */
-  static async connect(id: string, options: ConnectionOptions = {}): Promise<Sandbox> {
+  static async connect(sandbox: Sandbox | SandboxInfo | string, options: ConnectionOptions = {}): Promise<Sandbox> {
     const connection = new Connection(settingsOf(options))
-    const request = { method: 'GET', path: pathOf(id), signal: options.signal }
+    const request = { method: 'GET', path: pathOf(idOf(sandbox)), signal: options.signal }
     return new Sandbox(connection, infoOf(await connection.json<SandboxJson>(request)))
   }
 
@@ -505,7 +561,7 @@ export class Sandbox {
   }
 
   /** Runs code. A program that fails is a result like another: its `error` says why, check() throws it. */
-  async run(code: string, options: Pick<ExecOptions, 'timeout' | 'signal'> = {}): Promise<Result> {
+  async run(code: string, options: Pick<ExecOptions, 'timeout' | 'context' | 'signal'> = {}): Promise<Result> {
     return this.exec(code, options)
   }
 
@@ -533,9 +589,10 @@ export class Sandbox {
     return new Stream(this.#connection, this.id, begin, '', true)
   }
 
-  /** Of an exec that was sealed, by its result or its id. */
-  async receipt(exec: Result | string, options: CallOptions = {}): Promise<Receipt> {
-    return receiptOf(this.#connection, this.id, typeof exec === 'string' ? exec : exec.execId, options)
+  /** Of an exec that was sealed. */
+  async receipt(exec: Result | Exec | string, options: CallOptions = {}): Promise<Receipt> {
+    const id = exec instanceof Result ? exec.execId : idOf(exec)
+    return receiptOf(this.#connection, this.id, id, options)
   }
 
   /** So many that go on from where this one stands, each for itself. */

@@ -71,6 +71,31 @@ export interface Context {
   readonly createdAt: Date | undefined
 }
 
+/** What a program read before. */
+export interface FlowRead {
+  /** The number of the request in its session; 0: its input. */
+  readonly call: number
+  readonly function: string
+  readonly target: string
+}
+
+/** A request of a program that waits for a person's yes, as the trifecta rule of its policy asks. */
+export interface Approval {
+  readonly id: string
+  readonly execId: string
+  /** "waiting"; in events also what was decided: "approved", "refused", or "unanswered". */
+  readonly state: string
+  /** As "http.request". */
+  readonly function: string
+  /** As "POST https://example.org/"; "" of a model. */
+  readonly target: string
+  /** How many it would send. */
+  readonly bytes: number
+  readonly askedAt: Date | undefined
+  readonly privateReads: readonly FlowRead[]
+  readonly untrustedReads: readonly FlowRead[]
+}
+
 /** A value that the service keeps for headers that policies name, and sends to these hosts alone. Nobody reads it again. */
 export interface Secret {
   readonly name: string
@@ -83,6 +108,8 @@ export type Event =
   | { readonly kind: 'stdout'; readonly text: string }
   | { readonly kind: 'stderr'; readonly text: string }
   | { readonly kind: 'display'; readonly forms: Forms }
+  /** A request waits for a yes, or waits no more. */
+  | { readonly kind: 'approval'; readonly approval: Approval }
   | { readonly kind: 'result'; readonly result: Result }
 
 interface ReportJson {
@@ -128,6 +155,17 @@ export interface ContextJson {
   readonly id: string
   readonly template: string
   readonly created_at?: string
+}
+export interface ApprovalJson {
+  readonly id: string
+  readonly exec_id: string
+  readonly state?: string
+  readonly function: string
+  readonly target?: string
+  readonly bytes?: number
+  readonly asked_at?: string
+  readonly private_reads?: readonly FlowRead[]
+  readonly untrusted_reads?: readonly FlowRead[]
 }
 export interface SecretJson {
   readonly name: string
@@ -177,16 +215,18 @@ export class Result {
     this.fuelUsed = report.fuel_used ?? 0
     this.execId = report.exec_id ?? ''
     this.report = report
-    const why = report.error
-    this.error =
-      why && new ProgramError(why.message, { ...why, traceback: why.traceback ?? '', result: this })
+    const why =
+      report.error ??
+      (report.exit_code ? { code: 'exit', message: `the program ended itself with exit code ${report.exit_code}` } : undefined)
+    this.error = why && new ProgramError(why.message, { traceback: '', ...why, result: this })
   }
 
+  /** Whether it ran to its end, and did not end itself with an exit code other than 0. */
   get ok(): boolean {
-    return this.outcome === 'ok'
+    return this.outcome === 'ok' && !this.exitCode
   }
 
-  /** Itself when it is ok; else throws its error. */
+  /** Itself when it is ok; else throws its error. One that ended itself by sys.exit(3) has an error with the code "exit". */
   check(): this {
     if (this.ok) return this
     throw (
@@ -224,6 +264,21 @@ export function snapshotOf(json: SnapshotJson): Snapshot {
   }
 }
 
+export function approvalOf(json: ApprovalJson): Approval {
+  if (typeof json?.id !== 'string') throw notOurs('not of the form that was expected')
+  return {
+    id: json.id,
+    execId: json.exec_id,
+    state: json.state ?? 'waiting',
+    function: json.function,
+    target: json.target ?? '',
+    bytes: json.bytes ?? 0,
+    askedAt: timeOf(json.asked_at),
+    privateReads: json.private_reads ?? [],
+    untrustedReads: json.untrusted_reads ?? [],
+  }
+}
+
 export function contextOf(json: ContextJson): Context {
   if (typeof json?.id !== 'string') throw notOurs('not of the form that was expected')
   return { id: json.id, template: json.template, createdAt: timeOf(json.created_at) }
@@ -233,6 +288,11 @@ export function secretOf(json: SecretJson): Secret {
   if (typeof json?.name !== 'string') throw notOurs('not of the form that was expected')
   return { name: json.name, hosts: json.hosts ?? [], updatedAt: timeOf(json.updated_at) }
 }
+
+/** Of a thing of the service, or its id. */
+export const idOf = (thing: { readonly id: string } | string): string => (typeof thing === 'string' ? thing : thing.id)
+export const idOrNone = (thing: { readonly id: string } | string | undefined): string | undefined =>
+  thing === undefined ? undefined : idOf(thing)
 
 /** The list that an answer has under a name. */
 export function listOf<T>(json: Readonly<Record<string, readonly T[]>>, name: string): readonly T[] {

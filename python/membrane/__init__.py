@@ -9,6 +9,7 @@ Sandbox waits for each answer; AsyncSandbox has the same methods, awaited.
 """
 
 from ._async import (
+    AsyncApprovals,
     AsyncContexts,
     AsyncExec,
     AsyncFiles,
@@ -26,13 +27,15 @@ from ._errors import (
     ProgramError,
     UnreachableError,
 )
-from ._sync import Contexts, Exec, Files, Sandbox, Secrets, Snapshots, Stream
+from ._sync import Approvals, Contexts, Exec, Files, Sandbox, Secrets, Snapshots, Stream
 from ._types import (
+    Approval,
     Context,
     Duration,
     Event,
     FileEvent,
     FileInfo,
+    FlowRead,
     Forms,
     Receipt,
     Result,
@@ -45,6 +48,9 @@ from ._version import VERSION
 __version__ = VERSION
 
 __all__ = [
+    "Approval",
+    "Approvals",
+    "AsyncApprovals",
     "AsyncContexts",
     "AsyncExec",
     "AsyncFiles",
@@ -62,6 +68,7 @@ __all__ = [
     "FileEvent",
     "FileInfo",
     "Files",
+    "FlowRead",
     "Forms",
     "InvalidRequestError",
     "MembraneError",

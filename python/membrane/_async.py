@@ -29,9 +29,10 @@ from . import _requests as requests
 from ._attempts import Attempts, client_options, no_stream, request_arguments
 from ._errors import MembraneError
 from ._events import EventParser, ServerEvent
-from ._requests import Request, Turn
+from ._requests import InContext, Request, Turn
 from ._settings import Settings, settings
 from ._types import (
+    Approval,
     Context,
     Duration,
     Event,
@@ -228,51 +229,51 @@ async def _result_of(stream: AsyncStream) -> Result:
 
 
 class AsyncFiles:
-    """The files that a sandbox sees. Paths are absolute."""
+    """The files that a sandbox sees; with a context, those that it sees. Paths are absolute."""
 
     def __init__(self, connection: AsyncConnection, sandbox: str) -> None:
         self._connection = connection
         self._sandbox = sandbox
 
-    async def read(self, path: str) -> bytes:
-        return await self._connection.send(requests.read(self._sandbox, path))
+    async def read(self, path: str, *, context: InContext = None) -> bytes:
+        return await self._connection.send(requests.read(self._sandbox, path, context))
 
-    async def read_text(self, path: str) -> str:
-        return (await self.read(path)).decode()
+    async def read_text(self, path: str, *, context: InContext = None) -> str:
+        return (await self.read(path, context=context)).decode()
 
-    async def write(self, path: str, data: Union[str, bytes]) -> None:
+    async def write(self, path: str, data: Union[str, bytes], *, context: InContext = None) -> None:
         """The whole file; directories above it are made."""
-        await self._connection.send(requests.write(self._sandbox, path, data))
+        await self._connection.send(requests.write(self._sandbox, path, data, context))
 
-    async def list(self, path: Optional[str] = None) -> List[FileInfo]:
+    async def list(self, path: Optional[str] = None, *, context: InContext = None) -> List[FileInfo]:
         """What is in the directory; without one, the files that the sandbox has made or changed."""
-        return await self._connection.send(requests.list_files(self._sandbox, path))
+        return await self._connection.send(requests.list_files(self._sandbox, path, context))
 
-    async def stat(self, path: str) -> FileInfo:
-        return await self._connection.send(requests.stat(self._sandbox, path))
+    async def stat(self, path: str, *, context: InContext = None) -> FileInfo:
+        return await self._connection.send(requests.stat(self._sandbox, path, context))
 
-    async def move(self, source: str, target: str) -> None:
-        await self._connection.send(requests.move(self._sandbox, source, target))
+    async def move(self, source: str, target: str, *, context: InContext = None) -> None:
+        await self._connection.send(requests.move(self._sandbox, source, target, context))
 
-    async def make_directory(self, path: str) -> None:
-        await self._connection.send(requests.make_directory(self._sandbox, path))
+    async def make_directory(self, path: str, *, context: InContext = None) -> None:
+        await self._connection.send(requests.make_directory(self._sandbox, path, context))
 
-    async def remove(self, path: str, *, recursive: bool = False) -> None:
-        await self._connection.send(requests.remove(self._sandbox, path, recursive))
+    async def remove(self, path: str, *, recursive: bool = False, context: InContext = None) -> None:
+        await self._connection.send(requests.remove(self._sandbox, path, recursive, context))
 
-    async def read_archive(self, path: str) -> bytes:
+    async def read_archive(self, path: str, *, context: InContext = None) -> bytes:
         """What is below the directory, as a tar archive; links are left out."""
-        return await self._connection.send(requests.read_archive(self._sandbox, path))
+        return await self._connection.send(requests.read_archive(self._sandbox, path, context))
 
-    async def write_archive(self, path: str, archive: bytes) -> None:
+    async def write_archive(self, path: str, archive: bytes, *, context: InContext = None) -> None:
         """Unpacks a tar archive, also one compressed by gzip, into the directory; files that are there are replaced."""
-        await self._connection.send(requests.write_archive(self._sandbox, path, archive))
+        await self._connection.send(requests.write_archive(self._sandbox, path, archive, context))
 
-    async def watch(self, path: str) -> AsyncIterator[FileEvent]:
+    async def watch(self, path: str, *, context: InContext = None) -> AsyncIterator[FileEvent]:
         """What changes below the directory, until the reader stops."""
         attempts = Attempts(self._connection.settings)
         while True:
-            response = await self._connection.open(requests.watch(self._sandbox, path), attempts)
+            response = await self._connection.open(requests.watch(self._sandbox, path, context), attempts)
             parser, cut = EventParser(), None
             try:
                 async for chunk in response.aiter_bytes():
@@ -288,7 +289,7 @@ class AsyncFiles:
 
 
 class AsyncContexts:
-    """The contexts of a sandbox: exec(context=…) runs code in one, by its id."""
+    """The contexts of a sandbox: exec(context=…) runs code in one, and files has its files."""
 
     def __init__(self, connection: AsyncConnection, sandbox: str) -> None:
         self._connection = connection
@@ -304,8 +305,23 @@ class AsyncContexts:
 
     async def remove(self, context: Union[Context, str]) -> None:
         """Closes one; its variables and files are gone."""
-        id = context if isinstance(context, str) else context.id
-        await self._connection.send(requests.close_context(self._sandbox, id))
+        await self._connection.send(requests.close_context(self._sandbox, context))
+
+
+class AsyncApprovals:
+    """The requests of a sandbox's programs that wait for a person's yes. Both want a token with the scope approve."""
+
+    def __init__(self, connection: AsyncConnection, sandbox: str) -> None:
+        self._connection = connection
+        self._sandbox = sandbox
+
+    async def list(self) -> List[Approval]:
+        """What waits now: one at most."""
+        return await self._connection.send(requests.list_approvals(self._sandbox))
+
+    async def decide(self, approval: Union[Approval, str], allow: bool) -> None:
+        """Lets it go, or refuses it. What nobody decides in the time of its program is refused."""
+        await self._connection.send(requests.decide(self._sandbox, approval, allow))
 
 
 class AsyncSandbox:
@@ -319,13 +335,14 @@ class AsyncSandbox:
         self._info = info
         self.files = AsyncFiles(connection, info.id)
         self.contexts = AsyncContexts(connection, info.id)
+        self.approvals = AsyncApprovals(connection, info.id)
 
     @classmethod
     async def create(
         cls,
         template: Optional[str] = None,
         *,
-        snapshot: Optional[str] = None,
+        snapshot: Union[Snapshot, str, None] = None,
         policy: Optional[Mapping[str, Any]] = None,
         ttl: Optional[Duration] = None,
         idle_timeout: Optional[Duration] = None,
@@ -340,7 +357,7 @@ class AsyncSandbox:
         retries: int = 3,
     ) -> AsyncSandbox:
         """Makes one, of "python", "javascript", "wat" or another template; "python" without one. Or one that goes on from a
-        snapshot, by its id.
+        snapshot.
 
         policy: what it may do, as a policy file in JSON; nothing without one. seal: make a receipt of every exec.
         url, token: of the service, else MEMBRANE_URL and MEMBRANE_TOKEN, else that of this machine. timeout: the seconds
@@ -354,7 +371,7 @@ class AsyncSandbox:
     @classmethod
     async def connect(
         cls,
-        id: str,
+        id: Union[AsyncSandbox, SandboxInfo, str],
         *,
         url: Optional[str] = None,
         token: Optional[str] = None,
@@ -423,9 +440,9 @@ class AsyncSandbox:
         More than it has needs a token with the scope policy:widen."""
         self._info = await self._connection.send(requests.set_policy(self.id, policy))
 
-    async def run(self, code: str, *, timeout: Optional[Duration] = None) -> Result:
+    async def run(self, code: str, *, timeout: Optional[Duration] = None, context: InContext = None) -> Result:
         """Runs code. A program that fails is a result like another: its `error` says why, check() raises it."""
-        return await self.exec(code, timeout=timeout)
+        return await self.exec(code, timeout=timeout, context=context)
 
     @overload
     async def exec(
@@ -433,10 +450,10 @@ class AsyncSandbox:
         code: str,
         *,
         arguments: Sequence[str] = ...,
-        stdin: Optional[str] = ...,
+        stdin: Union[str, bytes, None] = ...,
         timeout: Optional[Duration] = ...,
         env: Optional[Mapping[str, str]] = ...,
-        context: Optional[str] = ...,
+        context: InContext = ...,
         seal: bool = ...,
         background: Literal[False] = ...,
     ) -> Result: ...
@@ -446,10 +463,10 @@ class AsyncSandbox:
         code: str,
         *,
         arguments: Sequence[str] = ...,
-        stdin: Optional[str] = ...,
+        stdin: Union[str, bytes, None] = ...,
         timeout: Optional[Duration] = ...,
         env: Optional[Mapping[str, str]] = ...,
-        context: Optional[str] = ...,
+        context: InContext = ...,
         seal: bool = ...,
         open_stdin: bool = ...,
         background: Literal[True],
@@ -459,15 +476,16 @@ class AsyncSandbox:
         code: str,
         *,
         arguments: Sequence[str] = (),
-        stdin: Optional[str] = None,
+        stdin: Union[str, bytes, None] = None,
         timeout: Optional[Duration] = None,
         env: Optional[Mapping[str, str]] = None,
-        context: Optional[str] = None,
+        context: InContext = None,
         seal: bool = False,
         open_stdin: bool = False,
         background: bool = False,
     ) -> Union[Result, AsyncExec]:
-        """Runs code, with all that can be said of how. With open_stdin, in the background, Exec.write_stdin() gives it input."""
+        """Runs code, with all that can be said of how. stdin: text, or bytes that are UTF-8. With open_stdin, in the background,
+        Exec.write_stdin() gives it input, which may be any bytes."""
         turn = Turn(code, env, context, stdin, arguments, timeout, seal, open_stdin)
         if background:
             return AsyncExec(self._connection, self.id, await self._connection.send(requests.start(self.id, turn)))
@@ -478,10 +496,10 @@ class AsyncSandbox:
         code: str,
         *,
         arguments: Sequence[str] = (),
-        stdin: Optional[str] = None,
+        stdin: Union[str, bytes, None] = None,
         timeout: Optional[Duration] = None,
         env: Optional[Mapping[str, str]] = None,
-        context: Optional[str] = None,
+        context: InContext = None,
         seal: bool = False,
         open_stdin: bool = False,
     ) -> AsyncStream:
@@ -491,9 +509,9 @@ class AsyncSandbox:
     def _stream(self, turn: Turn) -> AsyncStream:
         return AsyncStream(self._connection, self.id, requests.stream(self.id, turn), "", True)
 
-    async def receipt(self, exec: Union[Result, str]) -> Receipt:
-        """Of an exec that was sealed, by its result or its id."""
-        exec_id = exec if isinstance(exec, str) else exec.exec_id
+    async def receipt(self, exec: Union[Result, AsyncExec, str]) -> Receipt:
+        """Of an exec that was sealed."""
+        exec_id = exec.exec_id if isinstance(exec, Result) else requests.id_of(exec)
         return await _receipt_of(self._connection, self.id, exec_id)
 
     async def fork(self, count: int = 1) -> List[AsyncSandbox]:
@@ -545,13 +563,13 @@ class AsyncSnapshots:
         """Oldest first."""
         return await connection(*self._settings).send(requests.list_snapshots())
 
-    async def remove(self, id: str) -> None:
+    async def remove(self, snapshot: Union[Snapshot, str]) -> None:
         """Sandboxes that were made of it stay."""
-        await connection(*self._settings).send(requests.remove_snapshot(id))
+        await connection(*self._settings).send(requests.remove_snapshot(snapshot))
 
-    async def promote(self, id: str, name: str) -> Snapshot:
+    async def promote(self, snapshot: Union[Snapshot, str], name: str) -> Snapshot:
         """Gives it a name, by which Sandbox.create(template=name) makes sandboxes of it."""
-        return await connection(*self._settings).send(requests.promote_snapshot(id, name))
+        return await connection(*self._settings).send(requests.promote_snapshot(snapshot, name))
 
 
 class AsyncSecrets:
@@ -569,6 +587,6 @@ class AsyncSecrets:
     async def list(self) -> List[Secret]:
         return await connection(*self._settings).send(requests.list_secrets())
 
-    async def remove(self, name: str) -> None:
+    async def remove(self, secret: Union[Secret, str]) -> None:
         """No sandbox can send it from then on."""
-        await connection(*self._settings).send(requests.remove_secret(name))
+        await connection(*self._settings).send(requests.remove_secret(secret))

@@ -7,7 +7,7 @@ import json
 import ssl
 import uuid
 from dataclasses import dataclass, field
-from typing import Any, Callable, Generic, Mapping, Optional, Sequence, TypeVar, Union
+from typing import Any, Callable, Generic, Mapping, Optional, Protocol, Sequence, TypeVar, Union
 from urllib.parse import quote, urlencode
 
 import httpx
@@ -15,6 +15,7 @@ import httpx
 from ._errors import MembraneError, UnreachableError, error_of_status
 from ._events import ServerEvent
 from ._types import (
+    Approval,
     Context,
     Duration,
     Event,
@@ -142,6 +143,19 @@ def error_of_certificate(error: BaseException, url: str) -> UnreachableError:
     )
 
 
+class Identified(Protocol):
+    @property
+    def id(self) -> str: ...
+
+
+def id_of(thing: Union[Identified, str]) -> str:
+    return thing if isinstance(thing, str) else thing.id
+
+
+def id_or_none(thing: Union[Identified, str, None]) -> Optional[str]:
+    return None if thing is None else id_of(thing)
+
+
 def without_none(**values: Any) -> dict[str, Any]:
     return {name: value for name, value in values.items() if value is not None}
 
@@ -159,7 +173,7 @@ def _path(sandbox: str, *rest: str) -> str:
 
 def create(
     template: Optional[str],
-    snapshot: Optional[str],
+    snapshot: Union[Snapshot, str, None],
     policy: Optional[Mapping[str, Any]],
     ttl: Optional[Duration],
     idle_timeout: Optional[Duration],
@@ -171,7 +185,7 @@ def create(
 ) -> Request[SandboxInfo]:
     spec = without_none(
         template=template or (None if snapshot else "python"),
-        snapshot=snapshot,
+        snapshot=id_or_none(snapshot),
         policy=policy,
         ttl_s=None if ttl is None else seconds(ttl),
         idle_timeout_s=None if idle_timeout is None else seconds(idle_timeout),
@@ -184,8 +198,8 @@ def create(
     return request("POST", "/v1/sandboxes", _info, json_body=spec)
 
 
-def get(sandbox: str) -> Request[SandboxInfo]:
-    return request("GET", _path(sandbox), _info)
+def get(sandbox: Union[Identified, str]) -> Request[SandboxInfo]:
+    return request("GET", _path(id_of(sandbox)), _info)
 
 
 def update(
@@ -268,8 +282,22 @@ def list_contexts(sandbox: str) -> Request[list[Context]]:
     return request("GET", _path(sandbox, "contexts"), decode)
 
 
-def close_context(sandbox: str, context: str) -> Request[None]:
-    return request("DELETE", _path(sandbox, "contexts", context), nothing, is_gone_fine=True)
+def close_context(sandbox: str, context: Union[Context, str]) -> Request[None]:
+    return request("DELETE", _path(sandbox, "contexts", id_of(context)), nothing, is_gone_fine=True)
+
+
+# -- approvals ------------------------------------------------------------------------------------------------------
+
+
+def list_approvals(sandbox: str) -> Request[list[Approval]]:
+    def decode(body: bytes) -> list[Approval]:
+        return [Approval.of_json(each) for each in json_of(body)["approvals"]]
+
+    return request("GET", _path(sandbox, "approvals"), decode)
+
+
+def decide(sandbox: str, approval: Union[Approval, str], allow: bool) -> Request[None]:
+    return request("POST", _path(sandbox, "approvals", id_of(approval)), nothing, json_body={"allow": bool(allow)})
 
 
 # -- what outlives sandboxes ----------------------------------------------------------------------------------------
@@ -286,12 +314,12 @@ def list_snapshots() -> Request[list[Snapshot]]:
     return request("GET", "/v1/snapshots", decode)
 
 
-def remove_snapshot(id: str) -> Request[None]:
-    return request("DELETE", "/v1/snapshots/" + quote(id, safe=""), nothing, is_gone_fine=True)
+def remove_snapshot(snapshot: Union[Snapshot, str]) -> Request[None]:
+    return request("DELETE", "/v1/snapshots/" + quote(id_of(snapshot), safe=""), nothing, is_gone_fine=True)
 
 
-def promote_snapshot(id: str, name: str) -> Request[Snapshot]:
-    path = "/v1/snapshots/" + quote(id, safe="") + "/promote"
+def promote_snapshot(snapshot: Union[Snapshot, str], name: str) -> Request[Snapshot]:
+    path = "/v1/snapshots/" + quote(id_of(snapshot), safe="") + "/promote"
     return request("POST", path, _snapshot, json_body={"name": name})
 
 
@@ -308,19 +336,34 @@ def list_secrets() -> Request[list[Secret]]:
     return request("GET", "/v1/secrets", decode)
 
 
-def remove_secret(name: str) -> Request[None]:
+def remove_secret(secret: Union[Secret, str]) -> Request[None]:
+    name = secret if isinstance(secret, str) else secret.name
     return request("DELETE", "/v1/secrets/" + quote(name, safe=""), nothing, is_gone_fine=True)
 
 
 # -- execs ----------------------------------------------------------------------------------------------------------
 
 
+def text_of_stdin(stdin: Union[str, bytes, bytearray, memoryview]) -> str:
+    if isinstance(stdin, str):
+        return stdin
+    if not isinstance(stdin, (bytes, bytearray, memoryview)):
+        raise TypeError(f"stdin is str or bytes, not {type(stdin).__name__}")
+    try:
+        return bytes(stdin).decode()
+    except UnicodeDecodeError as error:
+        raise ValueError(
+            f"stdin is not UTF-8 ({error.reason} at byte {error.start}): begin it with open_stdin=True, and give it to "
+            "write_stdin(), which takes any bytes"
+        ) from error
+
+
 @dataclass(frozen=True)
 class Turn:
     code: str
     env: Optional[Mapping[str, str]] = None
-    context: Optional[str] = None
-    stdin: Optional[str] = None
+    context: Union[Context, str, None] = None
+    stdin: Union[str, bytes, None] = None
     arguments: Sequence[str] = ()
     timeout: Optional[Duration] = None
     seal: bool = False
@@ -330,8 +373,8 @@ class Turn:
         return without_none(
             code=self.code,
             env=self.env,
-            context=self.context,
-            stdin=self.stdin,
+            context=id_or_none(self.context),
+            stdin=None if self.stdin is None else text_of_stdin(self.stdin),
             arguments=list(self.arguments) or None,
             timeout_ms=None if self.timeout is None else milliseconds(self.timeout),
             seal=self.seal or None,
@@ -386,13 +429,15 @@ def event_of(event: ServerEvent) -> Optional[Event]:
 
 
 def _event_of(event: ServerEvent) -> Optional[Event]:
-    if event.kind not in ("stdout", "stderr", "display", "report", "error"):
+    if event.kind not in ("stdout", "stderr", "display", "approval", "report", "error"):
         return None
     data = json_of(event.data.encode())
     if event.kind == "report":
         return Event("result", result=Result.of_report(data))
     if event.kind == "display":
         return Event("display", forms=forms_of(data))
+    if event.kind == "approval":
+        return Event("approval", approval=Approval.of_json(data))
     if event.kind == "error":
         error = data.get("error", data)
         raise error_of_status(
@@ -405,51 +450,59 @@ def _event_of(event: ServerEvent) -> Optional[Event]:
 # -- files ----------------------------------------------------------------------------------------------------------
 
 
-def read(sandbox: str, path: str) -> Request[bytes]:
-    return request("GET", _path(sandbox, "files"), lambda body: body, query={"path": path}, accept="*/*")
+InContext = Union[Context, str, None]
 
 
-def write(sandbox: str, path: str, data: Union[str, bytes]) -> Request[None]:
+def _at(path: Optional[str], context: InContext, **more: Optional[str]) -> dict[str, Any]:
+    return without_none(path=path, context=id_or_none(context), **more)
+
+
+def read(sandbox: str, path: str, context: InContext) -> Request[bytes]:
+    return request("GET", _path(sandbox, "files"), lambda body: body, query=_at(path, context), accept="*/*")
+
+
+def write(sandbox: str, path: str, data: Union[str, bytes], context: InContext) -> Request[None]:
     body = data.encode() if isinstance(data, str) else bytes(data)
-    return request("PUT", _path(sandbox, "files"), nothing, query={"path": path}, bytes_body=body)
+    return request("PUT", _path(sandbox, "files"), nothing, query=_at(path, context), bytes_body=body)
 
 
-def list_files(sandbox: str, path: Optional[str]) -> Request[list[FileInfo]]:
+def list_files(sandbox: str, path: Optional[str], context: InContext) -> Request[list[FileInfo]]:
     def decode(body: bytes) -> list[FileInfo]:
         return [FileInfo.of_json(each) for each in json_of(body)["files"]]
 
-    return request("GET", _path(sandbox, "files", "list"), decode, query=without_none(path=path))
+    return request("GET", _path(sandbox, "files", "list"), decode, query=_at(path, context))
 
 
-def stat(sandbox: str, path: str) -> Request[FileInfo]:
-    return request(
-        "GET", _path(sandbox, "files", "stat"), lambda body: FileInfo.of_json(json_of(body)), query={"path": path}
-    )
+def stat(sandbox: str, path: str, context: InContext) -> Request[FileInfo]:
+    where = _path(sandbox, "files", "stat")
+    return request("GET", where, lambda body: FileInfo.of_json(json_of(body)), query=_at(path, context))
 
 
-def move(sandbox: str, source: str, target: str) -> Request[None]:
-    return request("POST", _path(sandbox, "files", "move"), nothing, json_body={"from": source, "to": target})
+def move(sandbox: str, source: str, target: str, context: InContext) -> Request[None]:
+    spec = {"from": source, "to": target, **_at(None, context)}
+    return request("POST", _path(sandbox, "files", "move"), nothing, json_body=spec)
 
 
-def make_directory(sandbox: str, path: str) -> Request[None]:
-    return request("POST", _path(sandbox, "files", "mkdir"), nothing, json_body={"path": path})
+def make_directory(sandbox: str, path: str, context: InContext) -> Request[None]:
+    return request("POST", _path(sandbox, "files", "mkdir"), nothing, json_body=_at(path, context))
 
 
-def remove(sandbox: str, path: str, recursive: bool) -> Request[None]:
-    query = {"path": path, **({"recursive": "true"} if recursive else {})}
+def remove(sandbox: str, path: str, recursive: bool, context: InContext) -> Request[None]:
+    query = _at(path, context, recursive="true" if recursive else None)
     return request("DELETE", _path(sandbox, "files"), nothing, query=query, is_gone_fine=True)
 
 
-def watch(sandbox: str, path: str) -> Request[None]:
-    return request("GET", _path(sandbox, "files", "watch"), nothing, query={"path": path}, accept=EVENTS)
+def watch(sandbox: str, path: str, context: InContext) -> Request[None]:
+    return request("GET", _path(sandbox, "files", "watch"), nothing, query=_at(path, context), accept=EVENTS)
 
 
-def read_archive(sandbox: str, path: str) -> Request[bytes]:
-    return request("GET", _path(sandbox, "files", "archive"), lambda body: body, query={"path": path}, accept="*/*")
+def read_archive(sandbox: str, path: str, context: InContext) -> Request[bytes]:
+    where = _path(sandbox, "files", "archive")
+    return request("GET", where, lambda body: body, query=_at(path, context), accept="*/*")
 
 
-def write_archive(sandbox: str, path: str, archive: bytes) -> Request[None]:
-    where, query = _path(sandbox, "files", "archive"), {"path": path}
+def write_archive(sandbox: str, path: str, archive: bytes, context: InContext) -> Request[None]:
+    where, query = _path(sandbox, "files", "archive"), _at(path, context)
     return request("PUT", where, nothing, query=query, bytes_body=bytes(archive), content_type="application/x-tar")
 
 

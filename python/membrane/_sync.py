@@ -17,9 +17,10 @@ from . import _requests as requests
 from ._attempts import Attempts, client_options, no_stream, request_arguments
 from ._errors import MembraneError
 from ._events import EventParser, ServerEvent
-from ._requests import Request, Turn
+from ._requests import InContext, Request, Turn
 from ._settings import Settings, settings
 from ._types import (
+    Approval,
     Context,
     Duration,
     Event,
@@ -212,51 +213,51 @@ def _result_of(stream: Stream) -> Result:
 
 
 class Files:
-    """The files that a sandbox sees. Paths are absolute."""
+    """The files that a sandbox sees; with a context, those that it sees. Paths are absolute."""
 
     def __init__(self, connection: Connection, sandbox: str) -> None:
         self._connection = connection
         self._sandbox = sandbox
 
-    def read(self, path: str) -> bytes:
-        return self._connection.send(requests.read(self._sandbox, path))
+    def read(self, path: str, *, context: InContext = None) -> bytes:
+        return self._connection.send(requests.read(self._sandbox, path, context))
 
-    def read_text(self, path: str) -> str:
-        return self.read(path).decode()
+    def read_text(self, path: str, *, context: InContext = None) -> str:
+        return self.read(path, context=context).decode()
 
-    def write(self, path: str, data: Union[str, bytes]) -> None:
+    def write(self, path: str, data: Union[str, bytes], *, context: InContext = None) -> None:
         """The whole file; directories above it are made."""
-        self._connection.send(requests.write(self._sandbox, path, data))
+        self._connection.send(requests.write(self._sandbox, path, data, context))
 
-    def list(self, path: Optional[str] = None) -> List[FileInfo]:
+    def list(self, path: Optional[str] = None, *, context: InContext = None) -> List[FileInfo]:
         """What is in the directory; without one, the files that the sandbox has made or changed."""
-        return self._connection.send(requests.list_files(self._sandbox, path))
+        return self._connection.send(requests.list_files(self._sandbox, path, context))
 
-    def stat(self, path: str) -> FileInfo:
-        return self._connection.send(requests.stat(self._sandbox, path))
+    def stat(self, path: str, *, context: InContext = None) -> FileInfo:
+        return self._connection.send(requests.stat(self._sandbox, path, context))
 
-    def move(self, source: str, target: str) -> None:
-        self._connection.send(requests.move(self._sandbox, source, target))
+    def move(self, source: str, target: str, *, context: InContext = None) -> None:
+        self._connection.send(requests.move(self._sandbox, source, target, context))
 
-    def make_directory(self, path: str) -> None:
-        self._connection.send(requests.make_directory(self._sandbox, path))
+    def make_directory(self, path: str, *, context: InContext = None) -> None:
+        self._connection.send(requests.make_directory(self._sandbox, path, context))
 
-    def remove(self, path: str, *, recursive: bool = False) -> None:
-        self._connection.send(requests.remove(self._sandbox, path, recursive))
+    def remove(self, path: str, *, recursive: bool = False, context: InContext = None) -> None:
+        self._connection.send(requests.remove(self._sandbox, path, recursive, context))
 
-    def read_archive(self, path: str) -> bytes:
+    def read_archive(self, path: str, *, context: InContext = None) -> bytes:
         """What is below the directory, as a tar archive; links are left out."""
-        return self._connection.send(requests.read_archive(self._sandbox, path))
+        return self._connection.send(requests.read_archive(self._sandbox, path, context))
 
-    def write_archive(self, path: str, archive: bytes) -> None:
+    def write_archive(self, path: str, archive: bytes, *, context: InContext = None) -> None:
         """Unpacks a tar archive, also one compressed by gzip, into the directory; files that are there are replaced."""
-        self._connection.send(requests.write_archive(self._sandbox, path, archive))
+        self._connection.send(requests.write_archive(self._sandbox, path, archive, context))
 
-    def watch(self, path: str) -> Iterator[FileEvent]:
+    def watch(self, path: str, *, context: InContext = None) -> Iterator[FileEvent]:
         """What changes below the directory, until the reader stops."""
         attempts = Attempts(self._connection.settings)
         while True:
-            response = self._connection.open(requests.watch(self._sandbox, path), attempts)
+            response = self._connection.open(requests.watch(self._sandbox, path, context), attempts)
             parser, cut = EventParser(), None
             try:
                 for chunk in response.iter_bytes():
@@ -272,7 +273,7 @@ class Files:
 
 
 class Contexts:
-    """The contexts of a sandbox: exec(context=…) runs code in one, by its id."""
+    """The contexts of a sandbox: exec(context=…) runs code in one, and files has its files."""
 
     def __init__(self, connection: Connection, sandbox: str) -> None:
         self._connection = connection
@@ -288,8 +289,23 @@ class Contexts:
 
     def remove(self, context: Union[Context, str]) -> None:
         """Closes one; its variables and files are gone."""
-        id = context if isinstance(context, str) else context.id
-        self._connection.send(requests.close_context(self._sandbox, id))
+        self._connection.send(requests.close_context(self._sandbox, context))
+
+
+class Approvals:
+    """The requests of a sandbox's programs that wait for a person's yes. Both want a token with the scope approve."""
+
+    def __init__(self, connection: Connection, sandbox: str) -> None:
+        self._connection = connection
+        self._sandbox = sandbox
+
+    def list(self) -> List[Approval]:
+        """What waits now: one at most."""
+        return self._connection.send(requests.list_approvals(self._sandbox))
+
+    def decide(self, approval: Union[Approval, str], allow: bool) -> None:
+        """Lets it go, or refuses it. What nobody decides in the time of its program is refused."""
+        self._connection.send(requests.decide(self._sandbox, approval, allow))
 
 
 class Sandbox:
@@ -303,13 +319,14 @@ class Sandbox:
         self._info = info
         self.files = Files(connection, info.id)
         self.contexts = Contexts(connection, info.id)
+        self.approvals = Approvals(connection, info.id)
 
     @classmethod
     def create(
         cls,
         template: Optional[str] = None,
         *,
-        snapshot: Optional[str] = None,
+        snapshot: Union[Snapshot, str, None] = None,
         policy: Optional[Mapping[str, Any]] = None,
         ttl: Optional[Duration] = None,
         idle_timeout: Optional[Duration] = None,
@@ -324,7 +341,7 @@ class Sandbox:
         retries: int = 3,
     ) -> Sandbox:
         """Makes one, of "python", "javascript", "wat" or another template; "python" without one. Or one that goes on from a
-        snapshot, by its id.
+        snapshot.
 
         policy: what it may do, as a policy file in JSON; nothing without one. seal: make a receipt of every exec.
         url, token: of the service, else MEMBRANE_URL and MEMBRANE_TOKEN, else that of this machine. timeout: the seconds
@@ -338,7 +355,7 @@ class Sandbox:
     @classmethod
     def connect(
         cls,
-        id: str,
+        id: Union[Sandbox, SandboxInfo, str],
         *,
         url: Optional[str] = None,
         token: Optional[str] = None,
@@ -407,9 +424,9 @@ class Sandbox:
         More than it has needs a token with the scope policy:widen."""
         self._info = self._connection.send(requests.set_policy(self.id, policy))
 
-    def run(self, code: str, *, timeout: Optional[Duration] = None) -> Result:
+    def run(self, code: str, *, timeout: Optional[Duration] = None, context: InContext = None) -> Result:
         """Runs code. A program that fails is a result like another: its `error` says why, check() raises it."""
-        return self.exec(code, timeout=timeout)
+        return self.exec(code, timeout=timeout, context=context)
 
     @overload
     def exec(
@@ -417,10 +434,10 @@ class Sandbox:
         code: str,
         *,
         arguments: Sequence[str] = ...,
-        stdin: Optional[str] = ...,
+        stdin: Union[str, bytes, None] = ...,
         timeout: Optional[Duration] = ...,
         env: Optional[Mapping[str, str]] = ...,
-        context: Optional[str] = ...,
+        context: InContext = ...,
         seal: bool = ...,
         background: Literal[False] = ...,
     ) -> Result: ...
@@ -430,10 +447,10 @@ class Sandbox:
         code: str,
         *,
         arguments: Sequence[str] = ...,
-        stdin: Optional[str] = ...,
+        stdin: Union[str, bytes, None] = ...,
         timeout: Optional[Duration] = ...,
         env: Optional[Mapping[str, str]] = ...,
-        context: Optional[str] = ...,
+        context: InContext = ...,
         seal: bool = ...,
         open_stdin: bool = ...,
         background: Literal[True],
@@ -443,15 +460,16 @@ class Sandbox:
         code: str,
         *,
         arguments: Sequence[str] = (),
-        stdin: Optional[str] = None,
+        stdin: Union[str, bytes, None] = None,
         timeout: Optional[Duration] = None,
         env: Optional[Mapping[str, str]] = None,
-        context: Optional[str] = None,
+        context: InContext = None,
         seal: bool = False,
         open_stdin: bool = False,
         background: bool = False,
     ) -> Union[Result, Exec]:
-        """Runs code, with all that can be said of how. With open_stdin, in the background, Exec.write_stdin() gives it input."""
+        """Runs code, with all that can be said of how. stdin: text, or bytes that are UTF-8. With open_stdin, in the background,
+        Exec.write_stdin() gives it input, which may be any bytes."""
         turn = Turn(code, env, context, stdin, arguments, timeout, seal, open_stdin)
         if background:
             return Exec(self._connection, self.id, self._connection.send(requests.start(self.id, turn)))
@@ -462,10 +480,10 @@ class Sandbox:
         code: str,
         *,
         arguments: Sequence[str] = (),
-        stdin: Optional[str] = None,
+        stdin: Union[str, bytes, None] = None,
         timeout: Optional[Duration] = None,
         env: Optional[Mapping[str, str]] = None,
-        context: Optional[str] = None,
+        context: InContext = None,
         seal: bool = False,
         open_stdin: bool = False,
     ) -> Stream:
@@ -475,9 +493,9 @@ class Sandbox:
     def _stream(self, turn: Turn) -> Stream:
         return Stream(self._connection, self.id, requests.stream(self.id, turn), "", True)
 
-    def receipt(self, exec: Union[Result, str]) -> Receipt:
-        """Of an exec that was sealed, by its result or its id."""
-        exec_id = exec if isinstance(exec, str) else exec.exec_id
+    def receipt(self, exec: Union[Result, Exec, str]) -> Receipt:
+        """Of an exec that was sealed."""
+        exec_id = exec.exec_id if isinstance(exec, Result) else requests.id_of(exec)
         return _receipt_of(self._connection, self.id, exec_id)
 
     def fork(self, count: int = 1) -> List[Sandbox]:
@@ -527,13 +545,13 @@ class Snapshots:
         """Oldest first."""
         return connection(*self._settings).send(requests.list_snapshots())
 
-    def remove(self, id: str) -> None:
+    def remove(self, snapshot: Union[Snapshot, str]) -> None:
         """Sandboxes that were made of it stay."""
-        connection(*self._settings).send(requests.remove_snapshot(id))
+        connection(*self._settings).send(requests.remove_snapshot(snapshot))
 
-    def promote(self, id: str, name: str) -> Snapshot:
+    def promote(self, snapshot: Union[Snapshot, str], name: str) -> Snapshot:
         """Gives it a name, by which Sandbox.create(template=name) makes sandboxes of it."""
-        return connection(*self._settings).send(requests.promote_snapshot(id, name))
+        return connection(*self._settings).send(requests.promote_snapshot(snapshot, name))
 
 
 class Secrets:
@@ -551,6 +569,6 @@ class Secrets:
     def list(self) -> List[Secret]:
         return connection(*self._settings).send(requests.list_secrets())
 
-    def remove(self, name: str) -> None:
+    def remove(self, secret: Union[Secret, str]) -> None:
         """No sandbox can send it from then on."""
-        connection(*self._settings).send(requests.remove_secret(name))
+        connection(*self._settings).send(requests.remove_secret(secret))

@@ -156,6 +156,53 @@ class Context:
 
 
 @dataclass(frozen=True)
+class FlowRead:
+    """What a program read before. call: the number of the request in its session; 0: its input."""
+
+    call: int
+    function: str
+    target: str = ""
+
+    @classmethod
+    def of_json(cls, json: Mapping[str, Any]) -> FlowRead:
+        return cls(json["call"], json["function"], json.get("target", ""))
+
+
+@dataclass(frozen=True)
+class Approval:
+    """A request of a program that waits for a person's yes, as the trifecta rule of its policy asks.
+
+    state: "waiting"; in events also what was decided: "approved", "refused", or "unanswered". function, target: what it is,
+    as "http.request" and "POST https://example.org/"; bytes: how many it would send; private_reads, untrusted_reads: what
+    the program had read.
+    """
+
+    id: str
+    exec_id: str
+    state: str
+    function: str
+    target: str = ""
+    bytes: int = 0
+    asked_at: Optional[datetime.datetime] = None
+    private_reads: Sequence[FlowRead] = ()
+    untrusted_reads: Sequence[FlowRead] = ()
+
+    @classmethod
+    def of_json(cls, json: Mapping[str, Any]) -> Approval:
+        return cls(
+            id=json["id"],
+            exec_id=json["exec_id"],
+            state=json.get("state", "waiting"),
+            function=json["function"],
+            target=json.get("target", ""),
+            bytes=json.get("bytes", 0),
+            asked_at=_time(json.get("asked_at")),
+            private_reads=tuple(FlowRead.of_json(each) for each in json.get("private_reads", ())),
+            untrusted_reads=tuple(FlowRead.of_json(each) for each in json.get("untrusted_reads", ())),
+        )
+
+
+@dataclass(frozen=True)
 class Secret:
     """A value that the service keeps for headers that policies name, and sends to these hosts alone. Nobody reads it again."""
 
@@ -192,10 +239,11 @@ class Result:
 
     @property
     def ok(self) -> bool:
-        return self.outcome == "ok"
+        """Whether it ran to its end, and did not end itself with an exit code other than 0."""
+        return self.outcome == "ok" and not self.exit_code
 
     def check(self) -> Result:
-        """Itself when it is ok; else raises its error."""
+        """Itself when it is ok; else raises its error. One that ended itself by sys.exit(3) has an error with the code "exit"."""
         if self.ok:
             return self
         raise self.error or ProgramError(
@@ -209,6 +257,9 @@ class Result:
         error = why and ProgramError(
             why["message"], code=why["code"], hint=why.get("hint", ""), traceback=why.get("traceback", ""), result=None
         )
+        if exit_code := report.get("exit_code"):
+            said = f"the program ended itself with exit code {exit_code}"
+            error = error or ProgramError(said, code="exit", hint="", traceback="", result=None)
         result = cls(
             outcome=report["outcome"],
             text=report.get("result", ""),
@@ -232,10 +283,12 @@ class Result:
 class Event:
     """A step of a program that runs.
 
-    kind: "stdout" or "stderr" (then `text`), "display" (then `forms`), "result" (the last; then `result`).
+    kind: "stdout" or "stderr" (then `text`), "display" (then `forms`), "approval" (a request waits for a yes, or waits no
+    more; then `approval`), "result" (the last; then `result`).
     """
 
     kind: str
     text: str = ""
     forms: Optional[Forms] = None
     result: Optional[Result] = None
+    approval: Optional[Approval] = None

@@ -150,7 +150,8 @@ def _run(request):
     if "import" in code:
         _forget_directories()
     script = request.get("mode") == "script"
-    arguments = [name if script else "", *request.get("arguments", [])]
+    is_named = script or not name.startswith("<")
+    arguments = [name if is_named else "-c", *request.get("arguments", [])]
     result = {"outcome": "ok", "value": None, "displays": [], "error": None, "exit_code": 0}
     _display._shown.clear()
     text = _Waiting if request.get("input_waits") else request.get("input")

@@ -109,7 +109,9 @@ class Cells(SessionTest):
         self.assertEqual(self.run_turn("input()", input="")["error"]["type"], "EOFError")
 
     def test_arguments_are_given(self):
-        self.assertEqual(self.value("import sys; sys.argv", arguments=["a", "b"]), "['', 'a', 'b']")
+        self.assertEqual(self.value("import sys; sys.argv", arguments=["a", "b"]), "['-c', 'a', 'b']")
+        self.assertEqual(self.value("sys.argv", name="train.py", arguments=["a"]), "['train.py', 'a']")
+        self.assertEqual(self.value("sys.argv", name="<cell 3>"), "['-c']")
 
     def test_a_mistake_leaves_no_half_cell(self):
         self.run_turn("y = 1\nreturn 3")

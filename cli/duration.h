@@ -1,0 +1,19 @@
+// Durations as people write them on a command line: "500ms", "30s", "10m", "1h30m", "2d". Never bare: nobody can tell whether
+// 5 is seconds or minutes.
+//
+// Threads: pure functions.
+#pragma once
+
+#include <cstdint>
+#include <string_view>
+
+#include "base/result.h"
+
+namespace membrane::cli {
+
+// Errors: kInvalidArgument, with the units in the hint.
+Result<uint64_t> duration_ms(std::string_view text);
+// Rounded up.
+Result<uint64_t> whole_seconds(std::string_view text);
+
+}  // namespace membrane::cli
