@@ -950,7 +950,7 @@ TEST_F(Python, TheScientificStackIsThere) {
 }
 
 TEST_F(Python, ProgressBarsOfTqdmAreBarsAndNothingElse) {
-  const Report report = exec(R"(
+  const Report report = exec(R"py(
 import time
 begun = time.monotonic()
 from tqdm import tqdm
@@ -959,7 +959,7 @@ for i in tqdm(range(10)): pass
 for i in trange(2, desc='outer'):
   for j in tqdm(range(2), desc='inner', leave=False): time.sleep(0.1)
 from tqdm.contrib.concurrent import process_map, thread_map
-(time.monotonic() - begun < 5, process_map(abs, [-1, -2]), thread_map(abs, [-3]))");
+(time.monotonic() - begun < 5, process_map(abs, [-1, -2]), thread_map(abs, [-3])))py");
   EXPECT_EQ(report.result, "(True, [1, 2], [3])") << report.stderr_text;
   EXPECT_NE(report.stderr_text.find("100%|"), std::string::npos);
   EXPECT_NE(report.stderr_text.find(" 10/10 ["), std::string::npos);
