@@ -69,6 +69,7 @@ class CallLedger {
   // What was noted, in the broker's own words: a line for each request, and one for each file that was read or written.
   [[nodiscard]] std::vector<CallRecord> lines() const;
   [[nodiscard]] uint64_t not_kept() const { return not_kept_; }
+  [[nodiscard]] bool has_open_files() const { return !handles_.empty(); }
   // Nothing was asked for that a list could tell of.
   [[nodiscard]] bool is_empty() const {
     return entries_.empty() && files_.empty() && not_kept_ == 0 && !short_;

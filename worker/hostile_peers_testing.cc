@@ -346,6 +346,11 @@ void calls_for_nothing_in_the_journal(Link& link, uint32_t subject) {
   for (int count = 0; count < 2'000; ++count) link.ask(subject, bytes_of(Question::kDirectories, granted));
   report(link, subject);
 }
+void directories_without_end(Link& link, uint32_t subject) {
+  for (int count = 0; count < 5'000; ++count)
+    link.ask(subject, bytes_of(Question::kDirectories, std::vector<std::string>{"read:/data"}));
+  report(link, subject);
+}
 void fuel_beyond_all_numbers(Link& link, uint32_t subject) {
   report(link, subject, [](Report& lie) { lie.fuel_used = kMost; });
 }

@@ -649,6 +649,59 @@ TEST(MisbehavingWorker, ItIsPausedOnlyWhereItWasAskedTo) {
   EXPECT_EQ(message_of(Outcome::kOk, {}), "");
 }
 
+// Sessions of a worker that behaves: their turns open a file of /data, and are paused.
+class PausedSession : public testing::Test {
+ protected:
+  PausedSession() {
+    std::filesystem::create_directories(directory_);
+    std::ofstream(directory_ + "/a") << "text";
+    options_.policy.fs.push_back({.guest = "/data", .host = directory_, .mode = policy::FsMode::kRead});
+  }
+  ~PausedSession() override { std::filesystem::remove_all(directory_); }
+
+  static host::FileHandle open(Link& link, uint32_t subject) {
+    const std::string answer = link.ask(subject, bytes_of(Question::kBroker, BrokerCall::file_open,
+                                                          UINT64_MAX, "/data/a", host::FileOpening()));
+    Reader in(answer);
+    const auto opened = in.get<host::HostResult<host::OpenedFile>>();
+    return opened ? opened->handle : 0;
+  }
+  static void close(Link& link, uint32_t subject, host::FileHandle file) {
+    link.ask(subject, bytes_of(Question::kBroker, BrokerCall::file_close, UINT64_MAX, file));
+  }
+  static std::string paused(std::vector<host::CallRecord> calls) {
+    TurnEnd end;
+    end.report.outcome = Outcome::kFrozen;
+    for (const host::CallRecord& call : calls) end.report.host_calls.push_back(sandbox::line_of(call));
+    end.paused_at_fuel = 5;
+    return bytes_of(end);
+  }
+  void exec(sandbox::Session& session) {
+    EXPECT_EQ(session.exec({.code = "", .pause_at_fuel = 5}).outcome, Outcome::kFrozen);
+  }
+
+  const std::string directory_ = testing::TempDir() + "paused_" + std::to_string(getpid());
+  const host::CallRecord opened_{.name = "fs.open", .arguments = "/data/a"};
+  sandbox::RunOptions options_;
+};
+
+TEST_F(PausedSession, ClosesItsFilesWhenItEnds) {
+  const auto worker = answering([&](Kind kind, Link& link, uint32_t subject) -> std::string {
+    static host::FileHandle file = 0;
+    if (kind == Kind::kClose) {
+      close(link, subject, file);
+      return {};
+    }
+    file = open(link, subject);
+    return paused({opened_});
+  });
+  auto session = worker->create({}, options_);
+  ASSERT_TRUE(session);
+  exec(**session);
+  session->reset();
+  EXPECT_TRUE(worker->is_alive()) << worker->problem();
+}
+
 TEST(MisbehavingWorker, ItFreezesNoRunThatNobodyAskedItTo) {
   EXPECT_EQ(error_of([](Link& link, uint32_t subject) {
               Report frozen;
