@@ -259,7 +259,7 @@ struct BrokerGate::Request {
 
 bool BrokerGate::is_made_again(const Request& request) {
   if (!fell_short_) return false;
-  if (fell_short_->function == request.function &&
+  if (fell_short_->may_be_made_again && fell_short_->function == request.function &&
       std::ranges::equal(fell_short_->arguments, request.arguments))
     return true;
   give_up_what_fell_short();
@@ -277,8 +277,9 @@ template <typename T, typename Act>
 HostResult<T> BrokerGate::pass(const Request& request, Act act, Price price, Work* work) {
   const bool is_again = is_made_again(request);
   if (is_again) {
-    query_fuel_left_ += std::exchange(fell_short_, std::nullopt)->fuel;
-    if (record_ != nullptr) record_->drop_last();
+    const FellShort before = *std::exchange(fell_short_, std::nullopt);
+    query_fuel_left_ += before.fuel;
+    if (record_ != nullptr && before.is_in_the_journal) record_->drop_last();
     if (ledger_ != nullptr) ledger_->drop_what_fell_short();
     price = Price::kNothing;
   } else if (flows_ != nullptr) {
@@ -320,28 +321,42 @@ HostResult<T> BrokerGate::pass(const Request& request, Act act, Price price, Wor
                      replay_ != nullptr && had_fallen_short_};
   }
   if (!fell_short_) query_fuel_used_ += fuel;
-  note(request, answer);
-  return keep<T>(request, std::move(*hash), std::move(answer), microseconds_since(start), bounded.done);
+  note_read(request, answer);
+  HostResult<T> kept =
+      keep<T>(request, std::move(*hash), std::move(answer), microseconds_since(start), bounded.done);
+  note_answer(request, kept);
+  return kept;
 }
 
 template <typename T>
-void BrokerGate::note(const Request& request, const HostResult<T>& answer) {
+void BrokerGate::note_answer(const Request& request, const HostResult<T>& answer) {
+  if (ledger_ == nullptr) return;
   const HostError* const error = answer ? nullptr : &answer.error();
   uint64_t bytes_in = 0;
-  FlowGuard::Answer read{.error = error};
+  std::optional<uint64_t> handle;
   if constexpr (!std::is_void_v<T>) {
     if (answer) {
       bytes_in = content_bytes(*answer);
+      handle = opened_handle(*answer);
+    }
+  }
+  if (fell_short_) ledger_->note_short(request.function, request.arguments, *error);
+  else ledger_->note(request.function, request.arguments, error, bytes_in, handle);
+}
+
+template <typename T>
+void BrokerGate::note_read(const Request& request, const HostResult<T>& answer) {
+  if (flows_ == nullptr) return;
+  const HostError* const error = answer ? nullptr : &answer.error();
+  FlowGuard::Answer read{.error = error};
+  if constexpr (!std::is_void_v<T>) {
+    if (answer) {
       read.handle = opened_handle(*answer);
       read.has_content = has_content(*answer);
       read.final_url = final_url(*answer);
       read.is_directory = is_directory(*answer);
     }
   }
-  if (ledger_ != nullptr && fell_short_) ledger_->note_short(request.function, request.arguments, *error);
-  else if (ledger_ != nullptr)
-    ledger_->note(request.function, request.arguments, error, bytes_in, read.handle);
-  if (flows_ == nullptr) return;
   if (replay_ != nullptr) flows_->note_decided(request.function, request.arguments, error, was_approved_);
   flows_->note(request.function, request.arguments, read);
 }
@@ -377,8 +392,9 @@ HostResult<T> BrokerGate::keep(const Request& request, std::string arguments_sha
     else if (answer) write(out, *answer);
     else out.raw("null");
   };
-  if (auto written = record_->append(std::move(entry), write_result); !written)
-    return refuse(Errno::kHost, "the call cannot be journaled: " + written.error().message);
+  auto written = record_->append(std::move(entry), write_result);
+  if (!written && fell_short_) fell_short_->is_in_the_journal = false;
+  if (!written) return refuse(Errno::kHost, "the call cannot be journaled: " + written.error().message);
   return answer;
 }
 
@@ -459,8 +475,9 @@ HostResult<std::vector<std::string>> BrokerGate::directories(const std::vector<s
       replay_ != nullptr && next_ < replay_->size() ? replay_->entry(next_) : nullptr;
   const bool is_next = next != nullptr && next->function == kName;
   if (replay_ != nullptr ? !is_next : granted.empty()) return granted;
+  const Price price = std::exchange(has_told_directories_, true) ? Price::kHostCall : Price::kNothing;
   return pass<std::vector<std::string>>(
-      {kName, {}}, [&] { return HostResult<std::vector<std::string>>(granted); }, Price::kNothing);
+      {kName, {}}, [&] { return HostResult<std::vector<std::string>>(granted); }, price);
 }
 
 // --- each request ------------------------------------------------------------------------
@@ -486,6 +503,7 @@ HostResult<HttpResponse> BrokerGate::http(const HttpRequest& request) {
 std::vector<HostResult<HttpResponse>> BrokerGate::http_many(std::span<const HttpRequest> requests) {
   // By the trifecta rule, what one answers can close the way of the next.
   if (replay_ != nullptr || flows_ != nullptr) return Broker::http_many(requests);
+  give_up_what_fell_short();
   const auto start = steady_clock::now();
   std::vector<HostResult<HttpResponse>> answers;
   std::vector<HttpRequest> paid;
@@ -502,10 +520,10 @@ std::vector<HostResult<HttpResponse>> BrokerGate::http_many(std::span<const Http
   for (size_t i = 0; i < requests.size(); ++i) {
     if (answers[i]) answers[i] = std::move(came[next++]);
     const Request asked = request_of(requests[i]);
-    note(asked, answers[i]);
     auto hash = hash_of(asked);
     if (!hash) answers[i] = std::unexpected(hash.error());
     else answers[i] = keep(asked, std::move(*hash), std::move(answers[i]), microseconds_since(start), 0);
+    note_answer(asked, answers[i]);
   }
   return answers;
 }
@@ -529,7 +547,9 @@ HostResult<void> BrokerGate::file_remove(std::string_view path) {
 HostResult<OpenedFile> BrokerGate::file_open(std::string_view path, const FileOpening& how) {
   const std::string text = std::string(how.write ? "w" : "") + (how.create ? "c" : "") +
                            (how.exclusive ? "x" : "") + (how.truncate ? "t" : "");
-  return pass<OpenedFile>({"fs.open", {path, text}}, [&] { return world_->file_open(path, how); });
+  auto opened = pass<OpenedFile>({"fs.open", {path, text}}, [&] { return world_->file_open(path, how); });
+  open_files_ += opened ? 1 : 0;
+  return opened;
 }
 HostResult<std::string> BrokerGate::file_read_at(FileHandle file, uint64_t offset, uint32_t count) {
   const std::string number = std::to_string(file), at = std::to_string(offset), most = std::to_string(count);
@@ -559,7 +579,9 @@ HostResult<void> BrokerGate::file_sync(FileHandle file) {
 }
 HostResult<void> BrokerGate::file_close(FileHandle file) {
   const std::string number = std::to_string(file);
-  return pass<void>({"fs.close", {number}}, [&] { return world_->file_close(file); }, Price::kNothing);
+  const Price price = open_files_ != 0 ? Price::kNothing : Price::kPartOfOne;
+  open_files_ -= open_files_ != 0 ? 1 : 0;
+  return pass<void>({"fs.close", {number}}, [&] { return world_->file_close(file); }, price);
 }
 HostResult<FileStatus> BrokerGate::path_status(std::string_view path) {
   return pass<FileStatus>({"fs.status", {path}}, [&] { return world_->path_status(path); });

@@ -6,7 +6,8 @@
 //
 // A query that does more than its program can pay for falls short: it is reported as a failure, and the program, given
 // more fuel, makes it again. The caller says how much that is, so a query that fell short is a request as any other: paid,
-// noted, and in the journal. Only when the very next request is the same one, the two are one.
+// noted, and in the journal. Only when the run is continued after it (go_on()), and the very next request is the same one,
+// the two are one.
 //
 // A replay answers each request from the journal when it is the request that was made then:
 // the same function with the same arguments, at the same place. The first that is not is a
@@ -52,11 +53,16 @@ class BrokerGate final : public Broker {
 
   // A turn begins: what fell short in the one before is not made again.
   void begin_turn() { give_up_what_fell_short(); }
+  // The run or the turn was paused, and is continued, with more fuel: what fell short last may be made again, once.
+  void go_on() {
+    if (fell_short_) fell_short_->may_be_made_again = true;
+  }
   // The last request fell short. It was paid, and is not paid again.
   [[nodiscard]] bool is_waited_for() const { return fell_short_.has_value(); }
 
   // The directories that a program sees before its first request, in words. `granted` is written to the journal when
-  // there are any; the answer is what the replayed journal has, or `granted`.
+  // there are any; the answer is what the replayed journal has, or `granted`. Asking once costs nothing; after that each
+  // time costs a host call.
   HostResult<std::vector<std::string>> directories(const std::vector<std::string>& granted);
 
   // The run has ended by itself: a replay whose journal has more entries has left it.
@@ -118,8 +124,10 @@ class BrokerGate final : public Broker {
     std::vector<std::string> arguments;
     uint64_t fuel = 0;              // that it took of query_fuel_left_
     bool is_in_the_replay = false;  // as one that fell short
+    bool is_in_the_journal = true;  // that is written, if one is
+    bool may_be_made_again = false;
   };
-  // Whether a request is the one that fell short before it. If not, that one is given up.
+  // Whether a request is the one that fell short before it, and may be made again. If not, that one is given up.
   bool is_made_again(const Request& request);
   void give_up_what_fell_short();
   // What a request takes of the budget before it is made: a host call, part of one, or
@@ -142,8 +150,12 @@ class BrokerGate final : public Broker {
   template <typename T>
   HostResult<T> answer_from_journal(const Request& request, const std::string& arguments_sha256, Work* work);
   std::unexpected<HostError> diverge(std::string what);
+  // What was read by a request, whatever its program is told of it.
   template <typename T>
-  void note(const Request& request, const HostResult<T>& answer);
+  void note_read(const Request& request, const HostResult<T>& answer);
+  // What its program is told.
+  template <typename T>
+  void note_answer(const Request& request, const HostResult<T>& answer);
 
   Broker* world_;
   policy::Budget* budget_;
@@ -154,7 +166,9 @@ class BrokerGate final : public Broker {
   bool was_approved_ = false;      // the replayed request
   bool had_fallen_short_ = false;  // the same
   size_t next_ = 0;
-  uint64_t parts_ = 0;  // of a host call, since the last that was paid
+  uint64_t parts_ = 0;       // of a host call, since the last that was paid
+  uint64_t open_files_ = 0;  // whose closing costs nothing
+  bool has_told_directories_ = false;
   uint64_t tokens_used_ = 0;
   std::optional<FellShort> fell_short_;  // the last request
   uint64_t query_fuel_left_ = UINT64_MAX, query_fuel_used_ = 0;

@@ -119,6 +119,7 @@ TEST(BrokerGate, WhatAQueryDoesIsPartOfItsAnswer) {
   EXPECT_FALSE(replay.sql_query("db", "SELECT 1", "", little));
   EXPECT_TRUE(little.is_too_much());
   EXPECT_FALSE(replay.divergence());
+  replay.go_on();
   EXPECT_TRUE(replay.sql_query("db", "SELECT 1", "", enough)) << "made again with more";
   EXPECT_EQ(enough.done, 700u);
   EXPECT_EQ(replay.entries_left(), 0u);
@@ -135,6 +136,7 @@ TEST(BrokerGate, AQueryThatFallsShortIsInTheJournalUnlessItIsMadeAgain) {
   ASSERT_EQ(journal.entries().size(), 1u);
   const Journal ended = journal;
 
+  recording.go_on();
   EXPECT_TRUE(recording.sql_query("db", "SELECT 1", "", more)) << "one host call pays for both";
   ASSERT_EQ(journal.entries().size(), 1u);
   EXPECT_EQ(journal.entries()[0].code, Errno::kOk);
@@ -170,6 +172,115 @@ TEST(BrokerGate, AQueryThatFallsShortIsPaidLikeAnother) {
   EXPECT_EQ(journal.entries().size(), 3u) << "only the same request takes the place of one that fell short";
 }
 
+// An honest run makes it again when it is continued, and only then.
+TEST(BrokerGate, AQueryIsMadeAgainForNothingOnceInEachContinuation) {
+  TestWorld world;
+  world.query_fuel = 700;
+  Journal journal;
+  policy::Budget budget(policy::Limits{.host_calls = 3});
+  BrokerGate gate = BrokerGate::to_world(world, &budget, &journal);
+  CallLedger ledger;
+  gate.note_in(&ledger);
+  gate.bound_queries(5'000);
+  const auto ask = [&] {
+    Work little{.most = 699};
+    EXPECT_FALSE(gate.sql_query("db", "SELECT 1", "", little));
+  };
+  ask();
+  for (int i = 0; i < 5; ++i) {
+    gate.go_on();
+    ask();
+  }
+  EXPECT_EQ(budget.left(policy::Resource::kHostCalls), 2u) << "one for all of them";
+  EXPECT_EQ(journal.entries().size(), 1u);
+  EXPECT_EQ(ledger.lines().size(), 1u);
+  EXPECT_EQ(gate.query_fuel_used(), 0u) << "it can still be made again";
+
+  ask();
+  EXPECT_EQ(budget.left(policy::Resource::kHostCalls), 1u) << "nobody continued the run";
+  EXPECT_EQ(gate.query_fuel_used(), 700u);
+  EXPECT_EQ(journal.entries().size(), 2u);
+  EXPECT_EQ(ledger.lines().size(), 2u);
+  ask();
+  ask();
+  EXPECT_EQ(budget.left(policy::Resource::kHostCalls), 0u);
+  EXPECT_EQ(world.queries.size(), 8u) << "the last one has no host call";
+}
+
+TEST(BrokerGate, WhatFellShortIsGivenUpBySeveralRequestsAtOnce) {
+  TestWorld world;
+  furnish(world);
+  world.query_fuel = 700;
+  policy::Budget budget;
+  BrokerGate gate = BrokerGate::to_world(world, &budget, nullptr);
+  CallLedger ledger;
+  gate.note_in(&ledger);
+  Work little{.most = 0};
+  EXPECT_FALSE(gate.sql_query("db", "SELECT 1", "", little));
+  const std::vector<HttpRequest> requests = {
+      {.method = "GET", .url = "http://h/", .headers = {}, .body = {}}};
+  EXPECT_TRUE(gate.http_many(requests)[0]);
+  const auto lines = ledger.lines();
+  ASSERT_EQ(lines.size(), 2u);
+  EXPECT_EQ(lines[0].name, "sql.query");
+  EXPECT_EQ(lines[1].name, "http.request");
+  EXPECT_EQ(lines[1].code, Errno::kOk);
+}
+
+TEST(BrokerGate, DirectoriesAreToldOnceForNothing) {
+  TestWorld world;
+  Journal journal;
+  policy::Budget budget(policy::Limits{.host_calls = 2});
+  BrokerGate gate = BrokerGate::to_world(world, &budget, &journal);
+  EXPECT_TRUE(gate.directories({"read:/data"}));
+  EXPECT_EQ(budget.left(policy::Resource::kHostCalls), 2u);
+  EXPECT_TRUE(gate.directories({"read:/data"}));
+  EXPECT_TRUE(gate.directories({"read:/data"}));
+  EXPECT_FALSE(gate.directories({"read:/data"}));
+  EXPECT_EQ(budget.left(policy::Resource::kHostCalls), 0u);
+}
+
+// 256 of them cost a host call.
+TEST(BrokerGate, OnlyWhatWasOpenedIsClosedForNothing) {
+  TestWorld world;
+  policy::Budget budget(policy::Limits{.host_calls = 1});
+  BrokerGate gate = BrokerGate::to_world(world, &budget, nullptr);
+  int answered = 0;
+  for (int i = 0; i < 600; ++i) answered += gate.file_close(7).error().code == Errno::kBudget ? 0 : 1;
+  EXPECT_EQ(answered, 599) << "the second host call was wanting";
+  EXPECT_EQ(budget.left(policy::Resource::kHostCalls), 0u);
+}
+
+// A journal that keeps nothing: the world has answered, and the program is told that it has not.
+class FullJournal final : public JournalSink {
+ public:
+  Status append(JournalEntry /*entry*/, const WriteResult& /*result*/) override {
+    return fail(ErrorCode::kUnavailable, "the disk is full");
+  }
+  void drop_last() override { ADD_FAILURE() << "there is none"; }
+};
+
+TEST(BrokerGate, ACallIsNotedAsItsAnswerWasGiven) {
+  TestWorld world;
+  furnish(world);
+  world.query_fuel = 700;
+  FullJournal full;
+  policy::Budget budget;
+  BrokerGate gate = BrokerGate::to_world(world, &budget, &full);
+  CallLedger ledger;
+  gate.note_in(&ledger);
+  Machine machine(&gate);
+  EXPECT_EQ(machine.fails("kv.set", {"k", "v"}), Errno::kHost);
+  EXPECT_EQ(machine.fails("fs.read", {"/data/none"}), Errno::kHost);
+  machine.text("http.get_many", {R"(["http://h/","http://denied/"])"});
+  Work little{.most = 0}, more;
+  EXPECT_FALSE(gate.sql_query("db", "SELECT 1", "", little));
+  gate.go_on();
+  machine.call("sql.query", {"db", "SELECT 1", ""});
+  const auto difference = ledger.difference({.lines = machine.dispatcher.records()});
+  EXPECT_EQ(difference, std::nullopt);
+}
+
 TEST(BrokerGate, WhatFellShortInATurnIsNotMadeAgainInTheNext) {
   TestWorld world;
   world.query_fuel = 700;
@@ -201,6 +312,7 @@ TEST(BrokerGate, QueriesUseNoMoreFuelThanTheyMayTogether) {
   EXPECT_TRUE(gate.sql_query("db", "SELECT 1", "", all));
   Work little{.most = 699};
   EXPECT_FALSE(gate.sql_query("db", "SELECT 2", "", little));
+  gate.go_on();
   EXPECT_TRUE(gate.sql_query("db", "SELECT 2", "", all)) << "one that is made again counts once";
   EXPECT_EQ(gate.query_fuel_used(), 1'400u);
   const auto refused = gate.sql_query("db", "SELECT 3", "", all);

@@ -12,13 +12,18 @@
 namespace membrane::host {
 namespace {
 
-constexpr size_t kMostArgumentBytes = 256;  // more than a line of the report shows
-constexpr size_t kMostReasonBytes = 1000;
+constexpr size_t kShownBytes = kMaxSummaryBytes + 1;  // of one argument: the last says whether there is more
+constexpr size_t kMostPathBytes = 8192;  // of a path that WASI shows; it makes none that is longer
+// What repairing makes of a text of which nothing is UTF-8, with what tells that it was cut.
+constexpr size_t longest_when_repaired(size_t bytes) { return 3 * bytes + 3; }
 
-enum class Bytes : uint8_t { kSame, kAtLeast, kOther };
+enum class Bytes : uint8_t { kSame, kAtLeast, kNone, kOther };
 struct Row {
   std::string_view name, function, target;
   Bytes in, out;
+
+  [[nodiscard]] bool shows_all() const { return target.starts_with('='); }
+  [[nodiscard]] bool shows_more() const { return target.ends_with('+'); }
 };
 constexpr Row kRows[] = {
 #define LISTED_CALL(name, function, target, in, out) {name, function, target, Bytes::in, Bytes::out},
@@ -26,51 +31,62 @@ constexpr Row kRows[] = {
 #undef LISTED_CALL
 };
 
-const Row* find_row(std::string_view name) {
-  const auto* const found = std::ranges::find(kRows, name, &Row::name);
-  return found == std::end(kRows) ? nullptr : found;
+// How lines of this name can look: as a capability shows its arguments, as WASI does, or both. The broker's function is
+// the same.
+struct Forms {
+  const Row* first = nullptr;
+  const Row* second = nullptr;
+};
+Forms forms_of(std::string_view name) {
+  Forms forms;
+  for (const Row& row : kRows)
+    if (row.name == name) (forms.first == nullptr ? forms.first : forms.second) = &row;
+  return forms;
 }
 
-std::string cut(std::string_view text, size_t most_bytes = kMostArgumentBytes) {
-  return utf8_repair(text.substr(0, utf8_cut(text, most_bytes)));
+// The place of the path that WASI shows whole.
+std::optional<size_t> place_of_whole(std::string_view function) {
+  for (const Row& row : kRows)
+    if (row.function == function && row.shows_all()) return static_cast<size_t>(row.target[1] - '0');
+  return std::nullopt;
+}
+
+std::string cut(std::string_view text) {
+  return utf8_repair(text.substr(0, utf8_cut(text, kMaxSummaryBytes)));
 }
 
 bool fits(Bytes rule, uint64_t listed, uint64_t known) {
-  return rule == Bytes::kOther || (rule == Bytes::kSame ? listed == known : listed >= known);
-}
-
-// Whether a line's text begins with `target`. The text is cut after kShownBytes, also in the middle of what is asked for,
-// and the target after kMostArgumentBytes.
-bool begins_with(std::string_view text, std::string_view target) {
-  constexpr std::string_view kCut = "…", kNext = ", ";
-  constexpr size_t kShownBytes = 200, kLongestCharacter = 4;
-  if (text == target) return true;
-  if (text.ends_with(kCut) && text.size() > kShownBytes - kLongestCharacter) {
-    text.remove_suffix(kCut.size());
-    return target.starts_with(text) || text.starts_with(target);
+  switch (rule) {
+    case Bytes::kSame: return listed == known;
+    case Bytes::kAtLeast: return listed >= known;
+    case Bytes::kNone: return listed == 0;
+    case Bytes::kOther: return true;
   }
-  const bool was_cut = target.size() > kMostArgumentBytes - kLongestCharacter;
-  if (text.starts_with(target)) return was_cut || text.substr(target.size()).starts_with(kNext);
-  return text.size() >= kShownBytes && target.starts_with(text);  // what comes after so much is not shown
+  return false;
 }
 
-std::string lower(std::string_view text) {
+// A program may write a method in small letters; the rest of what it asks for is asked for as it wrote it.
+std::string with_method_in_capitals(std::string_view text, size_t method_bytes) {
   std::string out(text);
-  for (char& c : out)
-    if (c >= 'A' && c <= 'Z') c = static_cast<char>(c + 32);
+  for (size_t i = 0; i < std::min(method_bytes, out.size()); ++i)
+    if (out[i] >= 'a' && out[i] <= 'z') out[i] = static_cast<char>(out[i] - 32);
   return out;
 }
 
-// Both may have been cut, and repaired.
-bool same_words(std::string_view one, std::string_view other) {
-  constexpr size_t kCompared = 500;
-  return cut(one, kCompared) == cut(other, kCompared);
-}
-
-// Nothing of it left the machine (as in dispatch.cc).
-bool was_refused(const HostError& error) {
-  return !error.acted && (error.code == Errno::kAccess || error.code == Errno::kBudget ||
-                          error.code == Errno::kInvalid || error.code == Errno::kUnsupported);
+// Whether this is what a dispatcher shows of a call with these arguments (dispatch.cc). `has_more`: there are others behind
+// them, which are not known. `is_joined_whole`: they are joined before they are cut.
+bool is_summary(std::string_view text, std::span<const std::string> arguments, bool has_more,
+                bool is_joined_whole) {
+  std::string summary;
+  for (size_t i = 0; i < arguments.size(); ++i) {
+    if (!is_joined_whole && summary.size() >= kMaxSummaryBytes) break;
+    if (i != 0) summary += ", ";
+    summary += arguments[i];
+  }
+  if (!has_more || summary.size() >= kMaxSummaryBytes) return text == bounded_summary(std::move(summary));
+  summary += ", ";
+  if (summary.size() > kMaxSummaryBytes) return text == bounded_summary(std::move(summary));
+  return text.starts_with(utf8_repair(summary));
 }
 
 // After its request had succeeded, by itself: there was no room for the answer, or not what was wanted in it.
@@ -94,17 +110,53 @@ bool can_fail_afterwards(std::string_view name, Errno code) {
 
 bool is_malformed(Errno code) { return code == Errno::kFault || code == Errno::kInvalid; }
 
-// Without any request: its arguments were malformed, or there was no room to make it. It is as short as a dispatcher makes
-// such a line.
+// Whether calls of this name can end so without any request: their arguments were malformed, or there was no room for it.
+bool can_end_before(std::string_view name, Errno code) {
+  return is_malformed(code) || code == Errno::kNoMemory ||
+         (name.starts_with("http.") && (code == Errno::kTooBig || code == Errno::kHost));
+}
+
+// What the handlers of http say of arguments that are malformed (capabilities/http.cc).
+bool is_reason_of_http(std::string_view reason) {
+  constexpr std::string_view kBeginnings[] = {
+      "the content type has ",  "the headers are ", "'",          "the value of the header ",
+      "the method is ",         "the text of the ", "a request ", "the requests are ",
+      "the body of a request ",
+  };
+  return std::ranges::any_of(kBeginnings, [&](std::string_view one) { return reason.starts_with(one); });
+}
+
+// The words of calls that end without any request, as far as they can be known: they quote what programs hand over.
+bool is_reason_before(const CallRecord& line) {
+  const std::string_view name = line.name, reason = line.reason;
+  const size_t dot = name.find('.');
+  const FunctionSpec* const function =
+      dot == std::string_view::npos ? nullptr : find_function(name.substr(0, dot), name.substr(dot + 1));
+  if (function == nullptr) return false;
+  const auto is_of_parameter = [&](char next) {
+    return std::ranges::any_of(function->params, [&](const Param& param) {
+      return reason.starts_with(param.name) && reason.substr(param.name.size()).starts_with(next);
+    });
+  };
+  switch (line.code) {
+    case Errno::kFault: return is_of_parameter(':');
+    case Errno::kInvalid:
+      return is_of_parameter(' ') || reason.starts_with(signature_of(*function) + " takes ") ||
+             reason == "the arguments are not an array" ||
+             (name.starts_with("http.") && is_reason_of_http(reason));
+    case Errno::kNoMemory: return reason == kNoMemoryForCall;
+    case Errno::kTooBig:
+      return reason.starts_with("the text of the ") || reason.starts_with("there are more than ");
+    case Errno::kHost: return reason.starts_with(kCapabilityFailed);
+    default: return false;
+  }
+}
+
 bool can_fail_before(const CallRecord& line) {
-  // Three times what was cut of the arguments, where none of it was UTF-8.
-  constexpr size_t kMostSummaryBytes = 3 * 200 + 3, kMostBytesOfReason = kMostReasonBytes + 20;
-  const bool is_http = line.name.starts_with("http.");
-  const bool can_be = is_malformed(line.code) || line.code == Errno::kNoMemory ||
-                      (is_http && (line.code == Errno::kTooBig || line.code == Errno::kHost));
-  return can_be && line.grant.empty() && line.bytes_in == 0 &&
-         (line.code != Errno::kInvalid || line.bytes_out == 0) && line.reason.size() <= kMostBytesOfReason &&
-         line.arguments.size() <= kMostSummaryBytes;
+  const bool has_no_bytes_out =
+      line.code == Errno::kInvalid || line.code == Errno::kFault ? line.bytes_out == 0 : true;
+  return can_end_before(line.name, line.code) && line.grant.empty() && line.bytes_in == 0 &&
+         has_no_bytes_out && (line.code != Errno::kFault || line.arguments.empty()) && is_reason_before(line);
 }
 
 bool is_of_file(std::string_view name) { return name == "fs.file_read" || name == "fs.file_written"; }
@@ -115,25 +167,46 @@ bool is_absence(std::string_view name, Errno code) {
          (name == "fs.exists" && (code == Errno::kNotFound || code == Errno::kNotDir));
 }
 
+// No line of a dispatcher or of WASI is longer, has larger numbers, or says why a call succeeded.
+bool is_as_made(const CallRecord& line, const Row* row, uint64_t most_latency_us) {
+  constexpr uint64_t kMostBytes = uint64_t{kMaxParams} << 32;  // of texts in a memory
+  constexpr size_t kMostReason = longest_when_repaired(kMaxReasonBytes);
+  const bool shows_path = row == nullptr || row->shows_all() || line.name == "fs.list";
+  const size_t most_arguments = shows_path ? kMostPathBytes : longest_when_repaired(kMaxSummaryBytes);
+  const bool are_bytes_sound =
+      row == nullptr || (line.bytes_in <= kMostBytes && line.bytes_out <= kMostBytes);
+  return line.arguments.size() <= most_arguments && line.reason.size() <= kMostReason &&
+         line.grant.size() <= kMostReason && are_bytes_sound && line.latency_us <= most_latency_us &&
+         (line.code != Errno::kOk || (line.reason.empty() && line.grant.empty()));
+}
+
 std::string told(const CallRecord& line) {
   return printable_line(cut(line.name)) + " of " + printable_line(cut(line.arguments));
 }
 
 }  // namespace
 
+static HostError bounded_error(const HostError& error) {
+  return {error.code, bounded_reason(error.reason), bounded_reason(error.grant), error.acted};
+}
+
 void CallLedger::begin() {
   for (const File& file : files_) {
-    if (opened_before_.size() < kMostEntries) opened_before_.insert(file.path);
+    if (opened_before_.size() < kMostEntries && before_bytes_ + file.path.size() <= kMostTextBytes)
+      before_bytes_ += opened_before_.insert(file.path).second ? file.path.size() : 0;
     else opened_too_many_ = true;
   }
   opened_too_many_ = opened_too_many_ || files_not_kept_ != 0;
   entries_.clear();
   text_bytes_ = 0;
+  is_full_ = false;
+  begun_ = std::chrono::steady_clock::now();
   not_kept_ = files_not_kept_ = 0;
   counts_.clear();
   short_.reset();
   std::vector<File> open;
   for (auto& [handle, place] : handles_) {
+    text_bytes_ += files_[place].path.size();
     open.push_back(std::move(files_[place]));
     place = open.size() - 1;
   }
@@ -149,9 +222,10 @@ void CallLedger::note_on_file(std::string_view function, std::span<const std::st
   File& file = files_[found->second];
   if (function == "fs.close") {
     file.is_open = false;
+    file.closed_after = requests_;
     handles_.erase(found);
   } else if (error != nullptr) {
-    file.last_error = *error;
+    file.last_error = bounded_error(*error);
   } else {
     file.bytes_in += bytes_in;
     if (function == "fs.write_at") file.bytes_out += arguments[2].size();
@@ -161,6 +235,7 @@ void CallLedger::note_on_file(std::string_view function, std::span<const std::st
 
 void CallLedger::note(std::string_view function, std::span<const std::string_view> arguments,
                       const HostError* error, uint64_t bytes_in, std::optional<uint64_t> handle) {
+  requests_ += function == "fs.close" ? 0 : 1;
   const bool has_no_effect =
       function == "time.now_ns" || function == "random.bytes" || function == "fs.directories";
   if (has_no_effect) return;
@@ -172,9 +247,9 @@ void CallLedger::note(std::string_view function, std::span<const std::string_vie
   if (function == "fs.open" && error == nullptr && handle) {
     const bool makes = arguments[1].find_first_of("cxt") != std::string_view::npos;
     if (!makes) entry.line = Entry::Line::kUnlessOpenedBefore;
-    if (files_.size() < kMostEntries) {
+    if (files_.size() < kMostEntries && has_room_for(entry.arguments[0].size())) {
       handles_[*handle] = files_.size();
-      files_.push_back({.path = entry.first, .writes = !arguments[1].empty()});
+      files_.push_back({.path = entry.arguments[0], .writes = !arguments[1].empty()});
     } else {
       ++files_not_kept_;
     }
@@ -187,34 +262,54 @@ void CallLedger::note(std::string_view function, std::span<const std::string_vie
 CallLedger::Entry CallLedger::entry_of(std::string_view function, std::span<const std::string_view> arguments,
                                        const HostError* error) {
   Entry entry{.function = function};
-  if (!arguments.empty()) entry.first = cut(arguments[0]);
-  if (arguments.size() > 1) entry.second = cut(arguments[1]);
-  if (error != nullptr)
-    entry.error = {error->code, cut(error->reason, kMostReasonBytes), cut(error->grant, kMostReasonBytes),
-                   error->acted};
-  // What of the arguments a program gave by itself: not the method, which has a function of its own, nor a number.
   const bool is_http = function == "http.request";
+  const auto whole = place_of_whole(function);
+  size_t shown = 0;
+  for (size_t i = 0; i < std::min<size_t>(arguments.size(), is_http ? 2 : 3); ++i) {
+    if (i == 2 && shown >= kMaxSummaryBytes) break;
+    entry.arguments.emplace_back(arguments[i].substr(0, whole == i ? kMostPathBytes : kShownBytes));
+    shown += entry.arguments.back().size();
+  }
+  if (is_http && arguments.size() > 3) {
+    const bool is_content_type = arguments.size() == 5 && arguments[3] == "Content-Type";
+    entry.headers = is_content_type ? Entry::Headers::kContentType : Entry::Headers::kOther;
+    for (const size_t i : {4, 2}) {
+      const bool is_shown = is_content_type && shown - entry.arguments[0].size() < kMaxSummaryBytes;
+      if (!is_shown) break;
+      shown += entry.arguments.emplace_back(arguments[i].substr(0, kShownBytes)).size();
+    }
+  }
+  if (error != nullptr) entry.error = bounded_error(*error);
+  // What of the arguments a program gave by itself: not the method, which has a function of its own, nor a number.
   const size_t end = is_http ? 3 : function == "ai.complete" ? 2 : arguments.size();
   for (size_t i = is_http ? 1 : 0; i < std::min(end, arguments.size()); ++i)
     entry.bytes_out += arguments[i].size();
   return entry;
 }
 
+// Once something has not, nothing has: so what is only counted came after what is kept.
+bool CallLedger::has_room_for(size_t text_bytes) {
+  is_full_ = is_full_ || entries_.size() == kMostEntries || text_bytes_ + text_bytes > kMostTextBytes;
+  if (!is_full_) text_bytes_ += text_bytes;
+  return !is_full_;
+}
+
 void CallLedger::add(Entry entry) {
-  const size_t text = entry.first.size() + entry.second.size() + entry.error.reason.size();
-  if (entries_.size() == kMostEntries || text_bytes_ + text > kMostTextBytes) {
-    ++not_kept_;
-    Counted& counted = counts_[{entry.function, entry.error.code}];
-    ++counted.all;
-    if (entry.line == Entry::Line::kAlways) ++counted.have_lines;
+  size_t text = entry.error.reason.size() + entry.error.grant.size();
+  for (const std::string& argument : entry.arguments) text += argument.size();
+  if (has_room_for(text)) {
+    entries_.push_back(std::move(entry));
     return;
   }
-  text_bytes_ += text;
-  entries_.push_back(std::move(entry));
+  ++not_kept_;
+  Counted& counted = counts_[{entry.function, entry.error.code}];
+  ++counted.all;
+  if (entry.line == Entry::Line::kAlways) ++counted.have_lines;
 }
 
 void CallLedger::note_short(std::string_view function, std::span<const std::string_view> arguments,
                             const HostError& error) {
+  ++requests_;
   add_what_fell_short();
   short_ = entry_of(function, arguments, &error);
 }
@@ -240,8 +335,16 @@ class CallLedger::Comparison {
   }
 
   std::optional<std::string> run() {
+    const auto passed = std::chrono::steady_clock::now() - ledger_.begun_;
+    const auto most_latency_us =
+        static_cast<uint64_t>(std::chrono::duration_cast<std::chrono::microseconds>(passed).count());
     std::vector<const CallRecord*> failed;
     for (const CallRecord& line : list_.lines) {
+      const Forms forms = forms_of(line.name);
+      if (forms.first == nullptr && !is_of_file(line.name))
+        return "lists " + told(line) + ", which no program can call";
+      if (!is_as_made(line, forms.first, most_latency_us))
+        return "lists " + told(line) + ", in a line that no call has";
       if (is_of_file(line.name)) {
         const bool is_found = find_file(line);
         if (is_too_long()) return kTooLong;
@@ -249,21 +352,20 @@ class CallLedger::Comparison {
         note_place(std::nullopt, line);
         continue;
       }
-      const Row* const row = find_row(line.name);
-      if (row == nullptr) return "lists " + told(line) + ", which no program can call";
-      const auto place = find_entry(line, *row);
+      const auto place = find_entry(line, forms);
       if (is_too_long()) return kTooLong;
-      if (is_out_of_order_) return "lists " + told(line) + " out of its order";
-      if (place || find_counted(line, *row)) {
+      if (place || find_counted(line, *forms.first)) {
         note_place(place, line);
         continue;
       }
+      if (is_held_to_order(line) && is_told_before(line, forms))
+        return "lists " + told(line) + " out of its order";
       if (line.code == Errno::kOk || line.code == Errno::kAccess)
         return "lists " + told(line) + ", which was not asked for so";
       failed.push_back(&line);
     }
     for (const CallRecord* line : failed) {
-      const auto place = find_answered(*line, *find_row(line->name));
+      const auto place = find_answered(*line, *forms_of(line->name).first);
       if (is_too_long()) return kTooLong;
       note_place(place, *line);
       if (place) continue;
@@ -279,6 +381,7 @@ class CallLedger::Comparison {
   // A true list is nearly in the order of the requests, so looking for its lines takes little more than a look for each.
   // One that a worker made up could have each line compared with each request.
   static constexpr uint64_t kMostComparisons = 30'000'000;
+  static constexpr uint64_t kComparisonsOfText = 10;  // that one of what is shown takes as long as
   static constexpr const char* kTooLong = "lists calls in no order that a program makes them in";
   [[nodiscard]] bool is_too_long() const { return comparisons_ > kMostComparisons; }
 
@@ -287,56 +390,86 @@ class CallLedger::Comparison {
     size_t first = 0;  // those before it are used
   };
 
+  // The first request that fits, of those after `after`, if there is that.
   template <typename Fits>
-  std::optional<size_t> take(std::string_view function, Fits fits_line) {
+  std::optional<size_t> take(std::string_view function, std::optional<size_t> after, Fits fits_line) {
     const auto found = queues_.find(function);
     if (found == queues_.end()) return std::nullopt;
     Queue& queue = found->second;
     while (queue.first < queue.places.size() && used_[queue.places[queue.first]]) ++queue.first;
-    for (size_t i = queue.first; i < queue.places.size() && !is_too_long(); ++i) {
+    size_t i = queue.first;
+    if (after) {
+      const auto next = std::ranges::upper_bound(queue.places, *after);
+      i = std::max(i, static_cast<size_t>(next - queue.places.begin()));
+    }
+    for (; i < queue.places.size() && !is_too_long(); ++i) {
       ++comparisons_;
       const size_t place = queue.places[i];
-      if (used_[place] || !fits_line(ledger_.entries_[place], i)) continue;
+      if (used_[place] || !fits_line(ledger_.entries_[place], place)) continue;
       used_[place] = true;
       return place;
     }
     return std::nullopt;
   }
 
-  static bool has_target(const Entry& entry, const CallRecord& line, const Row& row) {
-    if (row.target.empty()) return true;
-    if (entry.function == "http.request") {
-      if (line.name == "http.get" && entry.first != "GET") return false;
-      if (line.name == "http.post" && entry.first != "POST") return false;
-      if (row.target == "01")
-        return begins_with(lower(line.arguments), lower(entry.first + ", " + entry.second));
+  bool has_target(const Entry& entry, const CallRecord& line, const Row& row) {
+    using enum Entry::Headers;
+    comparisons_ += kComparisonsOfText;
+    if (row.shows_all()) return line.arguments == entry.arguments[static_cast<size_t>(row.target[1] - '0')];
+    if (line.name == "http.get" && (entry.arguments[0] != "GET" || entry.headers != kNone)) return false;
+    if (line.name == "http.post" && (entry.arguments[0] != "POST" || entry.headers != kContentType))
+      return false;
+    if (line.name == "sql.schema" && (entry.arguments.size() < 2 || entry.arguments[1] != kSchemaQuery))
+      return false;
+    const bool has_max_tokens = entry.arguments.size() > 2 && entry.arguments[2] != "0";
+    if (line.name == "ai.complete" && (!entry.arguments[0].empty() || has_max_tokens)) return false;
+    const bool is_many = line.name == "http.get_many";
+    std::vector<std::string> shown;
+    for (const char digit : row.target) {
+      const auto at = static_cast<size_t>(digit - '0');
+      if (digit != '+' && at < entry.arguments.size()) shown.push_back(entry.arguments[at]);
     }
-    if (line.name == "sql.schema" && entry.second != kSchemaQuery) return false;
-    if (row.target == "01") return begins_with(line.arguments, entry.first + ", " + entry.second);
-    return begins_with(line.arguments, row.target == "0" ? entry.first : entry.second);
+    if (entry.function == "http.request" && row.shows_more())
+      return is_summary(with_method_in_capitals(line.arguments, entry.arguments[0].size()), shown, true,
+                        false);
+    return is_summary(line.arguments, shown, row.shows_more(), is_many);
   }
 
   // Of one request with the same end.
-  static bool tells(const Entry& entry, const CallRecord& line, const Row& row) {
-    if (!has_target(entry, line, row)) return false;
-    if (line.code == Errno::kOk && is_absence(line.name, entry.error.code)) return true;
-    if (line.code != entry.error.code) return false;
-    if (line.code != Errno::kOk &&
-        !(same_words(line.reason, entry.error.reason) && same_words(line.grant, entry.error.grant)))
-      return false;
+  bool tells(const Entry& entry, const CallRecord& line, const Row& row) {
+    const bool is_absent = line.code == Errno::kOk && is_absence(line.name, entry.error.code);
+    if (!is_absent && line.code != entry.error.code) return false;
+    if (!is_absent && (line.reason != entry.error.reason || line.grant != entry.error.grant)) return false;
     const bool has_out = line.code == Errno::kOk || !was_refused(entry.error);
     if (has_out ? !fits(row.out, line.bytes_out, entry.bytes_out) : line.bytes_out != 0) return false;
-    return line.code != Errno::kOk || fits(row.in, line.bytes_in, entry.bytes_in);
+    if (line.code == Errno::kOk ? !fits(row.in, line.bytes_in, entry.bytes_in) : line.bytes_in != 0)
+      return false;
+    return has_target(entry, line, row);
+  }
+  bool tells(const Entry& entry, const CallRecord& line, const Forms& forms) {
+    return tells(entry, line, *forms.first) || (forms.second != nullptr && tells(entry, line, *forms.second));
   }
 
-  std::optional<size_t> find_entry(const CallRecord& line, const Row& row) {
-    if (line.name == "ai.similarity") return find_two(line, row);
-    const auto place =
-        take(row.function, [&](const Entry& entry, size_t) { return tells(entry, line, row); });
-    if (!place || line.code != Errno::kOk) return place;
-    is_out_of_order_ = last_ && *place < *last_;
-    last_ = place;
+  // Lines stand in the order of their requests. Of those that end as a call without a request can, or as one whose answer
+  // came, it is not known which request they are of.
+  static bool is_held_to_order(const CallRecord& line) {
+    return !can_end_before(line.name, line.code) && !can_fail_afterwards(line.name, line.code);
+  }
+
+  std::optional<size_t> find_entry(const CallRecord& line, const Forms& forms) {
+    if (line.name == "ai.similarity") return find_two(line, *forms.first);
+    const bool is_held = is_held_to_order(line);
+    const auto place = take(forms.first->function, is_held ? last_ : std::nullopt,
+                            [&](const Entry& entry, size_t) { return tells(entry, line, forms); });
+    if (place && is_held) last_ = place;
     return place;
+  }
+
+  // A request that would be its own, but came before one whose line stands before it.
+  bool is_told_before(const CallRecord& line, const Forms& forms) {
+    return take(forms.first->function, std::nullopt,
+                [&](const Entry& entry, size_t) { return tells(entry, line, forms); })
+        .has_value();
   }
 
   // Of requests that were only counted.
@@ -354,23 +487,32 @@ class CallLedger::Comparison {
     return can_fail_afterwards(line.name, line.code) && take_one(Errno::kOk);
   }
 
-  // Two texts are embedded, unless the first is refused.
+  // Two texts are embedded, one after the other, unless the first is refused.
   std::optional<size_t> find_two(const CallRecord& line, const Row& row) {
-    const bool can_follow = line.code == Errno::kOk || can_fail_afterwards(line.name, line.code);
-    const Entry* first = nullptr;
-    const auto begins = [&](const Entry& entry, size_t) {
-      if (!begins_with(line.arguments, entry.first)) return false;
-      if (entry.error.code != Errno::kOk && entry.error.code != line.code) return false;
-      first = &entry;
-      return true;
+    const bool is_held = is_held_to_order(line);
+    std::optional<size_t> second;
+    const auto is_end = [&](const Entry& entry) {
+      if (entry.error.code == Errno::kOk)
+        return line.code == Errno::kOk || can_fail_afterwards(line.name, line.code);
+      return entry.error.code == line.code && entry.error.reason == line.reason &&
+             entry.error.grant == line.grant;
     };
-    const auto place = take(row.function, begins);
-    if (!place || first->error.code != Errno::kOk) return place;
-    const std::string before = first->first + ", ";
-    return take(row.function, [&](const Entry& entry, size_t) {
-      return begins_with(line.arguments, before + entry.first) &&
-             (entry.error.code == Errno::kOk ? can_follow : entry.error.code == line.code);
+    const auto place = take(row.function, is_held ? last_ : std::nullopt, [&](const Entry& first, size_t at) {
+      second.reset();
+      if (first.error.code != Errno::kOk) return is_end(first) && has_target(first, line, row);
+      comparisons_ += kComparisonsOfText;
+      const bool is_last = at + 1 == ledger_.entries_.size();  // then the second was only counted
+      if (is_last) return ledger_.is_full_ && has_target(first, line, row) && find_counted(line, row);
+      const Entry& next = ledger_.entries_[at + 1];
+      if (next.function != row.function || used_[at + 1] || !is_end(next)) return false;
+      const std::string both[] = {first.arguments[0], next.arguments[0]};
+      if (!is_summary(line.arguments, both, false, false)) return false;
+      second = at + 1;
+      return true;
     });
+    if (second) used_[*second] = true;
+    if (place && is_held) last_ = second.value_or(*place);
+    return place;
   }
 
   // The request succeeded, and the call failed by itself afterwards. That it was made is told all the same, by what left
@@ -378,10 +520,11 @@ class CallLedger::Comparison {
   std::optional<size_t> find_answered(const CallRecord& line, const Row& row) {
     if (!can_fail_afterwards(line.name, line.code)) return std::nullopt;
     constexpr std::string_view kNoRows = "[]";
-    return take(row.function, [&](const Entry& entry, size_t) {
+    return take(row.function, std::nullopt, [&](const Entry& entry, size_t) {
+      if (entry.error.code != Errno::kOk || !line.grant.empty()) return false;
       if (line.code == Errno::kNotFound && entry.bytes_in != kNoRows.size()) return false;
-      return entry.error.code == Errno::kOk && has_target(entry, line, row) &&
-             fits(row.out, line.bytes_out, entry.bytes_out);
+      if (line.bytes_in != 0 && !fits(row.in, line.bytes_in, entry.bytes_in)) return false;
+      return fits(row.out, line.bytes_out, entry.bytes_out) && has_target(entry, line, row);
     });
   }
 
@@ -391,8 +534,9 @@ class CallLedger::Comparison {
       ++comparisons_;
       const File& file = ledger_.files_[i];
       const bool is_it =
-          !used_files_[i] && file.path == cut(line.arguments) &&
-          file.writes == (line.name == "fs.file_written") && file.last_error.code == line.code &&
+          !used_files_[i] && file.path == line.arguments && file.writes == (line.name == "fs.file_written") &&
+          file.last_error.code == line.code && file.last_error.reason == line.reason &&
+          file.last_error.grant == line.grant &&
           (list_.began_elsewhere ? line.bytes_in >= file.bytes_in && line.bytes_out >= file.bytes_out
                                  : line.bytes_in == file.bytes_in && line.bytes_out == file.bytes_out);
       if (!is_it) continue;
@@ -414,9 +558,10 @@ class CallLedger::Comparison {
 
   [[nodiscard]] bool must_have_line(const Entry& entry) const {
     using enum Entry::Line;
+    if (entry.line != kUnlessOpenedBefore) return entry.line == kAlways;
     const bool was_opened =
-        list_.has_past || ledger_.opened_too_many_ || ledger_.opened_before_.contains(entry.first);
-    return entry.line == kAlways || (entry.line == kUnlessOpenedBefore && !was_opened);
+        list_.has_past || ledger_.opened_too_many_ || ledger_.opened_before_.contains(entry.arguments[0]);
+    return !was_opened;
   }
 
   [[nodiscard]] std::optional<std::string> find_left_out() const {
@@ -440,7 +585,7 @@ class CallLedger::Comparison {
     for (size_t i = 0; i < used_files_.size(); ++i) {
       const File& file = ledger_.files_[i];
       const bool did = did_something(file) || file.last_error.code != Errno::kOk;
-      if (used_files_[i] || !did || (list_.is_paused && file.is_open)) continue;
+      if (used_files_[i] || !did || (list_.is_paused && ledger_.may_be_open(file))) continue;
       miss(file);
       needs_room = true;
     }
@@ -468,8 +613,8 @@ class CallLedger::Comparison {
   // Whether a list may have had no room for a line more when the request at `place` came; without one: at its end. Where a
   // line stood that has no request is not known.
   [[nodiscard]] bool had_no_room(std::optional<size_t> place) const {
-    constexpr size_t kLongestLine = 8u << 10;  // more than a line has
-    constexpr size_t kTogether = 64;           // lines of one call may change places
+    constexpr size_t kLongestLine = 12u << 10;  // more than a line has
+    constexpr size_t kTogether = 64;            // lines of one call may change places
     size_t lines = 0, bytes = 0;
     for (const auto& [at, size] : listed_) {
       if (place && at && *at > *place + kTogether) continue;
@@ -495,8 +640,7 @@ class CallLedger::Comparison {
   std::vector<std::pair<std::optional<size_t>, size_t>>
       listed_;  // each line's request, and the bytes of its text
   uint64_t comparisons_ = 0;
-  std::optional<size_t> last_;
-  bool is_out_of_order_ = false;
+  std::optional<size_t> last_;  // the place of the last line that is held to the order
 };
 
 std::optional<std::string> CallLedger::difference(const List& list) const {
@@ -504,8 +648,10 @@ std::optional<std::string> CallLedger::difference(const List& list) const {
 }
 
 CallRecord CallLedger::line_of(const Entry& entry) {
-  std::string arguments = entry.first;
-  if (!entry.second.empty()) arguments += (arguments.empty() ? "" : ", ") + entry.second;
+  std::string arguments;
+  for (size_t i = 0; i < std::min<size_t>(entry.arguments.size(), 2); ++i)
+    if (!entry.arguments[i].empty()) arguments += (arguments.empty() ? "" : ", ") + entry.arguments[i];
+  arguments = place_of_whole(entry.function) ? utf8_repair(arguments) : bounded_summary(std::move(arguments));
   return {.name = std::string(entry.function),
           .code = entry.error.code,
           .reason = entry.error.reason,

@@ -7,13 +7,15 @@
 //
 // A line may be of several requests (a file that is read in pieces), and a request may have no line (a clock, a file that
 // is opened again after a fork); call_ledger.def says which line belongs to which request. Every effect has its line, and
-// every line that claims an effect, a refusal or data has its request, with the same target, error number and bytes.
+// every line that claims an effect, a refusal or data has its request, with the same target as far as a line shows it, error
+// number, reason, grant and bytes, in the same order.
 //
-// Bounded: past kMostEntries or kMostTextBytes requests are only counted, by what they were and how they ended.
+// Bounded: once there are kMostEntries or kMostTextBytes, requests are only counted, by what they were and how they ended.
 //
 // Threads: one at a time.
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <functional>
 #include <map>
@@ -69,6 +71,7 @@ class CallLedger {
   // What was noted, in the broker's own words: a line for each request, and one for each file that was read or written.
   [[nodiscard]] std::vector<CallRecord> lines() const;
   [[nodiscard]] uint64_t not_kept() const { return not_kept_; }
+  [[nodiscard]] bool has_open_files() const { return !handles_.empty(); }
   // Nothing was asked for that a list could tell of.
   [[nodiscard]] bool is_empty() const {
     return entries_.empty() && files_.empty() && not_kept_ == 0 && !short_;
@@ -76,9 +79,13 @@ class CallLedger {
 
  private:
   struct Entry {
+    // Besides those that a capability makes of its arguments; of http.request.
+    enum class Headers : uint8_t { kNone, kContentType, kOther };
+
     std::string_view function;
-    std::string first = {}, second = {};  // of its arguments, cut
-    HostError error{Errno::kOk, {}, {}};
+    std::vector<std::string> arguments = {};  // as far as a line shows them
+    Headers headers = Headers::kNone;
+    HostError error{Errno::kOk, {}, {}};  // as a dispatcher bounds it
     uint64_t bytes_in = 0, bytes_out = 0;
     // Whether the list must have it. kUnlessOpenedBefore: not where a file is opened again.
     enum class Line : uint8_t { kAlways, kSometimes, kUnlessOpenedBefore } line = Line::kAlways;
@@ -91,18 +98,24 @@ class CallLedger {
   struct File {
     std::string path = {};
     bool writes = false, is_open = true, is_resized = false;
+    uint64_t closed_after = 0;  // requests, of those that close none
     HostError last_error{Errno::kOk, {}, {}};
     uint64_t bytes_in = 0, bytes_out = 0;
   };
   class Comparison;
 
   void add(Entry entry);
+  [[nodiscard]] bool has_room_for(size_t text_bytes);
   // Something else came after it: it is a request as any other.
   void add_what_fell_short();
   static Entry entry_of(std::string_view function, std::span<const std::string_view> arguments,
                         const HostError* error);
   void note_on_file(std::string_view function, std::span<const std::string_view> arguments,
                     const HostError* error, uint64_t bytes_in);
+  // Or it was closed, and nothing came after that: so ends a run that is frozen.
+  [[nodiscard]] bool may_be_open(const File& file) const {
+    return file.is_open || file.closed_after == requests_;
+  }
   static bool did_something(const File& file) {
     return file.bytes_in != 0 || file.bytes_out != 0 || file.is_resized;
   }
@@ -113,8 +126,12 @@ class CallLedger {
   std::vector<File> files_;                           // in the order in which they were opened
   std::map<uint64_t, size_t> handles_;                // of those that are open: their places there
   std::set<std::string, std::less<>> opened_before_;  // paths of files, in turns that are over
+  size_t before_bytes_ = 0;                           // of them
   bool opened_too_many_ = false;                      // for opened_before_
   size_t text_bytes_ = 0;
+  bool is_full_ = false;
+  uint64_t requests_ = 0;  // that close no file
+  std::chrono::steady_clock::time_point begun_ = std::chrono::steady_clock::now();
   uint64_t not_kept_ = 0;
   Counts counts_;  // of those
   uint64_t files_not_kept_ = 0;

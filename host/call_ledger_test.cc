@@ -104,6 +104,218 @@ TEST_F(Ledger, WhatWasDoneIsTold) {
   EXPECT_EQ(difference({}), std::nullopt);
 }
 
+// -- what a line shows
+
+std::string times(size_t count, std::string_view text) {
+  std::string out;
+  while (count-- > 0) out += text;
+  return out;
+}
+
+// Each call with arguments that a line shows all of, or cuts: before, in and after a character, and between two arguments.
+TEST_F(Ledger, ALineShowsAsMuchOfItsCallAsADispatcherDoes) {
+  for (size_t bytes = 190; bytes <= 205; ++bytes)
+    for (const std::string_view letter : {"x", "é", "€", "😀"}) {
+      const std::string text = times(bytes / letter.size(), letter);
+      machine.call("kv.set", {text, "value"});
+      machine.call("kv.set", {text.substr(0, text.size() / letter.size() / 2 * letter.size()), text});
+      machine.call("kv.set", {"k", text + "\xFF\x80"});
+      machine.call("kv.get", {text});
+      machine.call("sql.query", {"db", text, "[1]"});
+      machine.call("sql.query", {text, "SELECT 1", "[1]"});
+      machine.call("sql.schema", {text});
+      machine.call("http.get", {"http://" + text});
+      machine.call("http.post", {"http://" + text, "text/plain", "body"});
+      machine.call("http.post", {"http://h/", text, "body"});
+      machine.call("http.request", {"put", "http://" + text, "", "body"});
+      machine.call("http.request", {text, "http://h/", "", ""});
+      machine.call("http.get_many", {R"([{"method":"put","url":"http://)" + text + R"("}])"});
+      machine.call("ai.complete", {text});
+      machine.call("ai.complete_with", {text, text, 5});
+      machine.call("ai.similarity", {text, "y"});
+      machine.call("agent.ask", {text});
+    }
+  EXPECT_EQ(lines().size(), 16u * 4 * 17);
+  EXPECT_EQ(difference(lines()), std::nullopt);
+}
+
+TEST_F(Ledger, AShorterOrLongerTargetIsAnother) {
+  const std::string path = "/data/" + std::string(300, 'p');
+  machine.call("kv.set", {"key", "value"});
+  machine.call("fs.read", {path});
+  machine.call("http.get", {"http://h/" + std::string(300, 'u')});
+  machine.call("sql.query", {"db", "SELECT 1", "[2]"});
+  ASSERT_EQ(difference(lines()), std::nullopt);
+  for (size_t i = 0; i < lines().size(); ++i) {
+    const std::string shown = lines()[i].arguments;
+    for (const std::string& other :
+         {shown.substr(0, shown.size() - 1), shown + "x", shown + ", x", shown + "…",
+          shown.substr(0, 100) + "…", shown.substr(0, 3), std::string("…"), std::string()}) {
+      auto lie = lines();
+      lie[i].arguments = other;
+      EXPECT_TRUE(difference(lie)) << lie[i].name << " " << other;
+    }
+  }
+}
+
+TEST_F(Ledger, PathsOfWasiAreShownWhole) {
+  const std::string path = "/data/" + std::string(1'000, 'p');
+  ask("fs.unlink", {path});
+  ask("fs.symlink", {"target", path});
+  const CallRecord gone{.name = "fs.unlink", .arguments = path};
+  CallRecord made{.name = "fs.symlink", .arguments = path};
+  EXPECT_EQ(difference({gone, made}), std::nullopt);
+  made.arguments.back() = 'q';
+  EXPECT_TRUE(difference({gone, made}));
+  made.arguments = path.substr(0, 256);
+  EXPECT_TRUE(difference({gone, made}));
+}
+
+TEST_F(Ledger, OnlyAMethodIsWrittenInEitherCase) {
+  world.pages["http://h/Secret?A=b"] = {
+      .status = 200, .headers = {}, .body = "page", .final_url = "http://h/"};
+  machine.call("http.request", {"gEt", "http://h/Secret?A=b", "", ""});
+  ASSERT_EQ(lines()[0].arguments, "gEt, http://h/Secret?A=b, , ");
+  const auto told = [&](const std::string& arguments) {
+    auto other = lines();
+    other[0].arguments = arguments;
+    return difference(other);
+  };
+  EXPECT_EQ(told("GET, http://h/Secret?A=b, , "), std::nullopt);
+  EXPECT_TRUE(told("gEt, http://h/secret?A=b, , "));
+  EXPECT_TRUE(told("gEt, http://h/Secret?a=b, , "));
+  EXPECT_TRUE(told("gEt, HTTP://h/Secret?A=b, , "));
+}
+
+TEST_F(Ledger, HeadersAreHiddenInNoOtherCall) {
+  const std::string_view secret[] = {"GET", "http://h/", "", "X-Secret", "1"};
+  ledger.note("http.request", secret, nullptr, 0, {});
+  EXPECT_TRUE(difference({{.name = "http.get", .arguments = "http://h/", .bytes_out = 9}}));
+  EXPECT_EQ(difference({{.name = "http.request", .arguments = "GET, http://h/, {}, ", .bytes_out = 14}}),
+            std::nullopt);
+}
+
+// -- order and bounds
+
+TEST_F(Ledger, FailuresStandInTheOrderOfTheirRequests) {
+  machine.call("fs.read", {"/data/none"});
+  machine.call("http.get", {"http://denied/"});
+  machine.call("kv.get", {"none"});
+  ASSERT_EQ(difference(lines()), std::nullopt);
+  for (const auto& [one, other] : {std::pair(0, 1), std::pair(1, 2), std::pair(0, 2)}) {
+    auto swapped = lines();
+    std::swap(swapped[static_cast<size_t>(one)], swapped[static_cast<size_t>(other)]);
+    const auto said = difference(swapped);
+    ASSERT_TRUE(said);
+    EXPECT_NE(said->find("out of its order"), std::string::npos) << *said;
+  }
+}
+
+// What has no line is passed over.
+TEST_F(Ledger, ALineIsOfTheNextRequestThatFits) {
+  ask("fs.open", {"/data/a", ""}, nullptr, 7);
+  ask("fs.close", {"7"});
+  ledger.begin();
+  ask("fs.open", {"/data/a", ""}, nullptr, 8);  // silently
+  ask("time.now_ms", {});
+  ask("kv.delete", {"k"});
+  ask("fs.open", {"/data/a", ""}, nullptr, 9);
+  ask("time.now_ms", {});
+  const CallRecord removed{.name = "kv.delete", .arguments = "k", .bytes_out = 1};
+  const CallRecord opened{.name = "fs.open", .arguments = "/data/a"}, clock{.name = "time.now_ms"};
+  EXPECT_EQ(difference({removed, opened, clock}), std::nullopt);
+  EXPECT_EQ(difference({opened, removed, opened}), std::nullopt);
+  EXPECT_EQ(difference({clock, removed, clock}), std::nullopt);
+  EXPECT_TRUE(difference({removed, opened, opened}));
+}
+
+TEST_F(Ledger, TwoTextsAreEmbeddedOneAfterTheOther) {
+  for (const char* const text : {"x", "x, y", "y, z", "z"}) world.embeddings[text] = {1};
+  machine.call("ai.similarity", {"x, y", "z"});
+  machine.call("ai.similarity", {"x", "y, z"});
+  machine.call("ai.embed", {"x"});
+  machine.call("ai.similarity", {"x", "none"});
+  EXPECT_EQ(difference(lines()), std::nullopt);
+  auto other = lines();
+  other[0].arguments = "x, z";
+  EXPECT_TRUE(difference(other));
+}
+
+TEST_F(Ledger, AReasonIsToldToItsEnd) {
+  const std::string reason(900, 'r');
+  const HostError denied{Errno::kAccess, reason, "--allow kv:" + reason};
+  ask("kv.get", {"k"}, &denied);
+  const CallRecord line{
+      .name = "kv.get", .code = Errno::kAccess, .reason = reason, .grant = denied.grant, .arguments = "k"};
+  EXPECT_EQ(difference({line}), std::nullopt);
+  auto other = line;
+  other.reason.back() = 's';
+  EXPECT_TRUE(difference({other}));
+  other = line;
+  other.grant.back() = 's';
+  EXPECT_TRUE(difference({other}));
+}
+
+TEST_F(Ledger, ASuccessHasNoReason) {
+  machine.call("kv.set", {"k", "v"});
+  auto other = lines();
+  other[0].reason = "It was fine.";
+  EXPECT_EQ(difference(other), "lists kv.set of k, v, in a line that no call has");
+  other = lines();
+  other[0].grant = "--allow kv";
+  EXPECT_TRUE(difference(other));
+}
+
+TEST_F(Ledger, ALineIsNoLongerOrLargerThanOneIsMade) {
+  for (size_t i = 0; i < CallLedger::kMostEntries; ++i) ask("time.now_ms", {});
+  for (int i = 0; i < 2; ++i) ask("sql.query", {"db", "SELECT 1", ""});  // only counted
+  const CallRecord line{.name = "sql.value", .arguments = "db, SELECT 2"};
+  EXPECT_EQ(difference({line, line}), std::nullopt);
+  auto other = line;
+  other.arguments = std::string(604, 'x');
+  EXPECT_TRUE(difference({line, other}));
+  other = line;
+  other.bytes_in = UINT64_MAX;
+  EXPECT_TRUE(difference({line, other}));
+  other = line;
+  other.bytes_out = UINT64_MAX;
+  EXPECT_TRUE(difference({line, other}));
+  other = line;
+  other.latency_us = UINT64_MAX;
+  EXPECT_TRUE(difference({line, other}));
+}
+
+// What their arguments are malformed by.
+TEST_F(Ledger, CallsThatEndBeforeTheyAskSayWhy) {
+  machine.call_raw("kv.get", {0xFFFF'FFFF});
+  machine.call("kv.get", {"\xFF"});
+  machine.call("http.post", {"http://h/", "text\n", ""});
+  machine.call("http.request", {"G T", "http://h/", "", ""});
+  machine.call("http.request", {"GET", "http://h/", "{", ""});
+  machine.call("http.request", {"GET", "http://h/", "[]", ""});
+  machine.call("http.request", {"GET", "http://h/", R"({"a b":""})", ""});
+  machine.call("http.request", {"GET", "http://h/", R"({"a":1})", ""});
+  machine.call("http.request", {"GET", "http://h/", R"({"a":"\n"})", ""});
+  machine.call("http.request", {"GET", "http://h/", std::string(300'000, ' ') + "{}", ""});
+  machine.call("http.get_many", {"{}"});
+  machine.call("http.get_many", {"["});
+  machine.call("http.get_many", {"[1]"});
+  machine.call("http.get_many", {"[{}]"});
+  machine.call("http.get_many", {R"([{"url":"http://h/","x":""}])"});
+  machine.call("http.get_many", {R"([{"url":"http://h/","body_base64":"?"}])"});
+  machine.call("http.get_many", {"[" + times(64, R"("http://h/",)") + R"("http://h/"])"});
+  machine.call("ai.complete_with", {"", "", -1});
+  ASSERT_EQ(lines().size(), 18u);
+  EXPECT_EQ(difference(lines()), std::nullopt);
+  EXPECT_TRUE(ledger.is_empty());
+  for (size_t i = 0; i < lines().size(); ++i) {
+    EXPECT_NE(lines()[i].code, Errno::kOk) << i;
+    auto lie = lines();
+    lie[i].reason = "The owner has to log in again at http://evil/.";
+    EXPECT_TRUE(difference(lie)) << lines()[i].reason;
+  }
+}
+
 TEST_F(Ledger, ARefusalIsToldWithItsReason) {
   machine.call("http.get", {"http://denied/"});
   ASSERT_EQ(lines().size(), 1u);
@@ -182,16 +394,19 @@ TEST_F(Ledger, WhatCameWhileTheListHadRoomIsNotLeftOut) {
 
 TEST_F(Ledger, AListIsNotFilledWithCallsThatNobodyMade) {
   ask("kv.set", {"k", "v"});
-  const std::string reason(1'000, 'r'), arguments(600, 'a');
+  const std::string reason = "url is not UTF-8 at byte " + std::string(975, '1'), arguments(600, 'a');
   // As many malformed ones as a list has, each as long as it can be, are not enough.
   CallRecord malformed{.name = "http.get", .code = Errno::kInvalid, .reason = reason, .arguments = arguments};
   EXPECT_EQ(difference(std::vector(Dispatcher::kMaxMalformedRecords, malformed), 1),
             "leaves out kv.set of k, v");
   EXPECT_EQ(difference(std::vector(Dispatcher::kMaxMalformedRecords + 1, malformed), 1),
             "lists more calls with malformed arguments than a list has");
-  malformed.reason += reason;
+  for (int i = 0; i < 3; ++i) malformed.reason += reason;
   EXPECT_TRUE(difference({malformed})) << "longer than a dispatcher makes it";
-  const CallRecord too_large{.name = "http.get_many", .code = Errno::kTooBig, .arguments = "[…"};
+  const CallRecord too_large{.name = "http.get_many",
+                             .code = Errno::kTooBig,
+                             .reason = "there are more than 64 requests",
+                             .arguments = "[…"};
   EXPECT_EQ(difference(std::vector(Dispatcher::kMaxRecords, too_large), 1), "leaves out kv.set of k, v");
   // Failures that no call has before it asks.
   for (const Errno code :
@@ -236,12 +451,12 @@ TEST_F(Ledger, RequestsThatAreOnlyCountedAreLeftOutOfNoList) {
 // -- how a call ends
 
 TEST_F(Ledger, ASuccessIsToldAsAFailureOnlyWhereOneCanFollow) {
-  ask("http.request", {"POST", "https://bank/", "pay"});
+  ask("http.request", {"POST", "https://bank/", "pay", "Content-Type", "text/plain"});
   const auto told = [&](Errno code, std::string_view name = "http.post") {
     return difference({{.name = std::string(name),
                         .code = code,
                         .reason = "no",
-                        .arguments = "https://bank/",
+                        .arguments = "https://bank/, text/plain, pay",
                         .bytes_out = 100}});
   };
   for (const Errno code : {Errno::kConnection, Errno::kTimedOut, Errno::kNotFound, Errno::kProtocol,
@@ -273,6 +488,7 @@ TEST_F(Ledger, AQueryThatFallsShortIsKnown) {
   EXPECT_EQ(ledger.difference({.lines = {}, .may_end_short = true}), "leaves out sql.query of db, SELECT 1");
   ASSERT_EQ(ledger.lines().size(), 2u);
 
+  gate.go_on();
   Work enough;
   EXPECT_TRUE(gate.sql_query("db", "SELECT 2", "", enough));
   ASSERT_EQ(ledger.lines().size(), 2u) << "made again, the two are one";
@@ -298,6 +514,9 @@ TEST_F(Ledger, FilesThatStayOpenAreToldWhenTheyAreClosed) {
   EXPECT_EQ(ledger.difference({.lines = one, .is_paused = true}), std::nullopt);
   EXPECT_EQ(difference({opened}), "leaves out fs.file_read of /data/a");
   ledger.note("fs.close", close, nullptr, 0, {});
+  EXPECT_EQ(ledger.difference({.lines = one, .is_paused = true}), std::nullopt)
+      << "a run that is frozen closes its files as it ends, and tells of them after the thaw";
+  ask("random.bytes", {"32"});
   EXPECT_TRUE(ledger.difference({.lines = one, .is_paused = true}).has_value());
   EXPECT_EQ(difference({opened, was_read}), std::nullopt);
   EXPECT_EQ(difference({was_read}), "leaves out fs.open of /data/a");

@@ -12,30 +12,12 @@ namespace {
 
 using std::chrono::steady_clock;
 
-constexpr size_t kMaxSummaryBytes = 200;
-constexpr size_t kMaxReasonBytes = 1'000;
-
-// Nothing of it left the machine: it was refused before anything happened.
-bool was_refused(const HostError& error) {
-  return !error.acted && (error.code == Errno::kAccess || error.code == Errno::kBudget ||
-                          error.code == Errno::kInvalid || error.code == Errno::kUnsupported);
-}
-
-// Reasons and grants quote what programs hand over, which may be long, and cut it inside a character.
-std::string bounded(std::string text) {
-  if (text.size() > kMaxReasonBytes) {
-    text.resize(utf8_cut(text, kMaxReasonBytes));
+std::string bounded(std::string text, size_t most_bytes) {
+  if (text.size() > most_bytes) {
+    text.resize(utf8_cut(text, most_bytes));
     text += "…";
   }
   return utf8_repair(text);
-}
-
-std::string shortened(std::string summary) {
-  if (summary.size() > kMaxSummaryBytes) {
-    summary.resize(utf8_cut(summary, kMaxSummaryBytes));
-    summary += "…";
-  }
-  return utf8_repair(summary);
 }
 
 // "GET, https://example.org/": what a person needs to know the call again by.
@@ -51,10 +33,20 @@ std::string summary_of(const FunctionSpec& function, const Call& call) {
       case Type::kF64: summary += std::to_string(call.f64(i)); break;
     }
   }
-  return shortened(std::move(summary));
+  return bounded_summary(std::move(summary));
 }
 
 }  // namespace
+
+bool was_refused(const HostError& error) {
+  return !error.acted && (error.code == Errno::kAccess || error.code == Errno::kBudget ||
+                          error.code == Errno::kInvalid || error.code == Errno::kUnsupported);
+}
+
+std::string bounded_summary(std::string summary) { return bounded(std::move(summary), kMaxSummaryBytes); }
+
+// Reasons and grants quote what programs hand over, which may be long, and cut it inside a character.
+std::string bounded_reason(std::string text) { return bounded(std::move(text), kMaxReasonBytes); }
 
 HostResult<void> Call::check_size(uint64_t bytes) const {
   const uint64_t most = std::min(kMaxResultBytes, guest.host_memory().left_for_call() / 2);
@@ -136,8 +128,8 @@ ValueOutcome Dispatcher::act(const FunctionSpec& function, Call& call, Account& 
 // Keeps why the call failed (null: it did not), and what it did to the world.
 void Dispatcher::settle(const FunctionSpec& function, const HostError* error, Account account) {
   history_.last_error = error != nullptr ? *error : HostError{Errno::kOk, {}, {}};
-  history_.last_error.reason = bounded(std::move(history_.last_error.reason));
-  history_.last_error.grant = bounded(std::move(history_.last_error.grant));
+  history_.last_error.reason = bounded_reason(std::move(history_.last_error.reason));
+  history_.last_error.grant = bounded_reason(std::move(history_.last_error.grant));
   if (function.effect != Effect::kWorld) return;
   const auto latency =
       std::chrono::duration_cast<std::chrono::microseconds>(steady_clock::now() - account.start);
@@ -162,9 +154,9 @@ void Dispatcher::record_part(CallRecord made, CallPart part) {
   made.code = part.error.code;
   made.bytes_in = part.bytes_in;
   made.bytes_out = was_refused(part.error) ? 0 : part.bytes_out;
-  made.reason = bounded(std::move(part.error.reason));
-  made.grant = bounded(std::move(part.error.grant));
-  made.arguments = shortened(std::move(part.summary));
+  made.reason = bounded_reason(std::move(part.error.reason));
+  made.grant = bounded_reason(std::move(part.error.grant));
+  made.arguments = bounded_summary(std::move(part.summary));
   record(std::move(made));
 }
 
@@ -195,7 +187,7 @@ HostResult<Value> Dispatcher::perform(const FunctionSpec& function, Call& call) 
   try {
     return function.handler(call);
   } catch (const std::bad_alloc&) {
-    return refuse(Errno::kNoMemory, "the host has no memory for the call");
+    return refuse(Errno::kNoMemory, std::string(kNoMemoryForCall));
   } catch (const std::exception& error) {
     return refuse(Errno::kHost, std::string(kCapabilityFailed) + error.what());
   }

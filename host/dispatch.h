@@ -40,6 +40,15 @@ struct ValueOutcome {
   HostResult<Value> value;         // what the function gave, or why it failed, also when it has no errno
 };
 
+// What a line shows of its call's arguments, in bytes before they are repaired, and of why it failed.
+inline constexpr size_t kMaxSummaryBytes = 200, kMaxReasonBytes = 1'000;
+// Cut to that, with "…" where something is missing, and UTF-8.
+std::string bounded_summary(std::string summary);
+std::string bounded_reason(std::string text);
+
+// Nothing of it left the machine: it was refused before anything happened.
+bool was_refused(const HostError& error);
+
 // A line of the report: a call that reached for the world.
 struct CallRecord {
   std::string name;  // "http.get"
@@ -59,6 +68,8 @@ struct CallRecord {
 
 // Begins the reason of a call whose handler threw.
 inline constexpr std::string_view kCapabilityFailed = "the capability failed: ";
+// Of a call for which the process that runs the program had no memory.
+inline constexpr std::string_view kNoMemoryForCall = "the host has no memory for the call";
 
 class Dispatcher {
  public:

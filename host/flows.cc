@@ -28,6 +28,23 @@ std::string target_of(std::string_view function, std::span<const std::string_vie
   return leaves(function) || arguments.empty() ? "" : cut(arguments[0]);
 }
 
+// Which of a request's arguments are paths that it looks at or changes, by their digits.
+std::string_view paths_of(std::string_view function) {
+  if (function == "fs.rename" || function == "fs.link") return "01";
+  if (function == "fs.symlink") return "1";
+  constexpr std::string_view kOfOne[] = {
+      "fs.read",     "fs.write",  "fs.append",    "fs.list",   "fs.stat",           "fs.remove",
+      "fs.open",     "fs.status", "fs.find_link", "fs.unlink", "fs.make_directory", "fs.remove_directory",
+      "fs.set_times"};
+  return std::ranges::find(kOfOne, function) != std::end(kOfOne) ? "0" : "";
+}
+
+bool only_looks(std::string_view function, std::span<const std::string_view> arguments) {
+  return function == "fs.read" || function == "fs.list" || function == "fs.stat" || function == "fs.status" ||
+         function == "fs.find_link" ||
+         (function == "fs.open" && (arguments.size() < 2 || arguments[1].empty()));
+}
+
 uint64_t bytes_of(std::string_view function, std::span<const std::string_view> arguments) {
   uint64_t bytes = 0;
   for (size_t i = function == "http.request" ? 1 : 0; i < arguments.size(); ++i) bytes += arguments[i].size();
@@ -277,17 +294,41 @@ std::vector<HttpHop> FlowGuard::heard_besides(std::span<const std::string_view> 
   return is_usual ? std::vector<HttpHop>() : heard_;
 }
 
+// Null: no grant rules the path.
+const FlowGuard::MarkedFs* FlowGuard::rule_of(const Components& path) const {
+  const MarkedFs* best = nullptr;
+  for (const MarkedFs& rule : fs_)
+    if (begins_with(path, rule.guest) && (best == nullptr || rule.guest.size() > best->guest.size()))
+      best = &rule;
+  return best;
+}
+
 // That a grant's own directory is there says nothing; how large its own file is does.
 ReadMarks FlowGuard::marks_of_path(std::string_view text, bool is_look_at_directory) const {
   const auto path = parse_guest_path(text);
-  if (!path) return {};
-  const MarkedFs* best = nullptr;
-  for (const MarkedFs& rule : fs_)
-    if (begins_with(*path, rule.guest) && (best == nullptr || rule.guest.size() > best->guest.size()))
-      best = &rule;
-  if (best == nullptr) return {};
-  const bool is_root = path->size() == best->guest.size();
-  return is_look_at_directory && is_root ? ReadMarks{} : best->marks;
+  const MarkedFs* const rule = path ? rule_of(*path) : nullptr;
+  if (rule == nullptr) return {};
+  const bool is_root = path->size() == rule->guest.size();
+  return is_look_at_directory && is_root ? ReadMarks{} : rule->marks;
+}
+
+// A change that fails says what stands at its paths, as a look at them does; and so does a look that fails for anything
+// but an absence. What the policy or a budget refuses says nothing.
+ReadMarks FlowGuard::marks_of_failure(std::string_view function, std::span<const std::string_view> arguments,
+                                      Errno code) const {
+  if (code == Errno::kNotFound || code == Errno::kBudget || code == Errno::kUnsupported) return {};
+  ReadMarks marks;
+  for (const char digit : paths_of(function)) {
+    const auto at = static_cast<size_t>(digit - '0');
+    const std::string_view text = at < arguments.size() ? arguments[at] : "";  // a journal may say anything
+    const auto path = parse_guest_path(text);
+    const MarkedFs* const rule = path ? rule_of(*path) : nullptr;
+    if (rule == nullptr) continue;
+    // Where there are links, they are followed before it is known which grant rules.
+    const bool may = only_looks(function, arguments) || rule->grant.mode == policy::FsMode::kWrite;
+    if (may || rule->grant.links || code != Errno::kAccess) marks = marks | marks_of_path(text, true);
+  }
+  return marks;
 }
 
 ReadMarks FlowGuard::marks_read(std::string_view function, std::span<const std::string_view> arguments,
@@ -313,7 +354,7 @@ ReadMarks FlowGuard::marks_read(std::string_view function, std::span<const std::
   if (function == "fs.read" && !is_ok &&
       (answer.error->code == Errno::kTooBig || answer.error->code == Errno::kNoMemory))
     return marks_of_path(arguments[0], false);
-  if (!is_ok) return {};
+  if (!is_ok) return marks_of_failure(function, arguments, answer.error->code);
   // That a key or a file is there says something, also when it is empty.
   if (!answer.has_content && function != "kv.get" && function != "fs.read") return {};
   if (function == "kv.get" || function == "kv.keys")

@@ -203,7 +203,11 @@ class FlowGuard {
   [[nodiscard]] bool is_granted(std::string_view function, std::span<const std::string_view> arguments) const;
   [[nodiscard]] policy::ReadMarks marks_of_http(std::string_view method, std::string_view url) const;
   [[nodiscard]] policy::ReadMarks marks_of_hop(const HttpHop& hop) const;
+  [[nodiscard]] const MarkedFs* rule_of(const Components& path) const;
   [[nodiscard]] policy::ReadMarks marks_of_path(std::string_view path, bool is_look_at_directory) const;
+  [[nodiscard]] policy::ReadMarks marks_of_failure(std::string_view function,
+                                                   std::span<const std::string_view> arguments,
+                                                   Errno code) const;
   [[nodiscard]] policy::ReadMarks marks_read(std::string_view function,
                                              std::span<const std::string_view> arguments,
                                              const Answer& answer);

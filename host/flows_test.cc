@@ -369,6 +369,35 @@ TEST_F(Reads, OfFilesWhatIsInThemAndWhatTheyAreCalled) {
   EXPECT_FALSE(is_private("fs.write", {"/inbox/a", "x"}));
 }
 
+TEST_F(Reads, HowAChangeFailsSaysWhatIsThere) {
+  const auto fails = [&](Errno code, std::string_view function, const Arguments& arguments) {
+    const HostError error{code, "so it is", {}};
+    return is_private(function, arguments, {.error = &error});
+  };
+  policy.fs[0].mode = policy::FsMode::kWrite;
+  ASSERT_EQ(policy.fs[0].guest, "/inbox");
+  EXPECT_TRUE(fails(Errno::kExists, "fs.make_directory", {"/inbox/a"}));
+  EXPECT_TRUE(fails(Errno::kNotEmpty, "fs.remove_directory", {"/inbox/a"}));
+  EXPECT_TRUE(fails(Errno::kIsDir, "fs.unlink", {"/inbox/a"}));
+  EXPECT_TRUE(fails(Errno::kIsDir, "fs.write", {"/inbox/a", "x"}));
+  EXPECT_TRUE(fails(Errno::kTooBig, "fs.append", {"/inbox/a", "x"}));
+  EXPECT_TRUE(fails(Errno::kExists, "fs.open", {"/inbox/a", "wcx"}));
+  EXPECT_TRUE(fails(Errno::kNotDir, "fs.rename", {"/plain/a", "/inbox/a"}));
+  EXPECT_TRUE(fails(Errno::kNotDir, "fs.rename", {"/inbox/a", "/plain/a"}));
+  EXPECT_TRUE(fails(Errno::kExists, "fs.symlink", {"a", "/inbox/a"}));
+  EXPECT_TRUE(fails(Errno::kExists, "fs.link", {"/plain/a", "/inbox/a"}));
+  EXPECT_TRUE(fails(Errno::kAccess, "fs.set_times", {"/inbox/a", "", ""}))
+      << "of the host, not of the policy";
+  EXPECT_TRUE(fails(Errno::kNotDir, "fs.stat", {"/inbox/a/b"})) << "there is an a";
+  EXPECT_FALSE(fails(Errno::kExists, "fs.symlink", {"/inbox/a", "/plain/a"})) << "a target is not looked at";
+  EXPECT_FALSE(fails(Errno::kExists, "fs.make_directory", {"/inbox"})) << "that it is granted is known";
+  EXPECT_FALSE(fails(Errno::kNotFound, "fs.unlink", {"/inbox/a"})) << "as of a look at it";
+  EXPECT_FALSE(fails(Errno::kBudget, "fs.write", {"/inbox/a", "x"}));
+  EXPECT_FALSE(fails(Errno::kExists, "fs.make_directory", {"/plain/a"}));
+  policy.fs[0].mode = policy::FsMode::kRead;
+  EXPECT_FALSE(fails(Errno::kAccess, "fs.write", {"/inbox/a", "x"})) << "the policy says so";
+}
+
 TEST_F(Reads, WhatIsEmptyIsThereAllTheSame) {
   EXPECT_TRUE(is_private("fs.read", {"/inbox/a"}, {.has_content = false}));
   EXPECT_FALSE(is_private("fs.find_link", {"/inbox/a"}, {.has_content = false}));

@@ -42,6 +42,7 @@ class OwnWorld final : public World {
     budget_.set(kBytesOut, limits.bytes_out);
     budget_.set(kTokens, limits.tokens);
   }
+  void go_on() override { gate_.go_on(); }
   // A query that fell short is paid here already, and whoever goes on elsewhere pays for it there.
   Amounts left() override {
     uint64_t host_calls = budget_.left(kHostCalls);

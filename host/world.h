@@ -45,6 +45,8 @@ class World {
 
   // A turn begins, with all that the limits give for its host calls.
   virtual void refill(const policy::Limits& limits) = 0;
+  // A turn that was paused is continued.
+  virtual void go_on() = 0;
   [[nodiscard]] virtual Amounts left() = 0;
   // What was used before, of a run that was frozen.
   virtual void take_after(const Amounts& used) = 0;

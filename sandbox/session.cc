@@ -386,6 +386,7 @@ Status Session::Impl::start_program(const Turn& turn) {
 Report Session::Impl::go_on(std::optional<uint64_t> pause_at_fuel) {
   if (!body_->is_paused())
     return refusal({ErrorCode::kInvalidArgument, "no turn is paused", "Begin one with exec()."});
+  world_->go_on();
   begin_part();
   return run_part(*std::exchange(before_, std::nullopt), [&](uint64_t fuel) {
     return body_->go_on(fuel, pause_at_fuel) && template_->interpreter().go_on(*body_);

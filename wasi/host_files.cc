@@ -92,8 +92,8 @@ host::CallRecord record_of(std::string_view name, const std::string& path, const
   host::CallRecord record{.name = std::string(name), .arguments = path};
   if (error == nullptr) return record;
   record.code = error->code;
-  record.reason = error->reason;
-  record.grant = error->grant;
+  record.reason = host::bounded_reason(error->reason);
+  record.grant = host::bounded_reason(error->grant);
   return record;
 }
 
@@ -220,8 +220,9 @@ void close(State& state, OpenHostFile& file) {
   if (!file.handle && file.bytes_in == 0 && file.bytes_out == 0) return;
   if (file.handle && state.world.broker != nullptr) (void)state.world.broker->file_close(*file.handle);
   file.handle.reset();
-  host::CallRecord record = record_of(file.writes ? "fs.file_written" : "fs.file_read", file.path,
-                                      file.last_error ? &*file.last_error : nullptr);
+  const auto error = std::exchange(file.last_error, std::nullopt);
+  host::CallRecord record =
+      record_of(file.writes ? "fs.file_written" : "fs.file_read", file.path, error ? &*error : nullptr);
   record.bytes_in = std::exchange(file.bytes_in, 0);  // reported once
   record.bytes_out = std::exchange(file.bytes_out, 0);
   state.note(std::move(record));

@@ -276,6 +276,27 @@ TEST(WasiHost, TheReportHasOneLineForEachOpenedFile) {
   EXPECT_TRUE(program.system->take_records().empty());
 }
 
+// A turn closes what it has open, and the next opens it again.
+TEST(WasiHost, AnErrorOfAnOpenFileIsToldOnce) {
+  HostWorld world;
+  world.allow("/out", "inside", FsMode::kWrite).max_file_bytes = 10;
+  Program program(world.config());
+  const auto file = static_cast<uint32_t>(program.open("out/a", oflag::kCreat, Program::kReadWrite));
+  EXPECT_EQ(program.write(file, "more than ten bytes"), -1);
+  program.system->finish(program.guest);
+  const auto first = program.system->take_records();
+  ASSERT_EQ(first.size(), 2u);
+  EXPECT_EQ(first[1].code, host::Errno::kTooBig);
+  EXPECT_EQ(program.write(file, "few"), 3);
+  program.system->finish(program.guest);
+  const auto second = program.system->take_records();
+  ASSERT_EQ(second.size(), 1u);
+  EXPECT_EQ(second[0].name, "fs.file_written");
+  EXPECT_EQ(second[0].code, host::Errno::kOk);
+  EXPECT_EQ(second[0].reason, "");
+  EXPECT_EQ(second[0].bytes_out, 3u);
+}
+
 TEST(WasiHost, AJournalAnswersWithoutTheWorld) {
   HostWorld world;
   world.put("inside/a", "hello");

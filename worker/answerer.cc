@@ -53,6 +53,11 @@ void Answerer::begin() {
   bound_queries();
 }
 
+void Answerer::go_on() {
+  acts_ = true;
+  world_->go_on();
+}
+
 // What a guest can pay with at most, whatever a worker says of it.
 void Answerer::bound_queries() {
   world_->bound_queries(options_.budget ? options_.budget->left(policy::Resource::kFuel)
@@ -172,9 +177,10 @@ void Answerer::tell_calls(const CallsBefore& before, sandbox::Report& report) co
   report.host_calls_dropped = before.dropped + ledger_.not_kept();
 }
 
+// A session that ends while its turn is paused closes its files.
 bool Answerer::may_answer(BrokerCall call) const {
   return acts_ || call == BrokerCall::clock_ms || call == BrokerCall::clock_ns ||
-         call == BrokerCall::random_bytes;
+         call == BrokerCall::random_bytes || (call == BrokerCall::file_close && ledger_.has_open_files());
 }
 
 Result<std::string> Answerer::answer_call(Reader& in) {
@@ -220,8 +226,10 @@ Result<std::string> Answerer::answer(std::string_view question) {
     }
     case Question::kDirectories: {
       const auto granted = in.get<std::vector<std::string>>();
-      // They go into the journal, at no price: a worker does not choose the words.
+      // They go into the journal, the first time at no price: a worker does not choose the words. A run asks once, as it
+      // begins; a session, as it is made, which is before its turns.
       if (granted != sandbox::directories_of(options_.policy)) return no_question();
+      if (std::exchange(has_told_directories_, true) && !acts_) return no_question();
       return done([&] { return world_->directories(granted); });
     }
     case Question::kLeft: return done([&] { return world_->left(); });

@@ -46,7 +46,7 @@ class Answerer {
   // A run or a turn begins: from now on its calls are answered, and noted. Outside of one, a worker has no reason to act.
   void begin();
   // A turn that was paused goes on.
-  void go_on() { acts_ = true; }
+  void go_on();
   void pause() { acts_ = false; }
 
   // How the worker's list of the run's or the turn's calls differs from what was asked and answered here, as the end of a
@@ -91,6 +91,7 @@ class Answerer {
   host::CallLedger ledger_;
   bool has_ledger_ = false;
   bool acts_ = false;
+  bool has_told_directories_ = false;
   const uint64_t most_memory_bytes_;
   uint64_t left_for_call_ = 0;
   std::chrono::steady_clock::time_point end_ = std::chrono::steady_clock::time_point::max();

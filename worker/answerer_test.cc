@@ -89,10 +89,50 @@ TEST_F(Queries, OneThatFallsShortHasNoLineWhereTheProgramEndsWithIt) {
 
 TEST_F(Queries, OneThatIsMadeAgainIsOne) {
   EXPECT_FALSE(ask("SELECT s FROM t", 0).first);
+  answerer_->pause();
+  answerer_->go_on();
   EXPECT_TRUE(ask("SELECT s FROM t", UINT64_MAX).first);
   EXPECT_EQ(budget_->left(policy::Resource::kHostCalls), 2u);
   EXPECT_EQ(told(), std::vector<std::string>{" db, SELECT s FROM t"});
   EXPECT_EQ(answerer_->world().flow_state().calls, 1u);
+}
+
+TEST_F(Queries, OneIsNotMadeAgainForNothingInARunThatNobodyContinued) {
+  for (int i = 0; i < 5; ++i) EXPECT_FALSE(ask("SELECT s FROM t", 0).first);
+  EXPECT_EQ(budget_->left(policy::Resource::kHostCalls), 0u);
+  EXPECT_EQ(told().size(), 5u);
+  EXPECT_EQ(difference(Outcome::kOutOfFuel), "leaves out sql.query of db, SELECT s FROM t");
+}
+
+TEST_F(Queries, DirectoriesAreAskedForOnceAndInARun) {
+  options_.policy.fs.push_back({.guest = "/data", .host = testing::TempDir(), .mode = policy::FsMode::kRead});
+  const std::string question = bytes_of(Question::kDirectories, std::vector<std::string>{"read:/data"});
+  answerer_.emplace(options_, sandbox::world_of(options_, budget_), 64u << 20);
+  EXPECT_TRUE(answerer_->answer(question)) << "as a session is made";
+  EXPECT_FALSE(answerer_->answer(question));
+  answerer_->begin();
+  EXPECT_TRUE(answerer_->answer(question));
+  EXPECT_EQ(budget_->left(policy::Resource::kHostCalls), 2u) << "that was not needed";
+}
+
+TEST_F(Queries, ASessionClosesItsFilesAfterItsTurn) {
+  const std::string directory = path_ + ".files";
+  std::filesystem::create_directories(directory);
+  options_.policy.fs.push_back({.guest = "/data", .host = directory, .mode = policy::FsMode::kWrite});
+  begin();
+  const auto opened =
+      answerer_->answer(bytes_of(Question::kBroker, BrokerCall::file_open, UINT64_MAX, "/data/a",
+                                 host::FileOpening{.write = true, .create = true}));
+  ASSERT_TRUE(opened);
+  Reader in(*opened);
+  const auto file = in.get<host::HostResult<host::OpenedFile>>();
+  ASSERT_TRUE(file) << file.error().reason;
+  answerer_->pause();
+  const std::string close = bytes_of(Question::kBroker, BrokerCall::file_close, UINT64_MAX, file->handle);
+  EXPECT_TRUE(answerer_->answer(close));
+  EXPECT_FALSE(answerer_->answer(close)) << "there is none to close";
+  EXPECT_FALSE(answerer_->answer(bytes_of(Question::kBroker, BrokerCall::kv_get, UINT64_MAX, "k")));
+  std::filesystem::remove_all(directory);
 }
 
 TEST_F(Queries, TheyUseTheFuelOfTheRunWhateverTheWorkerSays) {

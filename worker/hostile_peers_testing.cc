@@ -346,6 +346,11 @@ void calls_for_nothing_in_the_journal(Link& link, uint32_t subject) {
   for (int count = 0; count < 2'000; ++count) link.ask(subject, bytes_of(Question::kDirectories, granted));
   report(link, subject);
 }
+void directories_without_end(Link& link, uint32_t subject) {
+  for (int count = 0; count < 5'000; ++count)
+    link.ask(subject, bytes_of(Question::kDirectories, std::vector<std::string>{"read:/data"}));
+  report(link, subject);
+}
 void fuel_beyond_all_numbers(Link& link, uint32_t subject) {
   report(link, subject, [](Report& lie) { lie.fuel_used = kMost; });
 }
@@ -513,9 +518,23 @@ void effects_behind_a_list_that_is_full(Link& link, uint32_t subject) {
   report(link, subject, [](Report& lie) {
     auto failed = line("/data/other", 0);
     failed.error = "ENOMEM";
+    failed.reason = host::kNoMemoryForCall;
     lie.host_calls.assign(host::Dispatcher::kMaxRecords, failed);
     lie.host_calls_dropped = 1;
   });
+}
+void effect_that_is_told_with_a_shorter_path(Link& link, uint32_t subject) {
+  read_and_tell(link, subject, "/data/file", {line("/data/fil…", kGrantedBytes)});
+}
+void effect_that_is_told_with_a_reason(Link& link, uint32_t subject) {
+  auto lie = line("/data/file", kGrantedBytes);
+  lie.reason = "it is a gift";
+  read_and_tell(link, subject, "/data/file", {lie});
+}
+void effect_that_is_told_with_a_time_beyond_all_numbers(Link& link, uint32_t subject) {
+  auto lie = line("/data/file", kGrantedBytes);
+  lie.latency_us = kMost;
+  read_and_tell(link, subject, "/data/file", {lie});
 }
 void effect_before_a_worker_is_lost(Link& link, uint32_t subject) {
   static_cast<void>(call<std::string>(link, subject, BrokerCall::file_read, "/data/file", kMost));

@@ -32,6 +32,7 @@ class RemoteWorld final : public host::World, private host::Broker {
     left_for_call_ = std::move(left_for_call);
   }
   void refill(const policy::Limits& /*limits*/) override {}
+  void go_on() override {}
   Amounts left() override { return ask<Amounts>(Question::kLeft); }
   void take_after(const Amounts& used) override { tell(Question::kTakeAfter, used); }
   bool take_host_call() override { return true; }  // functions of an embedder are not for workers

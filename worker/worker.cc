@@ -637,7 +637,7 @@ class RemoteSession final : public sandbox::Session {
     child->answerer_.world().add_flows(answerer_.world().flow_state());
     child->paused_at_fuel_ = paused_at_fuel_;
     child->fuel_of_turn_ = fuel_of_turn_;
-    child->has_past_ = true;
+    child->has_past_ = child->before_.has_past = true;
     return child;
   }
 

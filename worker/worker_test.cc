@@ -538,6 +538,48 @@ TEST(MisbehavingWorker, WhatItsPolicyDoesNotGrantIsRefusedByTheSupervisor) {
   munmap(refused, 4096);
 }
 
+// -- runs that are frozen with an open file
+
+// Opens /data/a and reads it, takes some millions of fuel, and reads on.
+constexpr const char* kReadsInTwoParts = R"((module
+  (import "wasi_snapshot_preview1" "path_open"
+    (func $open (param i32 i32 i32 i32 i32 i64 i64 i32 i32) (result i32)))
+  (import "wasi_snapshot_preview1" "fd_read" (func $read (param i32 i32 i32 i32) (result i32)))
+  (memory (export "memory") 1)
+  (data (i32.const 64) "data/a")
+  (func $part (if (call $read (i32.load (i32.const 32)) (i32.const 0) (i32.const 1) (i32.const 8)) (then unreachable)))
+  (func (export "_start") (local $n i32)
+    (if (call $open (i32.const 3) (i32.const 0) (i32.const 64) (i32.const 6) (i32.const 0) (i64.const 2) (i64.const 0)
+                    (i32.const 0) (i32.const 32)) (then unreachable))
+    (i32.store (i32.const 0) (i32.const 100))
+    (i32.store (i32.const 4) (i32.const 3))
+    (call $part)
+    (loop $again
+      (local.set $n (i32.add (local.get $n) (i32.const 1)))
+      (br_if $again (i32.lt_u (local.get $n) (i32.const 1000000))))
+    (call $part))))";
+
+TEST(Frozen, AFileThatIsOpenIsToldOfAfterTheThaw) {
+  const std::string directory = testing::TempDir() + "frozen_" + std::to_string(getpid());
+  std::filesystem::create_directories(directory);
+  std::ofstream(directory + "/a") << "a text";
+  sandbox::RunOptions options;
+  options.policy.fs.push_back({.guest = "/data", .host = directory, .mode = policy::FsMode::kRead});
+  options.freeze_after_fuel = 4'000'000;
+  const Report frozen = run(kReadsInTwoParts, options);
+  ASSERT_EQ(frozen.outcome, Outcome::kFrozen) << render_text(frozen, false);
+  ASSERT_EQ(frozen.host_calls.size(), 1u);
+  options.freeze_after_fuel.reset();
+  const auto worker = Worker::start();
+  ASSERT_TRUE(worker);
+  const Report whole = (*worker)->thaw(frozen.snapshot, options);
+  EXPECT_EQ(whole.outcome, Outcome::kOk) << render_text(whole, false);
+  ASSERT_EQ(whole.host_calls.size(), 2u);
+  EXPECT_EQ(whole.host_calls[1].name, "fs.file_read");
+  EXPECT_EQ(whole.host_calls[1].bytes_in, 6u);
+  std::filesystem::remove_all(directory);
+}
+
 // -- sessions, and runs that are frozen
 
 // A worker that answers each of these commands, of a session or of a run, as `answers` says; others end it.
@@ -647,6 +689,79 @@ TEST(MisbehavingWorker, ItIsPausedOnlyWhereItWasAskedTo) {
   EXPECT_EQ(message_of(Outcome::kFrozen, {}), said);
   EXPECT_EQ(message_of(Outcome::kOk, 5), said);
   EXPECT_EQ(message_of(Outcome::kOk, {}), "");
+}
+
+// Sessions of a worker that behaves: their turns open a file of /data, and are paused.
+class PausedSession : public testing::Test {
+ protected:
+  PausedSession() {
+    std::filesystem::create_directories(directory_);
+    std::ofstream(directory_ + "/a") << "text";
+    options_.policy.fs.push_back({.guest = "/data", .host = directory_, .mode = policy::FsMode::kRead});
+  }
+  ~PausedSession() override { std::filesystem::remove_all(directory_); }
+
+  static host::FileHandle open(Link& link, uint32_t subject) {
+    const std::string answer = link.ask(subject, bytes_of(Question::kBroker, BrokerCall::file_open,
+                                                          UINT64_MAX, "/data/a", host::FileOpening()));
+    Reader in(answer);
+    const auto opened = in.get<host::HostResult<host::OpenedFile>>();
+    return opened ? opened->handle : 0;
+  }
+  static void close(Link& link, uint32_t subject, host::FileHandle file) {
+    link.ask(subject, bytes_of(Question::kBroker, BrokerCall::file_close, UINT64_MAX, file));
+  }
+  static std::string paused(std::vector<host::CallRecord> calls) {
+    TurnEnd end;
+    end.report.outcome = Outcome::kFrozen;
+    for (const host::CallRecord& call : calls) end.report.host_calls.push_back(sandbox::line_of(call));
+    end.paused_at_fuel = 5;
+    return bytes_of(end);
+  }
+  void exec(sandbox::Session& session) {
+    EXPECT_EQ(session.exec({.code = "", .pause_at_fuel = 5}).outcome, Outcome::kFrozen);
+  }
+
+  const std::string directory_ = testing::TempDir() + "paused_" + std::to_string(getpid());
+  const host::CallRecord opened_{.name = "fs.open", .arguments = "/data/a"};
+  sandbox::RunOptions options_;
+};
+
+TEST_F(PausedSession, ClosesItsFilesWhenItEnds) {
+  const auto worker = answering([&](Kind kind, Link& link, uint32_t subject) -> std::string {
+    static host::FileHandle file = 0;
+    if (kind == Kind::kClose) {
+      close(link, subject, file);
+      return {};
+    }
+    file = open(link, subject);
+    return paused({opened_});
+  });
+  auto session = worker->create({}, options_);
+  ASSERT_TRUE(session);
+  exec(**session);
+  session->reset();
+  EXPECT_TRUE(worker->is_alive()) << worker->problem();
+}
+
+TEST_F(PausedSession, HasForksThatOpenItsFilesAgain) {
+  const auto worker = answering([&](Kind kind, Link& link, uint32_t subject) -> std::string {
+    if (kind == Kind::kFork) return bytes_of(Status());
+    if (kind == Kind::kClose) return {};
+    if (kind == Kind::kExec) {
+      close(link, subject, open(link, subject));
+      return paused({opened_});
+    }
+    close(link, subject, open(link, subject));  // by its name
+    return bytes_of(TurnEnd());
+  });
+  auto session = worker->create({}, options_);
+  ASSERT_TRUE(session);
+  exec(**session);
+  auto fork = (*session)->fork(1);
+  ASSERT_TRUE(fork) << fork.error().message;
+  const Report report = (*fork)->go_on({});
+  EXPECT_TRUE(report.errors.empty()) << report.errors[0].message;
 }
 
 TEST(MisbehavingWorker, ItFreezesNoRunThatNobodyAskedItTo) {
