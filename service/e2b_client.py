@@ -212,6 +212,7 @@ def run_code_forms(sandbox):
                     "[pandas.Timestamp('2020-01-02'), pandas.NaT]})")
         equal(table.data, {"n": [1, 2], "x": [0.5, None], "t": ["2020-01-02T00:00:00", None]})
         assert "data" in table.formats() and "<table" in table.html
+        equal(list(table.data), ["n", "x", "t"])
         equal(run("1").data, None)
     sandbox.remove_code_context(context)
 

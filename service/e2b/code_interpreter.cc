@@ -50,9 +50,9 @@ std::string result_line(const OrderedJson& value, bool is_main) {
     }
     line[std::string(known->name)] = data;
     if (known->name == "text" && data.is_string()) line["text"] = without_quotes(data.get<std::string>());
-    if (known->name != "json" || !data.is_string()) continue;
+    if ((known->name != "json" && known->name != "data") || !data.is_string()) continue;
     if (auto parsed = read_ordered_json(data.get<std::string>(), "the value"))
-      line["json"] = *std::move(parsed);
+      line[std::string(known->name)] = *std::move(parsed);
   }
   line["is_main_result"] = is_main;
   return line_of(line);

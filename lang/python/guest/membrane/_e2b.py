@@ -5,6 +5,7 @@ import dataclasses
 import datetime
 import enum
 import itertools
+import json
 import math
 import sys
 import uuid
@@ -20,15 +21,16 @@ def install():
 
 
 def forms(value):
-    """[(MIME type, what _display makes JSON of)]"""
+    """[(MIME type, JSON)]; as text, in which members keep their order."""
     if isinstance(value, (list, dict)):
         try:
-            yield "application/json", _json_of(value, itertools.count(), 0)
+            yield "application/json", json.dumps(_json_of(value, itertools.count(), 0), ensure_ascii=False)
         except TypeError:  # something in it has no such form
             pass
     pandas = sys.modules.get("pandas")
     if pandas is not None and isinstance(value, pandas.DataFrame) and value.size <= MAX_ITEMS:
-        yield "e2b/data", {str(name): [_cell_of(cell) for cell in cells] for name, cells in value.to_dict(orient="list").items()}
+        columns = value.to_dict(orient="list").items()
+        yield "e2b/data", json.dumps({str(name): [_cell_of(cell) for cell in cells] for name, cells in columns}, ensure_ascii=False)
 
 
 def _cell_of(cell):

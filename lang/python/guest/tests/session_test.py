@@ -4,6 +4,7 @@ import contextlib
 import datetime
 import inspect
 import io
+import json
 import pathlib
 import queue
 import random
@@ -232,10 +233,11 @@ class Display(SessionTest):
                            ("{5: 2, None: 3, True: 4, E.A: E.A}", {"5": 2, "null": 3, "true": 4, "a": "a"}),
                            ("[float('nan'), float('inf')]", [None, None]),
                            ("[datetime.date(2020, 1, 2), uuid.UUID(int=1)]", ["2020-01-02", "00000000-0000-0000-0000-000000000001"])):
-            self.assertEqual(self.run_turn(code)["value"].get("application/json"), form, code)
+            self.assertEqual(json.loads(self.run_turn(code)["value"]["application/json"]), form, code)
         for code in ("(1, 2)", "1", "'a'", "[{1, 2}]", "[Point()]", "[1 << 64]", "nested", "{(1, 2): 3}"):
             self.assertEqual(list(self.run_turn(code)["value"]), ["text/plain"], code)
-        self.assertEqual(self.run_turn("display([1])\n2")["displays"][0]["application/json"], [1])
+        self.assertEqual(self.run_turn("display([1])\n2")["displays"][0]["application/json"], "[1]")
+        self.assertEqual(self.run_turn("{'b': 'é', 'a': 2}")["value"]["application/json"], '{"b": "é", "a": 2}')
 
     def test_the_columns_of_a_table_are_data_where_e2b_is_expected(self):
         self.addCleanup(setattr, _display, "more_forms", None)
@@ -249,7 +251,8 @@ class Display(SessionTest):
 
         with unittest.mock.patch.dict(sys.modules, pandas=types.SimpleNamespace(DataFrame=DataFrame)):
             sys.modules["__main__"].table = DataFrame()
-            self.assertEqual(self.run_turn("table")["value"]["e2b/data"], {"a": [1, None], "2": ["2020-01-02T00:00:00", "{3}"]})
+            self.assertEqual(json.loads(self.run_turn("table")["value"]["e2b/data"]),
+                             {"a": [1, None], "2": ["2020-01-02T00:00:00", "{3}"]})
             DataFrame.size = 1 << 40
             self.assertEqual(list(self.run_turn("table")["value"]), ["text/plain"])
 
