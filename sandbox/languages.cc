@@ -61,8 +61,14 @@ Result<Languages::Located> Languages::locate(std::string_view name, std::string_
 }
 
 Result<std::shared_ptr<const Template>> Languages::open_for_session(std::string_view name) {
+  {
+    const std::lock_guard lock(mutex_);
+    if (const auto found = for_sessions_.find(name); found != for_sessions_.end()) return found->second;
+  }
   MEMBRANE_ASSIGN(const lang::Package package, lang::find_package(name));
-  return open(package, largest_warm_list(package.warm));
+  MEMBRANE_ASSIGN(auto opened, open(package, largest_warm_list(package.warm)));
+  const std::lock_guard lock(mutex_);
+  return for_sessions_.emplace(name, std::move(opened)).first->second;
 }
 
 namespace {

@@ -41,8 +41,10 @@ class Languages {
   [[nodiscard]] Status check_cache(const lang::Package& package) const;
 
   TemplateOptions options_;
-  std::mutex mutex_;  // guards templates_
-  std::map<std::string, std::shared_ptr<const Template>, std::less<>> templates_;
+  using Templates = std::map<std::string, std::shared_ptr<const Template>, std::less<>>;
+  std::mutex mutex_;  // guards what follows
+  Templates templates_;
+  Templates for_sessions_;  // of those, by the language's name
 };
 
 // The language of a program, by its name and how it begins: "python", "js" or that of an installed package that has
