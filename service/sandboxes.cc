@@ -92,7 +92,8 @@ Answer<void> Sandboxes::post(const std::shared_ptr<Sandbox>& sandbox, Task task,
   const auto work = [this, sandbox] { work_on(sandbox); };
   if (!sandbox->is_at_work && turn == Turn::kAtEnd) pool_.post_rest(sandbox->tenant, work);
   else if (!sandbox->is_at_work && !pool_.post(sandbox->tenant, work))
-    return refuse(ApiCode::kOverloaded, "the service has as much to do as it takes, for the token or for all", "Try again later.");
+    return refuse(ApiCode::kOverloaded, "the service has as much to do as it takes, for the token or for all",
+                  "Try again later.");
   sandbox->is_at_work = true;
   const bool is_use = turn != Turn::kIdle;
   sandbox->uses += is_use ? 1 : 0;
@@ -296,7 +297,8 @@ void Sandboxes::create(const std::string& tenant, SandboxSpec spec, Then<Sandbox
   if (const Answer<void> room = take_room(tenant, 1, memory_bytes); !room)
     return then(std::unexpected(room.error()));
   const auto began = std::chrono::steady_clock::now();
-  const bool posted = pool_.post(tenant, [this, tenant, spec = std::move(spec), ttl_s, then, began, memory_bytes] {
+  const bool posted = pool_.post(tenant, [this, tenant, spec = std::move(spec), ttl_s, then, began,
+                                          memory_bytes] {
     auto made = make_guest(tenant, spec);
     if (!made) {
       give_room_back(tenant, 1, memory_bytes);
@@ -332,7 +334,8 @@ void Sandboxes::create(const std::string& tenant, SandboxSpec spec, Then<Sandbox
   });
   if (posted) return;
   give_room_back(tenant, 1, memory_bytes);
-  then(refuse(ApiCode::kOverloaded, "the service has as much to do as it takes, for the token or for all", "Try again later."));
+  then(refuse(ApiCode::kOverloaded, "the service has as much to do as it takes, for the token or for all",
+              "Try again later."));
 }
 
 bool Sandboxes::is_over(const Sandbox& sandbox, int64_t now) const {

@@ -57,8 +57,9 @@ size_t WorkPool::queued() const {
 }
 
 std::list<WorkPool::Owners::iterator>::iterator WorkPool::next() {
-  return std::ranges::find_if(
-      turns_, [this](const auto& owner) { return ends_ || owner->second.running < bounds_.threads_of_each(); });
+  return std::ranges::find_if(turns_, [this](const auto& owner) {
+    return ends_ || owner->second.running < bounds_.threads_of_each();
+  });
 }
 
 void WorkPool::work() {

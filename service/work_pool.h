@@ -56,7 +56,7 @@ class WorkPool {
   const Bounds bounds_;
   mutable std::mutex mutex_;  // guards what follows
   std::condition_variable wake_;
-  Owners owners_;                       // with something queued or running
+  Owners owners_;                      // with something queued or running
   std::list<Owners::iterator> turns_;  // of those with something queued
   size_t queued_ = 0;
   bool ends_ = false;

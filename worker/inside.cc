@@ -97,10 +97,12 @@ class Worker {
   static constexpr size_t kMostEnds = 1000;
   std::map<int32_t, int> ends_;  // of workers whose end nobody has asked for
   uint32_t next_world_ = 0;      // whose requests the next World sends
+  SaidAlong said_;               // with the command that runs
 };
 
 void Worker::handle(const Frame& command) {
   is_cancelled = false;
+  said_ = {};
   if (!is_locked_up_) reap();
   Reader in(command.payload);
   if (static_cast<Kind>(command.kind) == Kind::kSpawn) {
@@ -143,10 +145,13 @@ std::string Worker::answer(const Frame& command, Reader& in) {
     case Kind::kRestore: {
       const auto said = in.get<GuestOptions>();
       const auto spec = in.get<sandbox::TemplateSpec>();
+      said_.has_gone_to = true;
       return bytes_of(create(subject, said, spec, in.get<std::string_view>()));
     }
     case Kind::kKeep: {
       const auto fork = in.get<std::optional<uint64_t>>();
+      const auto position = in.get<host::World::Position>();
+      said_.sources = {position, in.get<bool>()};
       return bytes_of(of == nullptr ? Result<std::vector<uint8_t>>(no_session())
                       : fork        ? of->keep_fork(*fork)
                                     : of->keep());
@@ -274,7 +279,7 @@ sandbox::RunOptions Worker::options_of(const GuestOptions& said, uint32_t subjec
   options.packages_by = said.packages_by;
   options.is_single_turn = said.is_single_turn;
   options.on_poll = [this] { link_.flush_if_old(); };
-  options.make_world = [this] { return make_remote_world(link_, next_world_); };
+  options.make_world = [this] { return make_remote_world(link_, next_world_, said_); };
   return options;
 }
 

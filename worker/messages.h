@@ -60,20 +60,20 @@ enum class Kind : uint16_t {
   kRun,               // GuestOptions, Program ─▶ Report
   kThaw,              // GuestOptions, bytes ─▶ Report
   kCreate,            // GuestOptions, TemplateSpec ─▶ Status
-  kRestore,           // GuestOptions, TemplateSpec, bytes ─▶ Status
-  kKeep,              // number of a fork, or nothing for itself ─▶ Result<bytes>
-  kExec,              // SharedLeft, Turn, whether it has input of its own ─▶ TurnEnd
-  kGoOn,              // SharedLeft, pause_at_fuel ─▶ TurnEnd
-  kFork,              // number, subject of the fork ─▶ Status
-  kComplete,          // subject of a scratch fork, text ─▶ names
-  kFiles,             // ─▶ files
-  kReadFile,          // path ─▶ HostResult<bytes>
-  kPutFile,           // path, bytes ─▶ HostResult<void>
-  kActOnFiles,        // FileRequest ─▶ HostResult<facts>
-  kPrivateBytes,      // ─▶ optional<uint64_t>
-  kClose,             // ─▶ nothing
-  kCheck,             // CheckRequest ─▶ CheckAnswer
-  kAnswer,            // to a request
+  kRestore,           // GuestOptions, TemplateSpec, bytes, to whose place the supervisor has gone ─▶ Status
+  kKeep,          // number of a fork, or nothing for itself, and what SaidAlong::Sources has ─▶ Result<bytes>
+  kExec,          // SharedLeft, Turn, whether it has input of its own ─▶ TurnEnd
+  kGoOn,          // SharedLeft, pause_at_fuel ─▶ TurnEnd
+  kFork,          // number, subject of the fork ─▶ Status
+  kComplete,      // subject of a scratch fork, text ─▶ names
+  kFiles,         // ─▶ files
+  kReadFile,      // path ─▶ HostResult<bytes>
+  kPutFile,       // path, bytes ─▶ HostResult<void>
+  kActOnFiles,    // FileRequest ─▶ HostResult<facts>
+  kPrivateBytes,  // ─▶ optional<uint64_t>
+  kClose,         // ─▶ nothing
+  kCheck,         // CheckRequest ─▶ CheckAnswer
+  kAnswer,        // to a request
   // Of the worker.
   kRequest = 64,  // Request ─▶ its answer
   kOutput,        // is_error, text; again and again

@@ -7,6 +7,8 @@ namespace membrane::worker {
 namespace {
 
 constexpr std::chrono::milliseconds kQuiet(10);
+// After a worker was taken, while there are others still: what it is taken for has the processors first.
+constexpr std::chrono::milliseconds kPause(3);
 
 }  // namespace
 
@@ -81,7 +83,8 @@ void ReadyWorkers::refill() {
   std::unique_lock lock(mutex_);
   while (!ends_) {
     if (ready_.size() < count_) {
-      spawn_another(lock);
+      const bool is_urgent = 2 * ready_.size() < count_;
+      if (is_urgent || wanted_.wait_for(lock, kPause) == std::cv_status::timeout) spawn_another(lock);
     } else if (std::ranges::all_of(ready_, &Ready::has_rehearsed)) {
       wanted_.wait(lock);
     } else if (wanted_.wait_for(lock, kQuiet) == std::cv_status::timeout) {

@@ -1,6 +1,6 @@
-// Workers that wait for a guest: spawned and locked up ahead, by a thread, so that no guest waits for that. Once none was
-// wanted for some milliseconds, the thread also lets each of them rehearse, which would take the processor from guests
-// before.
+// Workers that wait for a guest: spawned and locked up ahead, by a thread, so that no guest waits for that. While at least
+// half of them are left, the thread waits a moment before it spawns another, and once none was wanted for some milliseconds,
+// it lets each of them rehearse: either would take the processor from guests.
 //
 // Threads: any.
 #pragma once

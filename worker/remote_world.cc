@@ -22,7 +22,8 @@ T read_answer(const std::string& bytes) {
 
 class RemoteWorld final : public host::World, private host::Broker {
  public:
-  RemoteWorld(Link& link, uint32_t subject) : link_(link), subject_(subject) {}
+  RemoteWorld(Link& link, uint32_t subject, const SaidAlong& said)
+      : link_(link), subject_(subject), said_(said) {}
 
   Broker& broker() override { return *this; }
 
@@ -41,9 +42,15 @@ class RemoteWorld final : public host::World, private host::Broker {
   void bound_queries(uint64_t /*fuel*/) override {}
   uint64_t query_fuel_used(bool /*is_over*/) override { return 0; }
 
-  Position position() override { return ask<Position>(Question::kPosition); }
-  void go_to(const Position& position) override { tell(Question::kGoTo, position); }
-  bool has_store_in_memory() override { return ask<bool>(Question::kHasStore); }
+  Position position() override {
+    return said_.sources ? said_.sources->position : ask<Position>(Question::kPosition);
+  }
+  void go_to(const Position& position) override {
+    if (!said_.has_gone_to) tell(Question::kGoTo, position);
+  }
+  bool has_store_in_memory() override {
+    return said_.sources ? said_.sources->has_store_in_memory : ask<bool>(Question::kHasStore);
+  }
 
   HostResult<std::vector<std::string>> directories(const std::vector<std::string>& granted) override {
     return ask<HostResult<std::vector<std::string>>>(Question::kDirectories, granted);
@@ -182,13 +189,14 @@ class RemoteWorld final : public host::World, private host::Broker {
 
   Link& link_;
   const uint32_t subject_;
+  const SaidAlong& said_;
   std::function<uint64_t()> left_for_call_;
 };
 
 }  // namespace
 
-std::unique_ptr<host::World> make_remote_world(Link& link, uint32_t subject) {
-  return std::make_unique<RemoteWorld>(link, subject);
+std::unique_ptr<host::World> make_remote_world(Link& link, uint32_t subject, const SaidAlong& said) {
+  return std::make_unique<RemoteWorld>(link, subject, said);
 }
 
 }  // namespace membrane::worker

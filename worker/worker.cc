@@ -583,6 +583,7 @@ class RemoteSession final : public sandbox::Session {
     auto state = sandbox::read_session({reinterpret_cast<const uint8_t*>(kept.data()), kept.size()});
     has_past_ = true;
     if (state) answerer_.world().add_flows(state->flows);
+    if (state) answerer_.world().go_to(state->sources);
     if (state && state->pause) {
       paused_at_fuel_ = state->pause->fuel_used;
       if (!options_.budget) answerer_.world().take_after(amounts_of(*state->pause));
@@ -682,7 +683,8 @@ class RemoteSession final : public sandbox::Session {
   using Clock = std::chrono::steady_clock;
 
   Result<std::vector<uint8_t>> kept(std::optional<uint64_t> fork) const {
-    auto answer = asked<Result<std::vector<uint8_t>>>(Kind::kKeep, bytes_of(fork));
+    auto answer = asked<Result<std::vector<uint8_t>>>(
+        Kind::kKeep, bytes_of(fork, answerer_.world().position(), answerer_.world().has_store_in_memory()));
     if (!answer) return std::unexpected(answer.error());
     if (!*answer) return std::unexpected(answer->error());
     std::vector<uint8_t> bytes = std::move(**answer);
