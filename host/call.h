@@ -69,7 +69,8 @@ class Call {
   CapabilityState& state;
   CallEnd end = CallEnd::kReturn;  // a handler may end the run
   Work work;                       // what it does besides taking and giving bytes
-  std::vector<CallPart> parts;     // if there are any, the report lists these, and not the call
+  std::optional<std::vector<CallPart>>
+      parts;  // of a call that makes several: the report lists these, and not the call
 
   std::array<std::string_view, kMaxParams> strings{};
   std::array<uint64_t, kMaxParams> bits{};

@@ -316,6 +316,12 @@ TEST_F(Ledger, CallsThatEndBeforeTheyAskSayWhy) {
   }
 }
 
+TEST_F(Ledger, NoRequestsHaveNoLine) {
+  EXPECT_EQ(machine.text("http.get_many", {"[]"}), "[]");
+  EXPECT_TRUE(lines().empty());
+  EXPECT_EQ(difference(lines()), std::nullopt);
+}
+
 TEST_F(Ledger, ARefusalIsToldWithItsReason) {
   machine.call("http.get", {"http://denied/"});
   ASSERT_EQ(lines().size(), 1u);

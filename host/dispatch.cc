@@ -111,7 +111,7 @@ ValueOutcome Dispatcher::act(const FunctionSpec& function, Call& call, Account& 
   if (bytes_out >= HostMemory::kLargeBytes && function.cost.per_byte != 0) return_freed_memory();
   if (call.work.is_too_much()) {
     // The call will be made again. What it did by then was done all the same.
-    if (!account.parts.empty()) record_parts(function, account);
+    if (account.parts) record_parts(function, account);
     guest_.fall_short(price);
     return {CallEnd::kOutOfFuel, refuse(Errno::kBudget, "there is no fuel left for what the call does")};
   }
@@ -135,7 +135,7 @@ void Dispatcher::settle(const FunctionSpec& function, const HostError* error, Ac
       std::chrono::duration_cast<std::chrono::microseconds>(steady_clock::now() - account.start);
   const HostError& kept = history_.last_error;
   const std::string name = std::string(function.module) + "." + std::string(function.name);
-  if (!account.parts.empty()) return record_parts(function, account);
+  if (account.parts && (error == nullptr || !account.parts->empty())) return record_parts(function, account);
   record({name, kept.code, kept.reason, kept.grant, std::move(account.summary), account.bytes_in,
           was_refused(kept) ? 0 : account.bytes_out.value_or(0), static_cast<uint64_t>(latency.count())});
 }
@@ -145,8 +145,8 @@ void Dispatcher::record_parts(const FunctionSpec& function, Account& account) {
   const auto latency =
       std::chrono::duration_cast<std::chrono::microseconds>(steady_clock::now() - account.start);
   const std::string name = std::string(function.module) + "." + std::string(function.name);
-  for (CallPart& part : account.parts)
-    record_part({.name = name, .latency_us = static_cast<uint64_t>(latency.count()) / account.parts.size()},
+  for (CallPart& part : *account.parts)
+    record_part({.name = name, .latency_us = static_cast<uint64_t>(latency.count()) / account.parts->size()},
                 std::move(part));
 }
 

@@ -128,7 +128,7 @@ class Dispatcher {
     HostResult<uint64_t> bytes_out;  // of the arguments' strings; or why they are malformed
     uint64_t bytes_in = 0;
     std::string summary = {};
-    std::vector<CallPart> parts = {};
+    std::optional<std::vector<CallPart>> parts = {};
     std::chrono::steady_clock::time_point start = {};
   };
 

@@ -221,7 +221,7 @@ Exec::Events Exec::take(uint64_t first, size_t most_bytes, std::function<void()>
   size_t bytes = 0;
   uint64_t next = first;
   for (; next < events_.size() && bytes < most_bytes; ++next) {
-    bytes += events_[next].text.size();
+    bytes += events_[next].text.size() + kEventBytes;
     taken.events.push_back(events_[next]);
   }
   read_ = std::max(read_, std::min<uint64_t>(next, events_.size()));

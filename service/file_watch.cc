@@ -42,10 +42,19 @@ void FileWatch::look(const std::vector<wasi::FileFact>& facts) {
     }
     has_looked_ = true;
     known_ = std::move(now);
-    if (waiting_.size() > kMostWaitingBytes) is_over_ = true;  // the reader does not read
+    if (waiting_.size() > kMostWaitingBytes || !count()) is_over_ = true;  // the reader does not read
     if (!waiting_.empty()) wake = std::exchange(wake_, nullptr);
   }
   if (wake) wake();
+}
+
+bool FileWatch::count() {
+  constexpr uint64_t kBytesOfEach = 96;  // besides the path
+  uint64_t bytes = waiting_.size();
+  for (const auto& [of, known] : known_) bytes += of.size() + kBytesOfEach;
+  if (bytes > held_.bytes()) return held_.try_grow(bytes - held_.bytes()).has_value();
+  held_.shrink(held_.bytes() - bytes);
+  return true;
 }
 
 void FileWatch::end() {
@@ -53,6 +62,7 @@ void FileWatch::end() {
   {
     const std::lock_guard lock(mutex_);
     is_over_ = true;
+    known_.clear();
     wake = std::exchange(wake_, nullptr);
   }
   if (wake) wake();

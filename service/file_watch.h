@@ -11,6 +11,7 @@
 #include <string>
 #include <vector>
 
+#include "service/held_bytes.h"
 #include "service/http.h"
 #include "wasi/owner_files.h"
 
@@ -21,8 +22,9 @@ std::string_view name_of_type(wasi::FileType type);
 
 class FileWatch final : public BodySource {
  public:
-  FileWatch(std::string of_context, std::string of_path)
-      : context(std::move(of_context)), path(std::move(of_path)) {}
+  // What it keeps in memory counts in `held`, and ends it where there is no room.
+  FileWatch(std::string of_context, std::string of_path, HeldBytes::Hold held = {})
+      : context(std::move(of_context)), path(std::move(of_path)), held_(std::move(held)) {}
 
   const std::string context;
   const std::string path;  // of the directory
@@ -47,6 +49,8 @@ class FileWatch final : public BodySource {
     friend bool operator==(const Known&, const Known&) = default;
   };
   void tell(std::string_view event, const std::string& path, const Known& known);
+  // Under the mutex: false where there is no room for what it keeps by now.
+  bool count();
 
   mutable std::mutex mutex_;  // guards what follows
   bool has_looked_ = false;
@@ -55,6 +59,7 @@ class FileWatch final : public BodySource {
   std::string waiting_;  // events that nobody has read
   bool is_over_ = false;
   std::function<void()> wake_;
+  HeldBytes::Hold held_;
 };
 
 }  // namespace membrane::service

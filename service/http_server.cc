@@ -11,6 +11,8 @@
 #include <boost/beast/ssl.hpp>
 #include <boost/beast/version.hpp>
 #include <list>
+#include <map>
+#include <memory>
 #include <mutex>
 #include <set>
 #include <utility>
@@ -169,12 +171,25 @@ class HttpServer::Impl {
   // an awaited call twice where one of them is conditional.
   template <typename Stream>
   awaitable<bool> write(Stream& stream, Response& response, const RequestHead& head, unsigned version,
-                        bool keep_alive, Presence& presence);
+                        bool keep_alive, Presence& presence, HeldBytes::Hold& held);
   template <typename Stream>
   awaitable<bool> refuse(Stream& stream, const ApiError& error, const RequestHead& head, unsigned version);
   template <typename Stream>
   awaitable<bool> write_source(Stream& stream, http::response<http::empty_body>& head, BodySource& source,
-                               bool is_chunked, Presence& presence);
+                               bool is_chunked, Presence& presence, HeldBytes::Hold& held);
+  // A request under way, of a tenant's; none where it has too many.
+  struct UnderWay {
+    Impl* server;
+    std::string tenant;
+    ~UnderWay() {
+      if (--server->under_way_[tenant] == 0) server->under_way_.erase(tenant);
+    }
+  };
+  std::unique_ptr<UnderWay> begin_request(const std::string& tenant) {
+    if (under_way_[tenant] >= options_.most_requests_of_each()) return nullptr;
+    ++under_way_[tenant];
+    return std::make_unique<UnderWay>(this, tenant);
+  }
   awaitable<void> repeat(std::chrono::milliseconds interval, std::function<void()> task);
   void begin_drain(std::chrono::milliseconds patience);
   void end_when_empty() {
@@ -187,6 +202,7 @@ class HttpServer::Impl {
   std::shared_ptr<HeldBytes> held_;
   Connections connections_;  // these before the context, whose end takes apart the connections that are left
   size_t being_refused_ = 0;
+  std::map<std::string, size_t> under_way_;  // requests, by tenant
   bool draining_ = false;
   asio::io_context context_{1};
   asio::ip::tcp::acceptor acceptor_{context_};
@@ -448,10 +464,17 @@ awaitable<bool> HttpServer::Impl::serve_request(Stream& stream, beast::flat_buff
   if (!admission.refusal)
     if (const auto room = held.try_grow(announced); !room)
       admission.refusal = error_response(room.error(), head.request_id);
+  const auto under_way = admission.tenant.empty() ? nullptr : begin_request(admission.tenant);
+  if (!admission.refusal && !admission.tenant.empty() && under_way == nullptr)
+    admission.refusal = error_response(
+        {ApiCode::kTooManyRequests,
+         "the token has " + std::to_string(options_.most_requests_of_each()) + " requests under way",
+         "Wait for an answer, or close a stream."},
+        head.request_id);
   const bool keep_alive = parser.get().keep_alive() && !draining_;
   const auto presence = std::make_shared<Presence>();
   if (admission.refusal && (parser.chunked() || announced > kMostDiscardedBytes)) {
-    (void)co_await write(stream, *admission.refusal, head, version, false, *presence);
+    (void)co_await write(stream, *admission.refusal, head, version, false, *presence, held);
     co_return false;
   }
   if (!admission.refusal && beast::iequals(parser.get()[http::field::expect], "100-continue")) {
@@ -479,7 +502,7 @@ awaitable<bool> HttpServer::Impl::serve_request(Stream& stream, beast::flat_buff
     co_return false;
   }
   if (admission.refusal)
-    co_return co_await write(stream, *admission.refusal, head, version, keep_alive, *presence);
+    co_return co_await write(stream, *admission.refusal, head, version, keep_alive, *presence, held);
 
   below.expires_never();
   struct Slot {
@@ -506,7 +529,7 @@ awaitable<bool> HttpServer::Impl::serve_request(Stream& stream, beast::flat_buff
   if (const uint64_t bytes = response.body.size(); bytes > held.bytes())
     if (const auto room = held.try_grow(bytes - held.bytes()); !room)
       response = error_response(room.error(), head.request_id);
-  co_return co_await write(stream, response, head, version, keep_alive && !draining_, *presence);
+  co_return co_await write(stream, response, head, version, keep_alive && !draining_, *presence, held);
 }
 
 // -- answers ------------------------------------------------------------------------------------------------------
@@ -517,12 +540,14 @@ awaitable<bool> HttpServer::Impl::refuse(Stream& stream, const ApiError& error, 
                                          unsigned version) {
   Response response = error_response(error, head.request_id);
   Presence nobody;
-  co_return co_await write(stream, response, head, version, false, nobody);
+  HeldBytes::Hold nobodys;
+  co_return co_await write(stream, response, head, version, false, nobody, nobodys);
 }
 
 template <typename Stream>
 awaitable<bool> HttpServer::Impl::write(Stream& stream, Response& response, const RequestHead& head,
-                                        unsigned version, bool keep_alive, Presence& presence) {
+                                        unsigned version, bool keep_alive, Presence& presence,
+                                        HeldBytes::Hold& held) {
   beast::tcp_stream& below = beast::get_lowest_layer(stream);
   http::response<http::string_body> message(static_cast<http::status>(response.status), version);
   for (const auto& [name, value] : response.headers.all()) message.insert(name, value);
@@ -533,7 +558,7 @@ awaitable<bool> HttpServer::Impl::write(Stream& stream, Response& response, cons
     only_head.keep_alive(keep_alive && is_chunked);
     if (is_chunked) only_head.chunked(true);
     const std::shared_ptr<BodySource> source = std::move(response.source);
-    const bool whole = co_await write_source(stream, only_head, *source, is_chunked, presence);
+    const bool whole = co_await write_source(stream, only_head, *source, is_chunked, presence, held);
     co_return whole&& keep_alive&& is_chunked;
   }
   message.keep_alive(keep_alive);
@@ -552,7 +577,8 @@ awaitable<bool> HttpServer::Impl::write(Stream& stream, Response& response, cons
 
 template <typename Stream>
 awaitable<bool> HttpServer::Impl::write_source(Stream& stream, http::response<http::empty_body>& head,
-                                               BodySource& source, bool is_chunked, Presence& presence) {
+                                               BodySource& source, bool is_chunked, Presence& presence,
+                                               HeldBytes::Hold& held) {
   beast::tcp_stream& below = beast::get_lowest_layer(stream);
   http::response_serializer<http::empty_body> serializer(head);
   error_code error;
@@ -570,10 +596,15 @@ awaitable<bool> HttpServer::Impl::write_source(Stream& stream, http::response<ht
       piece.bytes = source.keep_alive();
     }
     if (piece.bytes.empty()) continue;
+    if (held.bytes() < piece.bytes.size() && !held.try_grow(piece.bytes.size() - held.bytes())) {
+      error = asio::error::no_memory;  // the tenant's other readers have it; this one can come again
+      break;
+    }
     below.expires_after(options_.write_timeout);
     if (is_chunked)
       co_await asio::async_write(stream, http::make_chunk(asio::buffer(piece.bytes)), as_value(error));
     else co_await asio::async_write(stream, asio::buffer(piece.bytes), as_value(error));
+    if (held.bytes() > kPieceBytes) held.shrink(held.bytes() - kPieceBytes);
   }
   if (error) {
     source.abandon();

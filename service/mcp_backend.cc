@@ -470,9 +470,12 @@ Status SandboxBackend::write_file(const Caller& caller, const std::string& sessi
   MEMBRANE_TRY(need(caller, {"files:write"}));
   MEMBRANE_TRY(find(caller, session));
   const Awaited<std::string> written;
+  auto held = sandboxes_.hold(caller.tenant, bytes.size());  // a call that is cancelled leaves it waiting
+  if (!held) return std::unexpected(error_of(held.error()));
   sandboxes_.with_files(
       caller.tenant, session,
-      [flows = caller.flows, path, bytes = std::string(bytes)](Guest& guest) -> Answer<std::string> {
+      [flows = caller.flows, path, bytes = std::string(bytes),
+       kept = std::make_shared<HeldBytes::Hold>(*std::move(held))](Guest& guest) -> Answer<std::string> {
         carry(flows, guest.flows());
         const auto done = guest.write_file("", path, bytes);
         if (!done) return std::unexpected(done.error());

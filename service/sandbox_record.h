@@ -43,6 +43,7 @@ struct Sandboxes::Sandbox {
   // of the three is there.
   std::unique_ptr<Guest> guest;
   std::optional<std::vector<KeptContext>> parked;  // in memory
+  HeldBytes::Hold parked_held;                     // of it
   std::optional<KeptGuest> kept;  // in images: when it is paused, or a service before has parked it
   uint64_t forks = 0;             // so many were made of it
 };

@@ -106,6 +106,7 @@ Answer<void> Sandboxes::post(const std::shared_ptr<Sandbox>& sandbox, Task task,
 void Sandboxes::let_go(Sandbox& sandbox) {
   sandbox.guest.reset();
   sandbox.parked.reset();
+  sandbox.parked_held = {};
   if (sandbox.kept && !is_ending_) drop_images(images_, *sandbox.kept);
   sandbox.kept.reset();
 }
@@ -579,15 +580,21 @@ Answer<std::shared_ptr<Exec>> Sandboxes::exec(const std::string& tenant, const s
 
 Answer<std::shared_ptr<Exec>> Sandboxes::begin_exec(const std::string& tenant, const std::string& id,
                                                     ExecSpec& spec) {
-  uint64_t bytes = spec.code.size() + (spec.open_stdin ? 0 : spec.stdin_text.size());
+  uint64_t bytes = spec.other_bytes + spec.code.size() + (spec.open_stdin ? 0 : spec.stdin_text.size());
   for (const std::string& argument : spec.arguments) bytes += argument.size();
   for (const auto& [name, value] : spec.environment) bytes += name.size() + value.size();
+  auto held = hold(tenant, bytes);
+  if (!held) return std::unexpected(held.error());
+  return std::make_shared<Exec>(new_id("exe"), id, now_ms(), *std::move(held));
+}
+
+Answer<HeldBytes::Hold> Sandboxes::hold(const std::string& tenant, uint64_t bytes) {
   HeldBytes::Hold hold(held_, tenant);
   if (!hold.try_grow(bytes)) {
     make_room(tenant, bytes);
     if (const auto held = hold.try_grow(bytes); !held) return std::unexpected(held.error());
   }
-  return std::make_shared<Exec>(new_id("exe"), id, now_ms(), std::move(hold));
+  return hold;
 }
 
 void Sandboxes::forget_old_execs(Sandbox& in) const {

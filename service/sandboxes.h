@@ -117,9 +117,10 @@ struct ExecSpec {
   bool is_script = false;
   std::string context = {};  // "": the one that is there from the start
   Environment environment = {};
-  std::string trace = {};   // the traceparent of the span that it is part of; "": it is not traced
-  bool open_stdin = false;  // Exec::write_input() gives it more than stdin_text
-  bool seal = false;        // make a receipt, also where the sandbox makes none by itself
+  std::string trace = {};    // the traceparent of the span that it is part of; "": it is not traced
+  bool open_stdin = false;   // Exec::write_input() gives it more than stdin_text
+  bool seal = false;         // make a receipt, also where the sandbox makes none by itself
+  uint64_t other_bytes = 0;  // that who asks keeps with it in memory, and that count with it
   std::shared_ptr<host::Flows> flows = nullptr;  // as in GuestTurn
   // Hears the report before Exec::when_done() is answered; may be null.
   std::function<void(const sandbox::Report&)> hear_report = {};
@@ -133,9 +134,10 @@ struct SandboxesOptions {
   size_t most_of_tenant = 1'000;
   size_t most_kept_execs = 32;           // of one sandbox, after their end
   uint64_t most_kept_bytes = 16u << 20;  // of those: above it the oldest go, and the last stays
-  uint64_t most_held_bytes =
-      256u << 20;             // of all execs of a tenant, with the code and the input of those that wait
-  size_t most_contexts = 32;  // of one sandbox
+  // In memory, of all that is a tenant's: execs with the code and the input of those that wait, files on their way to a
+  // sandbox, watches, parked sandboxes of no more than most_parked_bytes. (Larger ones are parked on the disk.)
+  uint64_t most_held_bytes = 256u << 20, most_parked_bytes = 1u << 20;
+  size_t most_contexts = 32;           // of one sandbox
   size_t most_input_bytes = 4u << 20;  // that execs of one sandbox have open and unread
   size_t most_watches = 16;            // of one sandbox
   size_t most_forks = 256;             // at once
@@ -232,6 +234,10 @@ class Sandboxes {
   // Changes below a directory from now on.
   void watch_files(const std::string& tenant, const std::string& id, std::string context, std::string path,
                    Then<std::shared_ptr<BodySource>> then);
+  // So many bytes of the service's memory that are the tenant's until the Hold ends. What the tenant's execs that are over
+  // keep makes room. Errors: kTooManyRequests.
+  Answer<HeldBytes::Hold> hold(const std::string& tenant, uint64_t bytes);
+
   // Several acts on files, with nothing else in between.
   void with_files(const std::string& tenant, const std::string& id,
                   std::function<Answer<std::string>(Guest&)> act, Then<std::string> then);
@@ -333,6 +339,7 @@ class Sandboxes {
   // Of a task, of a sandbox with a guest: its contexts as bytes.
   static Answer<std::vector<KeptContext>> kept_contexts(Sandbox& in);
   // Of a task: from a guest, or from bytes in memory, into images.
+  Answer<void> put_away(Sandbox& in, bool is_paused, const std::vector<KeptContext>& contexts);
   Answer<void> put_away(Sandbox& in, bool is_paused);
   void park(Sandbox& in);
   static void cancel_all(Sandbox& in);

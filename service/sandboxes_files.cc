@@ -13,9 +13,13 @@ void Sandboxes::read_file(const std::string& tenant, const std::string& id, std:
 
 void Sandboxes::write_file(const std::string& tenant, const std::string& id, std::string context,
                            std::string path, std::string bytes, Then<void> then) {
+  auto held = hold(tenant, bytes.size());
+  if (!held) return then(std::unexpected(held.error()));
   with_guest<void>(tenant, id, std::move(then),
-                   [context = std::move(context), path = std::move(path), bytes = std::move(bytes)](
-                       Guest& guest) { return guest.write_file(context, path, bytes); });
+                   [context = std::move(context), path = std::move(path), bytes = std::move(bytes),
+                    kept = std::make_shared<HeldBytes::Hold>(*std::move(held))](Guest& guest) {
+                     return guest.write_file(context, path, bytes);
+                   });
 }
 
 void Sandboxes::list_files(const std::string& tenant, const std::string& id, std::string context,
@@ -39,7 +43,8 @@ void Sandboxes::with_files(const std::string& tenant, const std::string& id,
 
 void Sandboxes::watch_files(const std::string& tenant, const std::string& id, std::string context,
                             std::string path, Then<std::shared_ptr<BodySource>> then) {
-  const auto watch = std::make_shared<FileWatch>(std::move(context), std::move(path));
+  const auto watch =
+      std::make_shared<FileWatch>(std::move(context), std::move(path), HeldBytes::Hold(held_, tenant));
   with_sandbox<std::shared_ptr<BodySource>>(
       tenant, id, std::move(then), [this, watch](Sandbox& in) -> Answer<std::shared_ptr<BodySource>> {
         const auto guest = wake(in);

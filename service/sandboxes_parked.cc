@@ -31,15 +31,18 @@ KeptSandbox Sandboxes::kept_of(const Sandbox& in, SandboxInfo info, KeptGuest gu
 }
 
 Answer<void> Sandboxes::put_away(Sandbox& in, bool is_paused) {
+  if (in.kept) return put_away(in, is_paused, {});
+  const auto contexts = kept_contexts(in);
+  if (!contexts) return std::unexpected(contexts.error());
+  return put_away(in, is_paused, *contexts);
+}
+
+// `contexts`: its own, unless it is in images already.
+Answer<void> Sandboxes::put_away(Sandbox& in, bool is_paused, const std::vector<KeptContext>& contexts) {
   Answer<KeptGuest> guest;
-  if (in.kept) {
-    guest = *in.kept;
-  } else {
-    const auto contexts = kept_contexts(in);
-    if (!contexts) return std::unexpected(contexts.error());
-    guest = put_images(images_, in.spec, *contexts);
-    if (!guest) return std::unexpected(guest.error());
-  }
+  if (in.kept) guest = *in.kept;
+  else guest = put_images(images_, in.spec, contexts);
+  if (!guest) return std::unexpected(guest.error());
   KeptSandbox record;
   {
     const std::lock_guard lock(in.mutex);
@@ -56,6 +59,7 @@ Answer<void> Sandboxes::put_away(Sandbox& in, bool is_paused) {
   in.kept = *std::move(guest);
   in.is_paused = is_paused;
   in.parked.reset();
+  in.parked_held = {};
   ended = std::move(in.guest);
   return {};
 }
@@ -71,15 +75,23 @@ Answer<void> Sandboxes::note_change(Sandbox& in) {
   return record ? watcher_.kept(*record) : watcher_.changed(in.tenant, info);
 }
 
+// In memory, where it is small; else on the disk, since what a worker may hold is bounded, and the service is not.
 void Sandboxes::park(Sandbox& in) {
   if (in.guest == nullptr) return;
   auto contexts = in.guest->keep();
+  uint64_t bytes = 0;
+  if (contexts)
+    for (const KeptContext& context : *contexts) bytes += context.bytes.size() + context.seal.size();
+  HeldBytes::Hold held(held_, in.tenant);
+  const bool is_small = bytes <= options_.most_parked_bytes && held.try_grow(bytes);
+  const bool is_on_disk = contexts && !is_small && put_away(in, false, *contexts);
   std::unique_ptr<Guest> ended;
   const std::lock_guard lock(in.mutex);
-  in.cannot_be_kept = !contexts;
-  if (!contexts || in.is_dead) return;
+  in.cannot_be_kept = !contexts || (!is_small && !is_on_disk);
+  if (in.cannot_be_kept || is_on_disk || in.is_dead) return;
   for (KeptContext& context : *contexts) context.bytes.shrink_to_fit();
   in.parked = *std::move(contexts);
+  in.parked_held = std::move(held);
   ended = std::move(in.guest);
 }
 
@@ -103,6 +115,7 @@ Answer<Guest*> Sandboxes::bring_back(Sandbox& in) {
   in.guest = *std::move(guest);
   in.is_paused = false;
   in.parked.reset();
+  in.parked_held = {};
   if (in.kept) drop_images(images_, *in.kept);
   in.kept.reset();
   return in.guest.get();

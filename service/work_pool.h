@@ -7,6 +7,7 @@
 // Threads: any. Tasks must not throw.
 #pragma once
 
+#include <algorithm>
 #include <condition_variable>
 #include <cstddef>
 #include <deque>
@@ -26,8 +27,10 @@ class WorkPool {
 
   struct Bounds {
     size_t threads = 8, queued = 1'000;  // at most
-    // Of one owner: three quarters. A pool of one thread has no other to spare.
-    [[nodiscard]] size_t threads_of_each() const { return threads - threads / 4; }
+    // Of one owner: three quarters. Of few threads all but one; of one there is no other to spare.
+    [[nodiscard]] size_t threads_of_each() const {
+      return threads < 2 ? threads : std::min(threads - 1, threads - threads / 4);
+    }
     [[nodiscard]] size_t queued_of_each() const { return queued - queued / 4; }
   };
   explicit WorkPool(const Bounds& bounds);

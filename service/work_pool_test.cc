@@ -56,6 +56,18 @@ TEST(WorkPool, HasAThreadToSpareForOthers) {
   go_on.set_value();
 }
 
+TEST(WorkPool, HasOneToSpareOfFewThreads) {
+  for (const size_t threads : {2u, 3u}) {
+    std::promise<void> go_on, other_done;
+    const auto wait = [until = go_on.get_future().share()] { until.wait(); };
+    WorkPool pool({.threads = threads, .queued = 100});
+    for (int i = 0; i < 10; ++i) EXPECT_TRUE(pool.post("a", wait));
+    EXPECT_TRUE(pool.post("b", [&] { other_done.set_value(); }));
+    other_done.get_future().wait();
+    go_on.set_value();
+  }
+}
+
 TEST(WorkPool, LetsOwnersTakeTurns) {
   std::promise<void> begun, go_on;
   std::string order;

@@ -228,7 +228,7 @@ void fetch_some(Call& call, std::span<const HttpRequest> requests, std::string& 
       call.work.add(kCost.per_byte * part.bytes_in);  // it came, all the same
     }
     text += told ? *told : error_text(told.error());
-    call.parts.push_back(std::move(part));
+    call.parts->push_back(std::move(part));
   }
 }
 
@@ -238,6 +238,7 @@ HostResult<Value> get_many(Call& call) {
   if (call.work.is_too_much()) return refuse(Errno::kBudget, "there is no fuel left for the requests");
   call.state.http_status = 0;
   call.state.http_headers.clear();
+  call.parts.emplace();
   std::string text = "[";
   const std::span<const HttpRequest> all = requests;
   for (size_t at = 0; at < all.size(); at += kMaxHttpAtOnce)

@@ -109,6 +109,10 @@ ApiError no_language(const std::string& name) {
 Answer<void> prepare(const Service& service, const SharedCall& call, std::string_view language,
                      uint64_t number, ExecSpec& spec) {
   if (language == "typescript") spec.name = "cell-" + std::to_string(number) + ".ts";
+  constexpr size_t kMostBytesOfCell = 1u << 20;  // it is read on the thread that serves all
+  if (spec.code.size() > kMostBytesOfCell)
+    return refuse(ApiCode::kTooLarge, "the code has more than 1 MiB",
+                  "Write its data into files, and read them.");
   if (language != "python") return {};
   PythonCell cell = python_cell(spec.code);
   spec.code = std::move(cell.code);

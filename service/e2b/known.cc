@@ -23,9 +23,16 @@ std::optional<Caller> Known::find_access(const std::string& hash) const {
 uint32_t Known::add_command(Command command) {
   const std::lock_guard lock(mutex_);
   const uint32_t pid = command.pid = next_pid_++;
+  std::erase_if(commands_, [](const auto& each) { return each.second.find_exec() == nullptr; });
+  for (auto& [number, known] : commands_) {  // of those that are over only the tag can be asked for
+    if (!known.is_over()) continue;
+    known.line.clear();
+    known.environment.clear();
+    known.directory.reset();
+  }
+  for (auto at = commands_.begin(); commands_.size() >= kMostCommands && at != commands_.end();)
+    at = at->second.is_over() ? commands_.erase(at) : std::next(at);
   commands_.emplace(pid, std::move(command));
-  for (auto at = commands_.begin(); commands_.size() > kMostCommands && at != commands_.end();)
-    at = at->second.exec->state() == ExecState::kDone ? commands_.erase(at) : std::next(at);
   return pid;
 }
 
@@ -33,7 +40,7 @@ std::vector<Command> Known::running_commands() const {
   const std::lock_guard lock(mutex_);
   std::vector<Command> running;
   for (const auto& [pid, command] : commands_)
-    if (command.exec->state() != ExecState::kDone) running.push_back(command);
+    if (!command.is_over()) running.push_back(command);
   return running;
 }
 

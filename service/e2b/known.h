@@ -24,14 +24,22 @@
 
 namespace membrane::service::e2b {
 
-// A command that a client started.
+// A command that a client started. Its exec is kept by Sandboxes, and by who reads it: one that is over is there as long as
+// other execs that are over.
 struct Command {
   uint32_t pid = 0;
   std::string line;  // as the client wrote it
   std::map<std::string, std::string> environment;
   std::optional<std::string> directory;
   std::optional<std::string> tag;
-  std::shared_ptr<Exec> exec;
+  std::weak_ptr<Exec> exec;
+
+  // Null when it is over, and not kept any more.
+  [[nodiscard]] std::shared_ptr<Exec> find_exec() const { return exec.lock(); }
+  [[nodiscard]] bool is_over() const {
+    const auto found = exec.lock();
+    return found == nullptr || found->state() == ExecState::kDone;
+  }
 };
 
 // A place where code of a language keeps its state, by the id that clients use: Sandboxes has another for it after it was
@@ -54,7 +62,7 @@ class Known {
   void add_access(const std::string& hash, const Caller& caller);
   [[nodiscard]] std::optional<Caller> find_access(const std::string& hash) const;
 
-  // -- commands; the newest kMostCommands that are over are kept, so that a client that connects late finds its end
+  // -- commands; the newest kMostCommands that are over are known, so that a client that connects late finds its end
   uint32_t add_command(Command command);
   [[nodiscard]] std::vector<Command> running_commands() const;
   [[nodiscard]] std::optional<Command> find_command(uint32_t pid) const;

@@ -11,6 +11,7 @@
 #include "service/e2b/languages.h"
 #include "service/e2b/rpc.h"
 #include "service/e2b/shell_words.h"
+#include "service/environments.h"
 #include "service/times.h"
 
 namespace membrane::service::e2b {
@@ -75,6 +76,17 @@ void refuse_stream(const SharedCall& call, const RpcError& error) { call->reply(
 
 // -- programs -------------------------------------------------------------------------------------------------------
 
+constexpr size_t kMostLineBytes = 64u << 10, kMostTagBytes = 1u << 10;
+constexpr size_t kMostPrintedBytes = 8u << 20;  // of a command that is no program of the interpreter
+
+// What is kept of it while it runs.
+uint64_t bytes_of(const Command& command) {
+  uint64_t bytes =
+      command.line.size() + command.directory.value_or("").size() + command.tag.value_or("").size();
+  for (const auto& [name, value] : command.environment) bytes += name.size() + value.size();
+  return bytes;
+}
+
 // A command whose words are known, on its way to an exec.
 struct Start {
   Service service;
@@ -90,10 +102,9 @@ struct Start {
     if (given.starts_with('/') || !command.directory) return absolute_path(given);
     return absolute_path(absolute_path(*command.directory) + "/" + given);
   }
-  void begin(std::shared_ptr<Exec> exec) {
-    command.exec = std::move(exec);
-    const auto running = command.exec;
-    stream(call, call->known->add_command(std::move(command)), running);
+  void begin(const std::shared_ptr<Exec>& exec) {
+    command.exec = exec;
+    stream(call, call->known->add_command(std::move(command)), exec);
   }
   // As the interpreter runs a program.
   void run(ExecSpec spec) {
@@ -101,6 +112,7 @@ struct Start {
     spec.timeout_ms = timeout_ms;
     spec.open_stdin = takes_input;
     spec.environment = command.environment;
+    spec.other_bytes = bytes_of(command);
     const auto exec_of = [&](ExecSpec each) {
       return service.sandboxes.exec(call->known->tenant, call->known->id, std::move(each));
     };
@@ -113,7 +125,11 @@ struct Start {
   }
   // One that is over already.
   void finish(std::string_view output, std::string_view problems, int code) {
-    const auto exec = std::make_shared<Exec>(new_id("exe"), call->known->id, system_now_ms());
+    auto held =
+        service.sandboxes.hold(call->known->tenant, output.size() + problems.size() + bytes_of(command));
+    if (!held) return refuse_stream(call, rpc_error(held.error()));
+    const auto exec =
+        std::make_shared<Exec>(new_id("exe"), call->known->id, system_now_ms(), *std::move(held));
     exec->begin();
     if (!output.empty()) exec->add_output(false, output);
     if (!problems.empty()) exec->add_output(true, problems);
@@ -200,6 +216,10 @@ void cat_from(const SharedStart& start, size_t at, const std::string& so_far) {
   start->service.sandboxes.read_file(
       start->call->known->tenant, start->call->known->id, "", start->path(start->words[at]),
       [start, at, so_far](const Answer<std::string>& bytes) {
+        if (bytes && bytes->size() > kMostPrintedBytes - so_far.size())
+          return start->finish(
+              so_far,
+              "cat: " + start->words[at] + ": there is more than cat prints here; read it as a file\n", 1);
         if (bytes) return cat_from(start, at + 1, so_far + *bytes);
         start->finish(so_far, "cat: " + start->words[at] + ": " + bytes.error().message + "\n", 1);
       });
@@ -280,6 +300,17 @@ void start_command(const Service& service, const SharedCall& call, const Json& m
   if (const auto checked = of_process.checked(); !checked) return refuse(rpc_error(checked.error()));
   const auto line = line_of(process);
   if (!line) return refuse(line.error());
+  const auto is_too_long = [](const std::optional<std::string>& text, size_t most) {
+    return text && text->size() > most;
+  };
+  if (line->size() > kMostLineBytes || is_too_long(command.directory, kMostLineBytes) ||
+      is_too_long(command.tag, kMostTagBytes))
+    return refuse({RpcCode::kInvalidArgument,
+                   "the command's line, its directory or its tag is too long: they have 64 KiB, 64 KiB and 1 "
+                   "KiB. Write "
+                   "what is longer into a file"});
+  if (const auto checked = check_environment(command.environment); !checked)
+    return refuse(rpc_error(checked.error()));
   auto words = shell_words(*line);
   if (!words) return refuse(rpc_error(needs_linux("A command with " + words.error())));
   const auto info = service.sandboxes.get(call->known->tenant, call->known->id);
@@ -328,8 +359,9 @@ std::expected<Command, RpcError> selected(const SharedCall& call, const Json& me
 
 void connect(const Service&, const SharedCall& call, const Json& message) {
   const auto command = selected(call, message);
-  if (command) stream(call, command->pid, command->exec);
-  else refuse_stream(call, command.error());
+  if (!command) return refuse_stream(call, command.error());
+  if (const auto exec = command->find_exec()) return stream(call, command->pid, exec);
+  refuse_stream(call, {RpcCode::kNotFound, "the command is over, and what it printed is not kept any more"});
 }
 
 void list(const Service&, const SharedCall& call, const Json&) {
@@ -348,16 +380,23 @@ void list(const Service&, const SharedCall& call, const Json&) {
 void send_signal(const Service& service, const SharedCall& call, const Json& message) {
   const auto command = selected(call, message);
   if (!command) return call->reply(rpc_response(command.error()));
-  if (command->exec->state() == ExecState::kDone)
+  const auto exec = command->find_exec();
+  if (exec == nullptr || exec->state() == ExecState::kDone)
     return call->reply(rpc_response(RpcError{RpcCode::kNotFound, "the command is over"}));
-  const auto cancelled =
-      service.sandboxes.cancel_exec(call->known->tenant, call->known->id, command->exec->id);
+  const auto cancelled = service.sandboxes.cancel_exec(call->known->tenant, call->known->id, exec->id);
   if (cancelled) call->reply(rpc_response("{}"));
   else call->reply(rpc_response(rpc_error(cancelled.error())));
 }
 
+Answer<void> write_input(const Service& service, const SharedCall& call, const Command& command,
+                         std::string_view bytes, bool is_end) {
+  const auto exec = command.find_exec();
+  if (exec == nullptr) return refuse(ApiCode::kConflict, "the command is over");
+  return service.sandboxes.write_input(call->known->tenant, call->known->id, exec->id, bytes, is_end);
+}
+
 // {"process": …, "input": {"stdin": base64}}
-void send_input(const Service&, const SharedCall& call, const Json& message) {
+void send_input(const Service& service, const SharedCall& call, const Json& message) {
   const auto command = selected(call, message);
   if (!command) return call->reply(rpc_response(command.error()));
   Fields fields(message);
@@ -371,14 +410,14 @@ void send_input(const Service&, const SharedCall& call, const Json& message) {
   const auto bytes = base64_decode(text.value_or(""));
   if (!bytes)
     return call->reply(rpc_response(RpcError{RpcCode::kInvalidArgument, "input.stdin is not base64"}));
-  const auto written = command->exec->write_input(*bytes, false);
+  const auto written = write_input(service, call, *command, *bytes, false);
   call->reply(written ? rpc_response("{}") : rpc_response(rpc_error(written.error())));
 }
 
-void close_input(const Service&, const SharedCall& call, const Json& message) {
+void close_input(const Service& service, const SharedCall& call, const Json& message) {
   const auto command = selected(call, message);
   if (!command) return call->reply(rpc_response(command.error()));
-  const auto closed = command->exec->write_input("", true);
+  const auto closed = write_input(service, call, *command, "", true);
   call->reply(closed ? rpc_response("{}") : rpc_response(rpc_error(closed.error())));
 }
 

@@ -70,6 +70,18 @@ Answer<void> check_wishes(Fields& fields) {
   return {};
 }
 
+// As much as over REST (openapi.json, Metadata).
+Answer<void> check_metadata(const std::map<std::string, std::string>& metadata) {
+  constexpr size_t kMost = 64, kMostNameBytes = 128, kMostValueBytes = 4096;
+  const bool is_too_long = std::ranges::any_of(metadata, [](const auto& each) {
+    return each.first.size() > kMostNameBytes || each.second.size() > kMostValueBytes;
+  });
+  if (metadata.size() <= kMost && !is_too_long) return {};
+  return refuse(ApiCode::kInvalidValue,
+                "metadata has more than 64 names, or a name or a value that is too long",
+                "Names have up to 128 bytes, values up to 4096.");
+}
+
 // What a body asks for. Errors: for what is not to be had.
 Answer<SandboxSpec> read_spec(const Service& service, const Caller& caller, const Json& body) {
   Fields fields(body);
@@ -82,6 +94,7 @@ Answer<SandboxSpec> read_spec(const Service& service, const Caller& caller, cons
   const auto wishes = check_wishes(fields);
   if (const auto checked = fields.checked(); !checked) return std::unexpected(checked.error());
   if (!wishes) return std::unexpected(wishes.error());
+  if (const auto checked = check_metadata(spec.metadata); !checked) return std::unexpected(checked.error());
   if (body.contains("volumeMounts") && !body["volumeMounts"].empty())
     return std::unexpected(needs_linux("A volume"));
   if (spec.template_name.empty() && service.sandboxes.snapshots().find(caller.tenant, wanted))
