@@ -14,6 +14,7 @@
 namespace membrane::service {
 namespace {
 
+constexpr std::string_view kExecPrefix = "exe";
 constexpr std::string_view kStates[] = {"idle", "running", "paused"};
 
 sandbox::Report report_of(sandbox::Outcome outcome, std::string_view code, std::string message,
@@ -25,6 +26,15 @@ sandbox::Report report_of(sandbox::Outcome outcome, std::string_view code, std::
   error.message = std::move(message);
   error.hint = std::move(hint);
   return report;
+}
+
+// Of a report that says kCancelled: it was the end of the service.
+void tell_stop(sandbox::Report& report) {
+  if (report.errors.empty()) report.errors.emplace_back().code = "cancelled";
+  report.errors.front().message = "the service was stopped before the exec had ended";
+  report.errors.front().hint =
+      "What it did until then is kept with its sandbox, where the sandbox can be kept. Run the rest when the "
+      "service is back; server.drain_s, or --drain, is the time that execs have to end.";
 }
 
 // For those who give no watcher.
@@ -412,9 +422,28 @@ void Sandboxes::expire() {
   }
 }
 
-void Sandboxes::drain() {
+void Sandboxes::drain(std::function<void()> when_over) {
+  {
+    const std::lock_guard lock(mutex_);
+    draining_ = true;
+    if (unfinished_execs_ > 0) {
+      when_execs_are_over_ = std::move(when_over);
+      return;
+    }
+  }
+  if (when_over) when_over();
+}
+
+std::vector<std::shared_ptr<Sandboxes::Sandbox>> Sandboxes::all_sandboxes() const {
+  std::vector<std::shared_ptr<Sandbox>> all;
   const std::lock_guard lock(mutex_);
-  draining_ = true;
+  for (const auto& [id, sandbox] : sandboxes_) all.push_back(sandbox);
+  return all;
+}
+
+void Sandboxes::cancel_execs() {
+  is_stopping_ = true;
+  for (const auto& sandbox : all_sandboxes()) cancel_all(*sandbox);
 }
 
 // -- looking ------------------------------------------------------------------------------------------------------
@@ -537,11 +566,8 @@ Answer<std::shared_ptr<Exec>> Sandboxes::exec(const std::string& tenant, const s
                                               ExecSpec spec) {
   const auto sandbox = find(tenant, id);
   if (!sandbox) return std::unexpected(sandbox.error());
-  {
-    const std::lock_guard lock(mutex_);
-    if (draining_)
-      return refuse(ApiCode::kDraining, "the service is shutting down", "Try again when it is back.");
-  }
+  auto unfinished = count_exec();
+  if (!unfinished) return std::unexpected(unfinished.error());
   {
     const std::lock_guard lock((*sandbox)->mutex);
     if ((*sandbox)->is_paused) return std::unexpected(is_paused_error(id));
@@ -566,15 +592,34 @@ Answer<std::shared_ptr<Exec>> Sandboxes::exec(const std::string& tenant, const s
     }
     (*sandbox)->execs.push_back(exec);
   }
-  const Answer<void> posted = post(
-      *sandbox, [this, exec, spec = std::move(spec), queued = std::chrono::steady_clock::now()](Sandbox& in) {
-        const uint64_t waited_us = us_since(queued);
-        return run(in, exec, spec, waited_us);
-      });
+  const Answer<void> posted =
+      post(*sandbox,
+           [this, exec, spec = std::move(spec), queued = std::chrono::steady_clock::now(),
+            unfinished = *unfinished](Sandbox& in) -> std::function<void()> {
+             const uint64_t waited_us = us_since(queued);
+             return [tell = run(in, exec, spec, waited_us), unfinished] { tell(); };
+           });
   if (posted) return exec;
   const std::lock_guard lock((*sandbox)->mutex);
   std::erase((*sandbox)->execs, exec);
   return std::unexpected(posted.error());
+}
+
+Answer<Sandboxes::Unfinished> Sandboxes::count_exec() {
+  const std::lock_guard lock(mutex_);
+  if (draining_)
+    return refuse(ApiCode::kDraining, "the service is shutting down", "Try again when it is back.");
+  ++unfinished_execs_;
+  return Unfinished(nullptr, [this](void*) { end_of_exec(); });
+}
+
+void Sandboxes::end_of_exec() {
+  std::function<void()> tell;
+  {
+    const std::lock_guard lock(mutex_);
+    if (--unfinished_execs_ == 0) tell = std::exchange(when_execs_are_over_, nullptr);
+  }
+  if (tell) tell();
 }
 
 Answer<std::shared_ptr<Exec>> Sandboxes::begin_exec(const std::string& tenant, const std::string& id,
@@ -587,7 +632,7 @@ Answer<std::shared_ptr<Exec>> Sandboxes::begin_exec(const std::string& tenant, c
     make_room(tenant, bytes);
     if (const auto held = hold.try_grow(bytes); !held) return std::unexpected(held.error());
   }
-  return std::make_shared<Exec>(new_id("exe"), id, now_ms(), std::move(hold));
+  return std::make_shared<Exec>(new_id(kExecPrefix), id, now_ms(), std::move(hold));
 }
 
 void Sandboxes::forget_old_execs(Sandbox& in) const {
@@ -740,6 +785,7 @@ std::function<void()> Sandboxes::run(Sandbox& sandbox, const std::shared_ptr<Exe
     if (!sandbox.is_dead && sandbox.guest) sandbox.guest->allow();
     forget_old_execs(sandbox);
   }
+  if (is_stopping_ && report.outcome == sandbox::Outcome::kCancelled) tell_stop(report);
   for (sandbox::ReportError& error : report.errors) error.hint = client_hint(std::move(error.hint));
   if (seals_alone) static_cast<void>(hold_memory(sandbox, memory_with(sandbox, 0)));
   watcher_.exec_ended({.tenant = sandbox.tenant,
@@ -772,6 +818,11 @@ Answer<std::shared_ptr<Exec>> Sandboxes::find_exec(const std::string& tenant, co
   const std::lock_guard lock((*sandbox)->mutex);
   const auto found = std::ranges::find((*sandbox)->execs, exec,
                                        [](const auto& each) -> const std::string& { return each->id; });
+  if (found == (*sandbox)->execs.end() && (*sandbox)->is_adopted && exec.starts_with(kExecPrefix))
+    return refuse(ApiCode::kNotFound, "the sandbox has no exec " + exec + " since the service was started",
+                  "Execs are kept in the service's memory: those before its start are not known any more. Of "
+                  "those since then the last " +
+                      std::to_string(options_.most_kept_execs) + " are kept after their end.");
   if (found == (*sandbox)->execs.end())
     return refuse(ApiCode::kNotFound, "the sandbox has no exec " + exec,
                   "The last " + std::to_string(options_.most_kept_execs) +
