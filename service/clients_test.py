@@ -391,6 +391,7 @@ class Python(PythonClient):
             assert snapshots.promote(made, "of-objects").name == "of-objects"
             with Sandbox.create(snapshot=made) as sandbox:
                 assert sandbox.run("1").text == "1"
+            snapshots.remove_template("of-objects")
             snapshots.remove(made)
             assert made.id not in [each.id for each in snapshots.list()]
             secrets = Secrets()
@@ -577,6 +578,7 @@ class Python(PythonClient):
             assert snapshots.promote(made.id, "of-python").name == "of-python"
             with Sandbox.create("of-python") as sandbox:
                 assert sandbox.run("x").text == "1"
+            snapshots.remove_template("of-python")
             snapshots.remove(made.id)
             assert made.id not in [each.id for each in snapshots.list()]
             secrets = Secrets()
@@ -608,6 +610,7 @@ class Python(PythonClient):
                 snapshots, secrets = AsyncSnapshots(), AsyncSecrets()
                 assert made in await snapshots.list()
                 assert (await snapshots.promote(made.id, "of-asyncio")).name == "of-asyncio"
+                await snapshots.remove_template("of-asyncio")
                 await snapshots.remove(made.id)
                 put = await secrets.put("OF_ASYNCIO", "0123456789", hosts=["*.example.com"])
                 assert put in await secrets.list()
@@ -771,6 +774,7 @@ class Node(NodeClient):
             const snapshots = new Snapshots()
             assert.deepEqual((await snapshots.list()).filter((each) => each.id === made.id), [made])
             assert.equal((await snapshots.promote(made.id, 'of-node')).name, 'of-node')
+            await snapshots.removeTemplate('of-node')
             await snapshots.remove(made.id)
             assert.ok(!(await snapshots.list()).some((each) => each.id === made.id))
             const secrets = new Secrets()
@@ -809,6 +813,7 @@ class Node(NodeClient):
             const again = await Sandbox.create({ snapshot: made })
             assert.equal((await again.run('1')).text, '1')
             await again.kill()
+            await snapshots.removeTemplate('of-node-objects')
             await snapshots.remove(made)
             assert.ok(!(await snapshots.list()).some((each) => each.id === made.id))
             const secrets = new Secrets()
@@ -1017,6 +1022,7 @@ class Command(unittest.TestCase):
         refused = self.command("create", "--template", "anaylsis", code=2).stderr
         self.assertIn("there is no template anaylsis", refused)
         self.assertIn("Did you mean analysis? membrane templates lists them.", refused)
+        self.command("templates", "rm", "analysis")
         self.command("snapshots", "rm", snapshot)
 
     def test_hints_are_in_words_of_the_command(self):
@@ -1108,6 +1114,10 @@ class Command(unittest.TestCase):
         self.assertIn((snapshot, int(row[5])), [(each["id"], each["size_bytes"]) for each in listed])
         self.command("create", "--template", "of-the-test")
         self.assertIn("letters", self.command("snapshots", "promote", snapshot, "UP", code=2).stderr)
+        refused = self.command("snapshots", "rm", snapshot, code=2).stderr
+        self.assertIn("the template of-the-test is made of the snapshot", refused)
+        self.assertIn("membrane templates rm of-the-test", refused)
+        self.assertEqual(self.command("templates", "rm", "of-the-test").stdout, "of-the-test\n")
         gone = self.command("snapshots", "rm", "snp-none", snapshot, code=2)
         self.assertEqual(gone.stdout, f"{snapshot}\n")
         self.assertNotIn(snapshot, self.command("snapshots").stdout)

@@ -234,18 +234,26 @@ GuestSpec Sandboxes::with_secrets(const std::string& tenant, GuestSpec spec) con
   return spec;
 }
 
-ApiError Sandboxes::error_of_template(const std::string& tenant, const std::string& name,
+std::vector<std::string> Sandboxes::promoted_names(const std::string& tenant) const {
+  std::vector<std::string> names;
+  for (const SnapshotInfo& each : snapshots_.list(tenant))
+    if (!each.name.empty()) names.push_back(each.name);
+  return names;
+}
+
+ApiError Sandboxes::error_of_template(const std::string& name, std::vector<std::string> promoted,
                                       const ApiError& error) const {
   const std::string language = lang::language_named(name);
-  if (language == "python" || language == "js") return error;  // which the service may lack
-  std::vector<std::string> names;
-  for (const TemplateInfo& each : guests_.templates()) names.push_back(each.name);
-  for (const SnapshotInfo& each : snapshots_.list(tenant)) names.push_back(each.name);
-  if (std::ranges::find(names, name) != names.end()) return error;
+  if (error.code != ApiCode::kInvalidValue || language == "python" || language == "js")
+    return error;  // which the service may lack
+  std::vector<std::string> names = std::move(promoted);
+  for (const TemplateInfo& each : guests_.templates()) {
+    if (lang::language_named(each.name) == language) return error;
+    names.push_back(each.name);
+  }
   const std::string near(nearest(name, {names.begin(), names.end()}));
-  if (near.empty()) return error;
   return {error.code, "there is no template " + name,
-          "Did you mean " + near + "? GET /v1/templates lists them."};
+          (near.empty() ? "" : "Did you mean " + near + "? ") + "GET /v1/templates lists them."};
 }
 
 Answer<Sandboxes::Made> Sandboxes::make_guest(const std::string& tenant, const SandboxSpec& spec) {
@@ -267,7 +275,8 @@ Answer<Sandboxes::Made> Sandboxes::make_guest(const std::string& tenant, const S
       with_secrets(tenant, {spec.template_name, spec.policy.value_or(policy::Policy()), spec.environment});
   made.spec.seals = spec.seals;
   auto guest = guests_.create(made.spec);
-  if (!guest) return std::unexpected(error_of_template(tenant, spec.template_name, guest.error()));
+  if (!guest)
+    return std::unexpected(error_of_template(spec.template_name, promoted_names(tenant), guest.error()));
   made.guest = *std::move(guest);
   return made;
 }

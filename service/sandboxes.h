@@ -296,9 +296,11 @@ class Sandboxes {
     std::vector<ContextInfo> contexts;
   };
   [[nodiscard]] static uint64_t memory_of(const Made& made);
-  // Of a template that cannot be made: of a name that is nearly another's, which.
-  [[nodiscard]] ApiError error_of_template(const std::string& tenant, const std::string& name,
+  // Of a template that cannot be made: of a name that no template has, that, with the one that it is nearly. `promoted` are
+  // names besides those of the guests.
+  [[nodiscard]] ApiError error_of_template(const std::string& name, std::vector<std::string> promoted,
                                            const ApiError& error) const;
+  [[nodiscard]] std::vector<std::string> promoted_names(const std::string& tenant) const;
   Answer<Made> make_guest(const std::string& tenant, const SandboxSpec& spec);
   Answer<Made> make_guest_of(const std::string& tenant, const SandboxSpec& spec, const Snapshot& snapshot);
   [[nodiscard]] GuestSpec with_secrets(const std::string& tenant, GuestSpec spec) const;

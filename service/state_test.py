@@ -287,6 +287,9 @@ class Kept(Restarts):
         self.assertEqual(self.done("GET", "/v1/snapshots"), before)
         made = [self.service.create("mine"), self.done("POST", "/v1/sandboxes", {"snapshot": snapshot}, 201)["id"]]
         self.assertEqual([self.result(each, "x + 1") for each in made], ["42", "42"])
+        self.done("DELETE", "/v1/templates/mine", status=204)
+        self.killed()
+        self.assertEqual([each["name"] for each in self.done("GET", "/v1/snapshots")["snapshots"]], [None])
         self.done("DELETE", f"/v1/snapshots/{snapshot}", status=204)
         self.killed()
         self.assertEqual(self.done("GET", "/v1/snapshots")["snapshots"], [])

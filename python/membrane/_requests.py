@@ -323,6 +323,10 @@ def promote_snapshot(snapshot: Union[Snapshot, str], name: str) -> Request[Snaps
     return request("POST", path, _snapshot, json_body={"name": name})
 
 
+def remove_template(name: str) -> Request[None]:
+    return request("DELETE", "/v1/templates/" + quote(name, safe=""), nothing, is_gone_fine=True)
+
+
 def put_secret(name: str, value: str, hosts: Sequence[str]) -> Request[Secret]:
     body = {"value": value, "hosts": list(hosts)}
     path = "/v1/secrets/" + quote(name, safe="")
