@@ -137,7 +137,7 @@ class Stops(unittest.TestCase):
         service.process.send_signal(signal.SIGTERM)
         report = json.loads(waiting.getresponse().read())
         self.assertEqual(report["outcome"], "cancelled")
-        self.assertIn("the service was stopped", report["errors"][0]["message"])
+        self.assertIn("the service was stopped", report["error"]["message"])
         self.assertIn("the service was stopped", events.read().decode())
         self.assertEqual(service.process.wait(SECONDS), 0)
 

@@ -37,6 +37,19 @@ void tell_stop(sandbox::Report& report) {
       "service is back; server.drain_s, or --drain, is the time that execs have to end.";
 }
 
+// Of a report that says kOutOfFuel: the exec had less than its policy allows it, since a quota had no more for it.
+void tell_fuel_of_quota(uint64_t given, uint64_t limit, sandbox::Report& report) {
+  if (report.outcome != sandbox::Outcome::kOutOfFuel || given >= limit || report.errors.empty()) return;
+  report.errors.front().message =
+      "the program used up the fuel that the token's quota of a day (fuel_a_day) "
+      "had for it: " +
+      std::to_string(given);
+  report.errors.front().hint =
+      "Make it do less, or run it after midnight, UTC: an exec gets at most half of what is left, or a "
+      "sixteenth of "
+      "the quota. GET /v1/usage says what is left; the service's owner can give a larger quota.";
+}
+
 // For those who give no watcher.
 Watcher& no_watcher() {
   static Watcher none;
@@ -754,8 +767,13 @@ std::function<void()> Sandboxes::run(Sandbox& sandbox, const std::shared_ptr<Exe
       ++sandbox.execs_run;
     }
   }
+  Answer<std::optional<uint64_t>> fuel;
+  if (shall_begin && guest) fuel = watcher_.hold_fuel(sandbox.tenant, sandbox.spec.policy.limits.fuel);
   sandbox::Report report;
-  if (!guest) {
+  if (!fuel) {
+    const ApiError& error = fuel.error();
+    report = report_of(sandbox::Outcome::kOutOfFuel, "out_of_fuel", error.message, error.hint);
+  } else if (!guest) {
     const ApiError& error = guest.error();
     report = report_of(sandbox::Outcome::kFailed, name_of(error.code), error.message, error.hint);
   } else if (shall_begin) {
@@ -767,6 +785,7 @@ std::function<void()> Sandboxes::run(Sandbox& sandbox, const std::shared_ptr<Exe
         .name = spec.name,
         .is_script = spec.is_script,
         .most_time = {},
+        .most_fuel = *fuel,
         .on_stdout = [&](std::string_view text) { exec->add_output(false, text); },
         .on_stderr = [&](std::string_view text) { exec->add_output(true, text); },
         .approve = [&](const host::EgressQuestion& question) { return exec->ask(question, now_ms()); },
@@ -785,6 +804,7 @@ std::function<void()> Sandboxes::run(Sandbox& sandbox, const std::shared_ptr<Exe
     if (spec.timeout_ms) turn.most_time = std::chrono::milliseconds(*spec.timeout_ms);
     report = (*guest)->exec(turn);
     if (spec.timeout_ms) sandbox::tell_timeout(*spec.timeout_ms, sandbox.spec.policy.limits.wall_ms, report);
+    if (*fuel) tell_fuel_of_quota(**fuel, sandbox.spec.policy.limits.fuel, report);
   } else {
     report = report_of(sandbox::Outcome::kCancelled, "cancelled", "the exec was cancelled before it began");
   }
@@ -803,7 +823,8 @@ std::function<void()> Sandboxes::run(Sandbox& sandbox, const std::shared_ptr<Exe
                        .exec = exec->id,
                        .waited_us = waited_us,
                        .ran_us = us_since(began),
-                       .most_egress_bytes = sandbox.egress_bytes},
+                       .most_egress_bytes = sandbox.egress_bytes,
+                       .held_fuel = fuel ? fuel->value_or(0) : 0},
                       report);
   return [this, exec, tenant = sandbox.tenant, report = std::move(report), hear = spec.hear_report] {
     if (hear) hear(report);
