@@ -1122,6 +1122,32 @@ class Command(unittest.TestCase):
         self.assertEqual(gone.stdout, f"{snapshot}\n")
         self.assertNotIn(snapshot, self.command("snapshots").stdout)
 
+    def test_tokens(self):
+        made = self.command("tokens", "create", "of-the-test", "--scope", "sandboxes:read", "--scope", "exec", "--ttl", "1h",
+                            "--tenant", "of-tokens", "--quota", "fuel_a_day=1e12", "--quota", "memory_bytes=1 MiB")
+        token = made.stdout.strip()
+        self.assertTrue(token.startswith("mbr_"), token)
+        listed = json.loads(self.command("tokens", "--json").stdout)["tokens"]
+        (info,) = [each for each in listed if each["name"] == "of-the-test"]
+        self.assertEqual((info["tenant"], sorted(info["scopes"])), ("of-tokens", ["exec", "sandboxes:read"]))
+        self.assertEqual(info["quotas"], {"fuel_a_day": 10**12, "memory_bytes": 1 << 20})
+        self.assertIsNotNone(info["expires_at"])
+        table = self.command("tokens").stdout
+        self.assertIn("of-the-test", table)
+        self.assertNotIn(token, table)
+        self.command("ps", "--token", token)
+        refused = self.command("create", "--template", "wat", "--token", token, code=2).stderr
+        self.assertIn("scope sandboxes:write", refused)
+        self.assertIn("membrane tokens create", refused)
+        self.assertIn("scope admin", self.command("tokens", "--token", token, code=2).stderr)
+        self.assertEqual(self.command("tokens", "rm", info["id"]).stdout, info["id"] + "\n")
+        self.command("ps", "--token", token, code=2)
+        self.assertIn("--quota", self.command("tokens", "create", "n", "--scope", "exec", "--quota", "x", code=2).stderr)
+        self.command("tokens", "create", "n", "--scope", "everything", code=2)
+        self.assertIn("--scope", self.command("tokens", "create", "n", code=2).stderr)
+        with_all = json.loads(self.command("tokens", "create", "n", "--scope", "exec", "--json").stdout)
+        self.command("tokens", "rm", with_all["info"]["id"])
+
     def test_a_sandbox_is_changed(self):
         sandbox = self.command("create", "--template", "wat", "--allow", "kv", "--label", "before", "--fuel", "1e7").stdout.strip()
         before = json.loads(self.command("info", sandbox).stdout)
