@@ -209,6 +209,16 @@ class Scripted:
             server.script = [("say_never",)]
             self.assertEqual(self.ask(server, self.PROGRAMS["fails"]).stdout.split(), ["BusyError", "overloaded", "req7", "503"])
 
+    def test_what_waiting_does_not_mend_is_not_tried_again(self):
+        out, asked = self.asked_of("fails", ("refuse", 429, "quota_exceeded", False))
+        self.assertEqual((out, len(asked)), (["BusyError", "quota_exceeded", "req7", "429"], 1))
+
+    def test_an_error_says_when_it_can_succeed(self):
+        with Hostile() as server:
+            HostileHandler.say_much_later = lambda self: self.refuse(429, "quota_exceeded", True, Retry_After="86400")
+            server.script = [("say_much_later",)]
+            self.assertEqual(self.ask(server, self.PROGRAMS["busy"]).stdout.split(), ["86400"])
+
     def test_tries_end(self):
         out, asked = self.asked_of("fails", *[("reset",)] * 4)
         self.assertEqual(out[:2], ["UnreachableError", "unreachable"])
@@ -635,6 +645,7 @@ class PythonOnHostileServer(Scripted, PythonClient):
         "slow": textwrap.dedent(FAILS.format(create="Sandbox.create(timeout=3)")),
         "stream": "for e in Sandbox.create().stream(''): print(e.text or e.result.text)",
         "kill": "Sandbox.create().kill()",
+        "busy": "try: Sandbox.create()\nexcept BusyError as e: print(round(e.retry_after_s))",
     }
 
     def ask(self, server, code):
@@ -648,6 +659,7 @@ class AsyncPythonOnHostileServer(Scripted, PythonClient):
         "slow": textwrap.dedent(FAILS.format(create="await AsyncSandbox.create(timeout=3)")),
         "stream": "async for e in (await AsyncSandbox.create()).stream(''): print(e.text or e.result.text)",
         "kill": "await (await AsyncSandbox.create()).kill()",
+        "busy": "try: await AsyncSandbox.create()\nexcept BusyError as e: print(round(e.retry_after_s))",
     }
 
     def ask(self, server, code):
@@ -893,6 +905,7 @@ class NodeOnHostileServer(Scripted, NodeClient):
         "slow": NODE_FAILS.format(options="{ timeout: 3 }"),
         "stream": "for await (const e of (await Sandbox.create()).stream('')) console.log(e.text ?? e.result.text)",
         "kill": "await (await Sandbox.create()).kill()",
+        "busy": "try { await Sandbox.create() } catch (error) { console.log(error.retryAfterS) }",
     }
 
     def ask(self, server, code):

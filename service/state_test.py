@@ -490,7 +490,7 @@ class Quotas(ServiceTest):
         token = self.token(sandboxes=1)
         first = self.create(token)
         self.assertEqual(first.status, 201)
-        self.refused(self.create(token), 429, "quota_exceeded")
+        self.assertFalse(self.refused(self.create(token), 429, "quota_exceeded")["retryable"])
         path = f"/v1/sandboxes/{first.json['id']}"
         self.assertEqual(self.service.request("DELETE", path, token=token).status, 204)
         self.assertEqual(self.create(token).status, 201)
@@ -501,6 +501,7 @@ class Quotas(ServiceTest):
         self.assertEqual(self.create(token, policy=policy).status, 201)
         error = self.refused(self.create(token, policy=policy), 429, "quota_exceeded")
         self.assertIn("memory", error["hint"])
+        self.assertFalse(error["retryable"])
 
     def test_fuel(self):
         token = self.token(fuel_a_day=1)

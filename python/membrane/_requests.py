@@ -12,8 +12,9 @@ from urllib.parse import quote, urlencode
 
 import httpx
 
-from ._errors import MembraneError, UnreachableError, error_of_status
+from ._errors import BusyError, MembraneError, UnreachableError, error_of_status
 from ._events import ServerEvent
+from ._settings import seconds_of
 from ._types import (
     Approval,
     Context,
@@ -99,6 +100,13 @@ def request(
 
 
 def error_of_answer(status: int, headers: httpx.Headers, body: bytes) -> MembraneError:
+    error = _error_of_body(status, headers, body)
+    if isinstance(error, BusyError) and "retry-after" in headers:
+        error.retry_after_s = seconds_of(headers["retry-after"])
+    return error
+
+
+def _error_of_body(status: int, headers: httpx.Headers, body: bytes) -> MembraneError:
     request_id = headers.get("x-request-id", "")
     try:
         error = json.loads(body)["error"]
