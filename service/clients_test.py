@@ -1008,9 +1008,11 @@ class Command(unittest.TestCase):
         self.assertIn("still runs", self.command("logs", sandbox, "--exec", endless).stderr)
         self.assertEqual(self.command("cancel", sandbox, endless).stdout, endless + "\n")
         self.assertEqual(self.command("wait", sandbox, endless, code=1).stdout, "cancelled\n")
+        self.assertIn(f"the exec {endless} is over: cancelled", self.command("cancel", sandbox, endless, code=2).stderr)
         head, *rows = [row.split() for row in self.command("execs", sandbox).stdout.splitlines()]
-        self.assertEqual(head, ["EXEC", "STATE", "CREATED"])
-        self.assertEqual([row[:2] for row in rows], [[first, "done"], [second, "done"], [endless, "done"]])
+        self.assertEqual(head, ["EXEC", "STATE", "OUTCOME", "CREATED"])
+        self.assertEqual([row[:3] for row in rows],
+                         [[first, "done", "ok"], [second, "done", "trapped"], [endless, "done", "cancelled"]])
         for words in (["wait"], ["cancel"]):
             self.assertIn("has no exec exe0", self.command(*words, sandbox, "exe0", code=2).stderr)
         self.assertIn("has no exec exe0", self.command("logs", sandbox, "--exec", "exe0", code=2).stderr)
