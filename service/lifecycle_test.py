@@ -138,6 +138,15 @@ class Kept(SandboxTest):
         self.assertIsNone(self.service.request("GET", f"/v1/snapshots/{snapshot}").json["name"])
         self.assertEqual(self.service.request("DELETE", f"/v1/snapshots/{snapshot}").status, 204)
 
+    def test_what_a_service_has_not_is_not_granted(self):
+        sandbox = self.service.create("wat")
+        for policy, word in (({"ai": {}}, "model"), ({"ask": True}, "nobody to ask")):
+            for answer in (self.post("/sandboxes", {"template": "wat", "policy": policy}),
+                           self.service.request("PATCH", f"/v1/sandboxes/{sandbox}/policy", policy)):
+                error = self.refused(answer, 422, "unsupported")
+                self.assertIn(word, error["message"])
+                self.assertIn("Leave it out", error["hint"])
+
     def test_a_template_that_there_is_not(self):
         error = self.refused(self.post("/sandboxes", {"template": "zzzzzzzz"}), 422, "invalid_value")
         self.assertEqual((error["message"], error["hint"]), ("there is no template zzzzzzzz", "GET /v1/templates lists them."))
