@@ -162,6 +162,7 @@ class Kept(SandboxTest):
         self.refused(ask("GET", f"/v1/snapshots/{snapshot}", token=token), 404, "not_found")
         self.refused(ask("DELETE", f"/v1/snapshots/{snapshot}", token=token), 404, "not_found")
         self.refused(ask("POST", f"/v1/snapshots/{snapshot}/promote", {"name": "x"}, token=token), 404, "not_found")
+        self.refused(ask("DELETE", "/v1/templates/mine", token=token), 404, "not_found")
         self.refused(ask("POST", "/v1/sandboxes", {"snapshot": snapshot}, token=token), 404, "not_found")
         self.refused(ask("POST", "/v1/sandboxes", {"template": "mine"}, token=token), 422, "invalid_value")
         self.assertEqual(ask("GET", "/v1/snapshots", token=token).json, {"snapshots": []})
