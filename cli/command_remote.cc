@@ -386,6 +386,7 @@ void add_remote(CLI::App& app, int& exit_code) {
   add_act(app, exit_code, "snapshot", "Keep a sandbox as it stands now, and print the snapshot's id",
           "membrane snapshot $ID", [](const SandboxOptions& options) { return act(options, "snapshot"); });
   add_remote_snapshots(app, exit_code);  // and templates
+  add_remote_tokens(app, exit_code);
   add_act(app, exit_code, "approvals", "Show what of a sandbox waits for a person's yes, and why",
           "membrane approvals $ID", show_approvals);
   add_approve(app, exit_code);

@@ -67,7 +67,8 @@ void add_remote_copy(CLI::App& app, int& exit_code);
 void add_remote_info(CLI::App& app, int& exit_code);
 void add_remote_update(CLI::App& app, int& exit_code);
 void add_remote_contexts(CLI::App& app, int& exit_code);   // context, contexts
-void add_remote_snapshots(CLI::App& app, int& exit_code);  // snapshots
+void add_remote_snapshots(CLI::App& app, int& exit_code);  // snapshots, templates
+void add_remote_tokens(CLI::App& app, int& exit_code);     // tokens
 void add_remote_execs(CLI::App& app, int& exit_code);      // execs, wait, cancel
 void add_remote_logs(CLI::App& app, int& exit_code);
 

@@ -29,9 +29,10 @@ Result<int> list(const ExecsOptions& options) {
     print_json(answer);
     return kExitOk;
   }
-  std::vector<std::vector<std::string>> rows = {{"EXEC", "STATE", "CREATED"}};
+  std::vector<std::vector<std::string>> rows = {{"EXEC", "STATE", "OUTCOME", "CREATED"}};
   for (const Json& each : list_at(answer, "execs"))
-    rows.push_back({text_at(each, "exec_id"), text_at(each, "state"), text_at(each, "created_at")});
+    rows.push_back({text_at(each, "exec_id"), text_at(each, "state"), text_at(each, "outcome"),
+                    text_at(each, "created_at")});
   print(table_text(rows));
   return kExitOk;
 }
@@ -52,7 +53,13 @@ Result<int> wait(const ExecsOptions& options) {
 
 Result<int> cancel(const ExecsOptions& options) {
   MEMBRANE_ASSIGN(Remote remote, Remote::open(options.remote));
-  MEMBRANE_TRY(remote.send({.method = "DELETE", .path = of_sandbox(options.id, {"execs", options.exec})}));
+  const auto path = of_sandbox(options.id, {"execs", options.exec});
+  MEMBRANE_ASSIGN(const Json exec, remote.send_json({.path = path}));
+  if (text_at(exec, "state") == "done")
+    return fail(ErrorCode::kInvalidArgument,
+                "the exec " + options.exec + " is over: " + text_at(exec["report"], "outcome"),
+                "membrane logs " + options.id + " --exec " + options.exec + " shows what it printed.");
+  MEMBRANE_TRY(remote.send({.method = "DELETE", .path = path}));
   print(options.exec + "\n");
   return kExitOk;
 }
@@ -144,7 +151,9 @@ void add_remote_execs(CLI::App& app, int& exit_code) {
           "Prints its outcome. The exit code is that of exec; logs --exec shows what it printed.\n\n"
           "Example:\n  membrane wait $ID $EXEC");
   add_act(app, exit_code, "cancel", "Stop an exec of a sandbox of a service", cancel, true)
-      ->footer("The sandbox stays, as it was before the exec.\n\nExample:\n  membrane cancel $ID $EXEC");
+      ->footer(
+          "The sandbox stays, as it was before the exec. One that is over is an error.\n\nExample:\n  "
+          "membrane cancel $ID $EXEC");
 }
 
 void add_remote_logs(CLI::App& app, int& exit_code) {

@@ -1,4 +1,4 @@
-// Of a service: snapshots, snapshots rm, snapshots promote; templates.
+// Of a service: snapshots, snapshots rm, snapshots promote; templates, templates rm.
 
 #include "cli/cli.h"
 #include "cli/command_remote.h"
@@ -53,6 +53,12 @@ Result<int> remove(const RemoveOptions& options) {
                      [](const std::string& id) { return std::vector<std::string>{"v1", "snapshots", id}; });
 }
 
+Result<int> remove_templates(const RemoveOptions& options) {
+  return remove_each(options.remote, options.ids, [](const std::string& name) {
+    return std::vector<std::string>{"v1", "templates", name};
+  });
+}
+
 struct PromoteOptions {
   RemoteOptions remote;
   std::string id, name;
@@ -73,7 +79,9 @@ void add_remove(CLI::App& group, int& exit_code) {
   const auto options = std::make_shared<RemoveOptions>();
   command->add_option("id", options->ids, "The snapshots")->required()->type_name("ID");
   options->remote.add_to(*command);
-  command->footer("Example:\n  membrane snapshots rm $SNAPSHOT");
+  command->footer(
+      "One that a template is made of is removed after it: membrane templates rm.\n\n"
+      "Example:\n  membrane snapshots rm $SNAPSHOT");
   command->callback([options, &exit_code] { exit_code = finish(remove(*options)); });
 }
 
@@ -90,6 +98,16 @@ void add_promote(CLI::App& group, int& exit_code) {
   command->callback([options, &exit_code] { exit_code = finish(promote(*options)); });
 }
 
+void add_remove_templates(CLI::App& group, int& exit_code) {
+  CLI::App* const command = group.add_subcommand(
+      "rm", "Remove templates that snapshots were promoted to; the snapshots stay, and sandboxes of them");
+  const auto options = std::make_shared<RemoveOptions>();
+  command->add_option("name", options->ids, "The templates")->required()->type_name("NAME");
+  options->remote.add_to(*command);
+  command->footer("Example:\n  membrane templates rm analysis");
+  command->callback([options, &exit_code] { exit_code = finish(remove_templates(*options)); });
+}
+
 void add_templates(CLI::App& app, int& exit_code) {
   CLI::App* const command = app.add_subcommand("templates", "List what a service makes sandboxes of");
   const auto options = std::make_shared<SnapshotsOptions>();
@@ -97,7 +115,10 @@ void add_templates(CLI::App& app, int& exit_code) {
   options->remote.add_to(*command);
   command->footer(
       "The languages that it has, and the snapshots that were promoted.\n\nExample:\n  membrane templates");
-  command->callback([options, &exit_code] { exit_code = finish(list_templates(*options), options->json); });
+  add_remove_templates(*command, exit_code);
+  command->callback([options, command, &exit_code] {
+    if (command->get_subcommands().empty()) exit_code = finish(list_templates(*options), options->json);
+  });
 }
 
 }  // namespace

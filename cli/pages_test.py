@@ -41,7 +41,7 @@ LINES_NOT_RUN = {
     r"cmake --preset": "builds",
     r"python3 (-m unittest discover -s attacks|attacks/)": "ctest runs these: attack.*",
     r"examples/languages/(ruby/get|sqlite/build)": "brings sources from the internet",
-    r"(\w+=\$\()?membrane (create|execs?|wait|cancel|templates|cp|info|update|contexts?|fork|pause|resume|snapshots?|approvals|approve|logs|ps|rm)\b":
+    r"(\w+=\$\()?membrane (create|execs?|wait|cancel|templates|tokens|cp|info|update|contexts?|fork|pause|resume|snapshots?|approvals|approve|logs|ps|rm)\b":
         "asks a service: service/clients_test.py runs those of README.md and docs/clients.md",
     r"npx @modelcontextprotocol/inspector": "cli/mcp_test.py runs it",
     r"membrane audit verify\b": "reads the log of a service: service/audit_test.cc makes one",

@@ -62,6 +62,16 @@ std::string new_key() {
   return key;
 }
 
+// Of an answer 429 or 503: waiting alone does not mend it.
+bool is_for_good(const std::string& body) {
+  const auto json = read_json(body, "the answer");
+  if (!json || !json->is_object()) return false;
+  const auto error = json->find("error");
+  if (error == json->end() || !error->is_object()) return false;
+  const auto retryable = error->find("retryable");
+  return retryable != error->end() && retryable->is_boolean() && !retryable->get<bool>();
+}
+
 ErrorCode code_of_status(long status) {
   if (status == 401 || status == 403) return ErrorCode::kDenied;
   if (status == 404) return ErrorCode::kNotFound;
@@ -249,7 +259,7 @@ Result<std::string> Remote::perform(const RemoteRequest& request, agent::SsePars
     if (sent && now.status >= 200 && now.status < 300) return std::move(now.body);
     const bool is_cut =
         !sent && sent.error().code == ErrorCode::kUnavailable && now.status == 0 && !now.is_nobody_there;
-    const bool is_refused = sent && (now.status == 429 || now.status == 503);
+    const bool is_refused = sent && (now.status == 429 || now.status == 503) && !is_for_good(now.body);
     const Error error = sent ? error_of(now, request) : sent.error();
     uint64_t wait_ms = backoff.wait_ms(tries);
     if (is_refused) wait_ms = agent::retry_after_ms(*api_, now.retry_after, clock.unix_s()).value_or(wait_ms);

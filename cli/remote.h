@@ -1,7 +1,7 @@
 // A service, as the commands that speak to one see it: requests to its REST interface, by libcurl.
 //
 // Redirects are not followed, which would carry the token along; a service on loopback is reached without a proxy. What did
-// not reach the service, and what it refuses for now (429, 503), is tried again, a few times, with the same idempotency key.
+// not reach the service, and what it refuses for now (429 and 503 that can be retried), is tried again, a few times, with the same idempotency key.
 //
 // Threads: one at a time.
 #pragma once

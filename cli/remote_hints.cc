@@ -18,7 +18,11 @@ struct Phrase {
 constexpr Phrase kPhrases[] = {
     {"The list of files says what there is: files.list() of the clients, GET …/files/list.", ""},
     {"GET /v1/templates lists them.", "membrane templates lists them."},
+    {"GET /v1/tokens lists them.", "membrane tokens lists them."},
+    {"Use one that has it; POST /v1/tokens makes them.",
+     "Use one that has it; membrane tokens create makes them."},
     {"GET /v1/snapshots lists them.", "membrane snapshots lists them."},
+    {"DELETE /v1/templates/", "membrane templates rm "},
     {"GET …/contexts lists them.", "membrane contexts ID lists them."},
     {"GET …/policy says", "membrane info ID --policy says"},
     {", or GET …/approvals, lists", " lists"},

@@ -26,9 +26,13 @@ std::string instead_of(const std::string& grant) {
   };
   const size_t colon = std::min(grant.find(':'), grant.size());
   const std::string kind = grant.substr(0, colon);
-  if (grant == "kv" || grant == "ai") return by("\"" + kind + "\": {}");
+  if (grant == "kv") return by("\"kv\": {}");
   if (grant == "time" || grant == "random") return by("\"" + kind + "\": {\"real\": true}");
-  if (grant == "ask") return by("\"ask\": true");
+  if (grant == "ai")
+    return "A service has no model: a program reaches one by \"http\", with a secret in its headers.";
+  if (grant == "ask")
+    return "A service has nobody to ask: give the program what it needs with its code, its input or its "
+           "files.";
   if (kind == "fs" || kind == "sql")
     return "Over HTTP files of the machine are granted to nobody: copy them into the sandbox (PUT …/files).";
   const size_t second = grant.find(':', colon + 1);

@@ -22,6 +22,14 @@ TEST(ClientHint, SaysWhatToDoInsteadOfGrantingAFile) {
         "Over HTTP files of the machine are granted to nobody: copy them into the sandbox (PUT …/files).");
 }
 
+TEST(ClientHint, SaysWhatToDoInsteadOfGrantingWhatAServiceLacks) {
+  EXPECT_EQ(client_hint("It would be allowed by --allow ai"),
+            "A service has no model: a program reaches one by \"http\", with a secret in its headers.");
+  EXPECT_EQ(client_hint("It would be allowed by --allow ask"),
+            "A service has nobody to ask: give the program what it needs with its code, its input or its "
+            "files.");
+}
+
 TEST(ClientHint, NamesTheLimitOfThePolicy) {
   EXPECT_EQ(
       client_hint("Make it do less, or raise limits.fuel (--fuel 400). The rest goes on."),

@@ -15,6 +15,11 @@ constexpr uint64_t kMostOutputBytes = 16ull << 20;
 constexpr uint64_t kMostStackBytes = 64ull << 20;
 constexpr uint64_t kMostTableElements = 1'000'000;
 
+constexpr const char* kNoModel =
+    "Leave it out; a program reaches a model by \"http\", with a secret in its headers.";
+constexpr const char* kNobody =
+    "Leave it out, and give the program what it needs with its code, its input or its files.";
+
 std::unexpected<ApiError> not_yours(const std::string& what) {
   return refuse(ApiCode::kForbidden, "the policy grants " + what + " of the service's machine",
                 "Only the service's owner can grant that; leave it out.");
@@ -38,6 +43,12 @@ Answer<void> check_grants(const policy::Policy& policy, bool is_owner) {
     return nobodys("databases (sql)", "copy the database into the sandbox (membrane cp, PUT …/files).");
   if (policy.kv && !policy.kv->path.empty())
     return nobodys("a file (kv.path)", "leave the path out, and the values are the sandbox's own.");
+  if (policy.ai)
+    return refuse(ApiCode::kUnsupported, "the policy grants a model (ai), and the service has none",
+                  kNoModel);
+  if (policy.ask)
+    return refuse(ApiCode::kUnsupported,
+                  "the policy lets programs ask a person (ask), and the service has nobody to ask", kNobody);
   for (const policy::HttpGrant& grant : policy.http) {
     if (is_owner) break;
     if (!grant.addresses.empty()) return not_yours("private addresses (http.addresses)");

@@ -209,6 +209,16 @@ class Scripted:
             server.script = [("say_never",)]
             self.assertEqual(self.ask(server, self.PROGRAMS["fails"]).stdout.split(), ["BusyError", "overloaded", "req7", "503"])
 
+    def test_what_waiting_does_not_mend_is_not_tried_again(self):
+        out, asked = self.asked_of("fails", ("refuse", 429, "quota_exceeded", False))
+        self.assertEqual((out, len(asked)), (["BusyError", "quota_exceeded", "req7", "429"], 1))
+
+    def test_an_error_says_when_it_can_succeed(self):
+        with Hostile() as server:
+            HostileHandler.say_much_later = lambda self: self.refuse(429, "quota_exceeded", True, Retry_After="86400")
+            server.script = [("say_much_later",)]
+            self.assertEqual(self.ask(server, self.PROGRAMS["busy"]).stdout.split(), ["86400"])
+
     def test_tries_end(self):
         out, asked = self.asked_of("fails", *[("reset",)] * 4)
         self.assertEqual(out[:2], ["UnreachableError", "unreachable"])
@@ -391,6 +401,7 @@ class Python(PythonClient):
             assert snapshots.promote(made, "of-objects").name == "of-objects"
             with Sandbox.create(snapshot=made) as sandbox:
                 assert sandbox.run("1").text == "1"
+            snapshots.remove_template("of-objects")
             snapshots.remove(made)
             assert made.id not in [each.id for each in snapshots.list()]
             secrets = Secrets()
@@ -577,6 +588,7 @@ class Python(PythonClient):
             assert snapshots.promote(made.id, "of-python").name == "of-python"
             with Sandbox.create("of-python") as sandbox:
                 assert sandbox.run("x").text == "1"
+            snapshots.remove_template("of-python")
             snapshots.remove(made.id)
             assert made.id not in [each.id for each in snapshots.list()]
             secrets = Secrets()
@@ -608,6 +620,7 @@ class Python(PythonClient):
                 snapshots, secrets = AsyncSnapshots(), AsyncSecrets()
                 assert made in await snapshots.list()
                 assert (await snapshots.promote(made.id, "of-asyncio")).name == "of-asyncio"
+                await snapshots.remove_template("of-asyncio")
                 await snapshots.remove(made.id)
                 put = await secrets.put("OF_ASYNCIO", "0123456789", hosts=["*.example.com"])
                 assert put in await secrets.list()
@@ -632,6 +645,7 @@ class PythonOnHostileServer(Scripted, PythonClient):
         "slow": textwrap.dedent(FAILS.format(create="Sandbox.create(timeout=3)")),
         "stream": "for e in Sandbox.create().stream(''): print(e.text or e.result.text)",
         "kill": "Sandbox.create().kill()",
+        "busy": "try: Sandbox.create()\nexcept BusyError as e: print(round(e.retry_after_s))",
     }
 
     def ask(self, server, code):
@@ -645,6 +659,7 @@ class AsyncPythonOnHostileServer(Scripted, PythonClient):
         "slow": textwrap.dedent(FAILS.format(create="await AsyncSandbox.create(timeout=3)")),
         "stream": "async for e in (await AsyncSandbox.create()).stream(''): print(e.text or e.result.text)",
         "kill": "await (await AsyncSandbox.create()).kill()",
+        "busy": "try: await AsyncSandbox.create()\nexcept BusyError as e: print(round(e.retry_after_s))",
     }
 
     def ask(self, server, code):
@@ -771,6 +786,7 @@ class Node(NodeClient):
             const snapshots = new Snapshots()
             assert.deepEqual((await snapshots.list()).filter((each) => each.id === made.id), [made])
             assert.equal((await snapshots.promote(made.id, 'of-node')).name, 'of-node')
+            await snapshots.removeTemplate('of-node')
             await snapshots.remove(made.id)
             assert.ok(!(await snapshots.list()).some((each) => each.id === made.id))
             const secrets = new Secrets()
@@ -809,6 +825,7 @@ class Node(NodeClient):
             const again = await Sandbox.create({ snapshot: made })
             assert.equal((await again.run('1')).text, '1')
             await again.kill()
+            await snapshots.removeTemplate('of-node-objects')
             await snapshots.remove(made)
             assert.ok(!(await snapshots.list()).some((each) => each.id === made.id))
             const secrets = new Secrets()
@@ -888,6 +905,7 @@ class NodeOnHostileServer(Scripted, NodeClient):
         "slow": NODE_FAILS.format(options="{ timeout: 3 }"),
         "stream": "for await (const e of (await Sandbox.create()).stream('')) console.log(e.text ?? e.result.text)",
         "kill": "await (await Sandbox.create()).kill()",
+        "busy": "try { await Sandbox.create() } catch (error) { console.log(error.retryAfterS) }",
     }
 
     def ask(self, server, code):
@@ -990,9 +1008,11 @@ class Command(unittest.TestCase):
         self.assertIn("still runs", self.command("logs", sandbox, "--exec", endless).stderr)
         self.assertEqual(self.command("cancel", sandbox, endless).stdout, endless + "\n")
         self.assertEqual(self.command("wait", sandbox, endless, code=1).stdout, "cancelled\n")
+        self.assertIn(f"the exec {endless} is over: cancelled", self.command("cancel", sandbox, endless, code=2).stderr)
         head, *rows = [row.split() for row in self.command("execs", sandbox).stdout.splitlines()]
-        self.assertEqual(head, ["EXEC", "STATE", "CREATED"])
-        self.assertEqual([row[:2] for row in rows], [[first, "done"], [second, "done"], [endless, "done"]])
+        self.assertEqual(head, ["EXEC", "STATE", "OUTCOME", "CREATED"])
+        self.assertEqual([row[:3] for row in rows],
+                         [[first, "done", "ok"], [second, "done", "trapped"], [endless, "done", "cancelled"]])
         for words in (["wait"], ["cancel"]):
             self.assertIn("has no exec exe0", self.command(*words, sandbox, "exe0", code=2).stderr)
         self.assertIn("has no exec exe0", self.command("logs", sandbox, "--exec", "exe0", code=2).stderr)
@@ -1017,6 +1037,7 @@ class Command(unittest.TestCase):
         refused = self.command("create", "--template", "anaylsis", code=2).stderr
         self.assertIn("there is no template anaylsis", refused)
         self.assertIn("Did you mean analysis? membrane templates lists them.", refused)
+        self.command("templates", "rm", "analysis")
         self.command("snapshots", "rm", snapshot)
 
     def test_hints_are_in_words_of_the_command(self):
@@ -1108,9 +1129,39 @@ class Command(unittest.TestCase):
         self.assertIn((snapshot, int(row[5])), [(each["id"], each["size_bytes"]) for each in listed])
         self.command("create", "--template", "of-the-test")
         self.assertIn("letters", self.command("snapshots", "promote", snapshot, "UP", code=2).stderr)
+        refused = self.command("snapshots", "rm", snapshot, code=2).stderr
+        self.assertIn("the template of-the-test is made of the snapshot", refused)
+        self.assertIn("membrane templates rm of-the-test", refused)
+        self.assertEqual(self.command("templates", "rm", "of-the-test").stdout, "of-the-test\n")
         gone = self.command("snapshots", "rm", "snp-none", snapshot, code=2)
         self.assertEqual(gone.stdout, f"{snapshot}\n")
         self.assertNotIn(snapshot, self.command("snapshots").stdout)
+
+    def test_tokens(self):
+        made = self.command("tokens", "create", "of-the-test", "--scope", "sandboxes:read", "--scope", "exec", "--ttl", "1h",
+                            "--tenant", "of-tokens", "--quota", "fuel_a_day=1e12", "--quota", "memory_bytes=1 MiB")
+        token = made.stdout.strip()
+        self.assertTrue(token.startswith("mbr_"), token)
+        listed = json.loads(self.command("tokens", "--json").stdout)["tokens"]
+        (info,) = [each for each in listed if each["name"] == "of-the-test"]
+        self.assertEqual((info["tenant"], sorted(info["scopes"])), ("of-tokens", ["exec", "sandboxes:read"]))
+        self.assertEqual(info["quotas"], {"fuel_a_day": 10**12, "memory_bytes": 1 << 20})
+        self.assertIsNotNone(info["expires_at"])
+        table = self.command("tokens").stdout
+        self.assertIn("of-the-test", table)
+        self.assertNotIn(token, table)
+        self.command("ps", "--token", token)
+        refused = self.command("create", "--template", "wat", "--token", token, code=2).stderr
+        self.assertIn("scope sandboxes:write", refused)
+        self.assertIn("membrane tokens create", refused)
+        self.assertIn("scope admin", self.command("tokens", "--token", token, code=2).stderr)
+        self.assertEqual(self.command("tokens", "rm", info["id"]).stdout, info["id"] + "\n")
+        self.command("ps", "--token", token, code=2)
+        self.assertIn("--quota", self.command("tokens", "create", "n", "--scope", "exec", "--quota", "x", code=2).stderr)
+        self.command("tokens", "create", "n", "--scope", "everything", code=2)
+        self.assertIn("--scope", self.command("tokens", "create", "n", code=2).stderr)
+        with_all = json.loads(self.command("tokens", "create", "n", "--scope", "exec", "--json").stdout)
+        self.command("tokens", "rm", with_all["info"]["id"])
 
     def test_a_sandbox_is_changed(self):
         sandbox = self.command("create", "--template", "wat", "--allow", "kv", "--label", "before", "--fuel", "1e7").stdout.strip()

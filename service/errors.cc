@@ -43,7 +43,7 @@ ApiCode code_of(ErrorCode code) {
 std::string_view name_of(ApiCode code) { return row(code).name; }
 std::string_view describe(ApiCode code) { return row(code).sentence; }
 int status_of(ApiCode code) { return row(code).status; }
-bool is_retryable(ApiCode code) { return row(code).retryable; }
+bool is_retryable(const ApiError& error) { return row(error.code).retryable || error.retry_after_s; }
 
 ApiError api_error(const Error& error) { return {code_of(error.code), error.message, error.hint}; }
 
@@ -60,13 +60,13 @@ std::string error_json(const ApiError& error, std::string_view request_id) {
                                          {"message", error.message},
                                          {"hint", error.hint},
                                          {"request_id", request_id},
-                                         {"retryable", is_retryable(error.code)}}}};
+                                         {"retryable", is_retryable(error)}}}};
   return json_text(json);
 }
 
 Response error_response(const ApiError& error, std::string_view request_id) {
   Response response = json_response(status_of(error.code), error_json(error, request_id));
-  if (is_retryable(error.code))
+  if (is_retryable(error))
     response.headers.add("Retry-After", std::to_string(error.retry_after_s.value_or(1)));
   if (error.code == ApiCode::kUnauthorized) response.headers.add("WWW-Authenticate", "Bearer");
   return response;

@@ -22,15 +22,16 @@ enum class ApiCode : uint8_t {
 std::string_view name_of(ApiCode code);
 std::string_view describe(ApiCode code);
 int status_of(ApiCode code);
-bool is_retryable(ApiCode code);
 
 struct ApiError {
   ApiCode code = ApiCode::kInternal;
   std::string message;
   std::string hint = {};
-  std::optional<uint32_t> retry_after_s =
-      {};  // the header Retry-After; codes that can be retried have one at least
+  // The header Retry-After. Codes that can be retried have one of a second at least; of a quota it says that time mends it.
+  std::optional<uint32_t> retry_after_s = {};
 };
+// Whether the same request can succeed later, by waiting alone.
+bool is_retryable(const ApiError& error);
 
 template <typename T>
 using Answer = std::expected<T, ApiError>;

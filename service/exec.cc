@@ -171,6 +171,7 @@ void Exec::finish(const sandbox::Report& report) {
   {
     const std::lock_guard lock(mutex_);
     state_ = ExecState::kDone;
+    outcome_ = sandbox::name_of(report.outcome);
     held_.shrink(asked_bytes_ + input_.size());
     std::string().swap(input_);
     keep({Kind::kReport, std::move(json)});
@@ -189,6 +190,11 @@ ExecState Exec::state() const {
 uint64_t Exec::held_bytes() const {
   const std::lock_guard lock(mutex_);
   return held_.bytes();
+}
+
+std::string Exec::outcome() const {
+  const std::lock_guard lock(mutex_);
+  return outcome_;
 }
 
 std::string Exec::report_json() const {

@@ -86,6 +86,8 @@ class Exec : public std::enable_shared_from_this<Exec> {
   [[nodiscard]] std::optional<PendingApproval> pending() const;
   // What was decided about; nothing when no such question is pending.
   std::optional<PendingApproval> decide(std::string_view approval, bool allow);
+  // "ok", "failed", …; "" before the end.
+  [[nodiscard]] std::string outcome() const;
   // {"exec_id":…, "receipt":… when it was sealed, and the members of the report}; "" before the end.
   [[nodiscard]] std::string report_json() const;
   // Called once, when it is over: at once when it is already. On the thread that ends it.
@@ -119,7 +121,7 @@ class Exec : public std::enable_shared_from_this<Exec> {
   ExecState state_ = ExecState::kQueued;
   std::vector<Event> events_;
   uint64_t read_ = 0;  // events before this were given to somebody, and do not change any more
-  std::string receipt_;
+  std::string receipt_, outcome_;
   std::string input_;         // that was not read yet
   bool has_input_ = false;    // it was opened
   bool takes_input_ = false;  // and has not ended

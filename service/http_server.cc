@@ -128,8 +128,14 @@ class HttpServer::Impl {
     asio::co_spawn(context_, accept(), asio::detached);
     context_.run();
   }
-  void drain(std::chrono::milliseconds patience) {
-    asio::post(context_, [this, patience] { begin_drain(patience); });
+  void drain(DrainOptions options) {
+    asio::post(context_, [this, options = std::move(options)] { begin_drain(options); });
+  }
+  void release() {
+    asio::post(context_, [this] {
+      is_held_ = false;
+      end_when_empty();
+    });
   }
   void stop() {
     asio::post(context_, [this] { context_.stop(); });
@@ -191,9 +197,10 @@ class HttpServer::Impl {
     return std::make_unique<UnderWay>(this, tenant);
   }
   awaitable<void> repeat(std::chrono::milliseconds interval, std::function<void()> task);
-  void begin_drain(std::chrono::milliseconds patience);
+  void begin_drain(const DrainOptions& options);
+  void cut_off_after(std::chrono::milliseconds patience);
   void end_when_empty() {
-    if (!draining_ || !connections_.empty()) return;
+    if (!draining_ || is_held_ || !connections_.empty()) return;
     context_.stop();
   }
 
@@ -204,6 +211,7 @@ class HttpServer::Impl {
   size_t being_refused_ = 0;
   std::map<std::string, size_t> under_way_;  // requests, by tenant
   bool draining_ = false;
+  bool is_held_ = false;  // draining, and release() is yet to be called
   asio::io_context context_{1};
   asio::ip::tcp::acceptor acceptor_{context_};
   asio::signal_set signals_{context_};
@@ -262,17 +270,29 @@ Status HttpServer::Impl::listen() {
   return {};
 }
 
-void HttpServer::Impl::begin_drain(std::chrono::milliseconds patience) {
-  if (std::exchange(draining_, true)) return;
-  error_code ignored;
-  acceptor_.close(ignored);
-  for (const Connection& connection : connections_)
-    if (connection.is_idle && connection.stream != nullptr) connection.stream->cancel();
+void HttpServer::Impl::cut_off_after(std::chrono::milliseconds patience) {
   drain_timer_.expires_after(patience);
   drain_timer_.async_wait([this](const error_code& error) {
     if (!error) context_.stop();
   });
+}
+
+void HttpServer::Impl::begin_drain(const DrainOptions& options) {
+  if (std::exchange(draining_, true)) return;
+  is_held_ = options.holds;
+  error_code ignored;
+  acceptor_.close(ignored);
+  for (const Connection& connection : connections_)
+    if (connection.is_idle && connection.stream != nullptr) connection.stream->cancel();
   end_when_empty();
+  if (!options.hurry) return cut_off_after(options.patience);
+  drain_timer_.expires_after(options.patience);
+  drain_timer_.async_wait(
+      [this, hurry = options.hurry, last_patience = options.last_patience](const error_code& error) {
+        if (error) return;
+        hurry();
+        cut_off_after(last_patience);
+      });
 }
 
 awaitable<void> HttpServer::Impl::repeat(std::chrono::milliseconds interval, std::function<void()> task) {
@@ -630,7 +650,8 @@ Result<std::unique_ptr<HttpServer>> HttpServer::listen(HttpServerOptions options
 uint16_t HttpServer::port() const { return impl_->port(); }
 bool HttpServer::has_tls() const { return impl_->has_tls(); }
 void HttpServer::run() { impl_->run(); }
-void HttpServer::drain(std::chrono::milliseconds patience) { impl_->drain(patience); }
+void HttpServer::drain(DrainOptions options) { impl_->drain(std::move(options)); }
+void HttpServer::release() { impl_->release(); }
 void HttpServer::stop() { impl_->stop(); }
 void HttpServer::every(std::chrono::milliseconds interval, std::function<void()> task) {
   impl_->every(interval, std::move(task));

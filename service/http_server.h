@@ -5,7 +5,7 @@
 // the service's form, where an answer can still be sent, and the connection is closed; a client that does not read is
 // cut off after `write_timeout`; one connection holds at most its headers, its admitted body and its answer.
 //
-// Threads: run() is one thread's, and starts no other; drain() and stop() may be called from any, also from a handler.
+// Threads: run() is one thread's, and starts no other; drain(), release() and stop() may be called from any, also from a handler.
 #pragma once
 
 #include <chrono>
@@ -37,6 +37,14 @@ struct HttpServerOptions {
   std::chrono::milliseconds keep_alive_every = std::chrono::seconds(15);  // BodySource::keep_alive()
 };
 
+struct DrainOptions {
+  std::chrono::milliseconds patience = {};  // for requests to be answered
+  // Called on the server's thread when that is over and something is left: ends what the requests wait for. May be null.
+  std::function<void()> hurry = {};
+  std::chrono::milliseconds last_patience = {};  // for the answers after it
+  bool holds = false;  // run() does not return before release(), within the same bounds
+};
+
 class HttpServer {
  public:
   // Listens. `application` is borrowed, and must outlive the server. Errors: kInvalidArgument for an address that is
@@ -49,8 +57,9 @@ class HttpServer {
   // Serves until it was drained or stopped.
   void run();
   // Takes no more connections, lets those that have a request answer it, and closes the others; those that are left
-  // after `patience` are cut off. run() returns after the last.
-  void drain(std::chrono::milliseconds patience);
+  // at the end are cut off. run() returns after the last.
+  void drain(DrainOptions options);
+  void release();
   void stop();
 
   // Calls `task` on the server's thread, again and again until it ends.

@@ -7,6 +7,8 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <atomic>
+#include <future>
 #include <string>
 #include <thread>
 #include <vector>
@@ -54,6 +56,51 @@ TEST(HttpServerThreads, ABodyThatDripsIsCutOff) {
     close(connection);
   }
   (*server)->stop();
+  runs.join();
+}
+
+// Answers when it is told to.
+class Waits final : public HttpApplication {
+ public:
+  Admission admit(const RequestHead&) override { return {}; }
+  void handle(Request, Reply reply) override { came_.set_value(std::move(reply)); }
+  Reply request() { return came_.get_future().get(); }
+
+ private:
+  std::promise<Reply> came_;
+};
+
+TEST(HttpServerThreads, ADrainWaitsForItsRelease) {
+  Swallows application;
+  auto server = HttpServer::listen({}, application);
+  ASSERT_TRUE(server);
+  std::atomic<bool> is_released = false;
+  std::thread runs([&] {
+    (*server)->run();
+    EXPECT_TRUE(is_released);
+  });
+  (*server)->drain({.patience = std::chrono::hours(1), .holds = true});
+  is_released = true;
+  (*server)->release();
+  runs.join();
+}
+
+TEST(HttpServerThreads, ADrainThatIsLateHurriesWhatItWaitsForAndSendsItsAnswer) {
+  Waits application;
+  auto server = HttpServer::listen({}, application);
+  ASSERT_TRUE(server);
+  std::thread runs([&] { (*server)->run(); });
+  const int connection = connect_to((*server)->port());
+  const std::string request = "GET / HTTP/1.1\r\nHost: x\r\n\r\n";
+  EXPECT_EQ(send(connection, request.data(), request.size(), 0), static_cast<ssize_t>(request.size()));
+  const Reply reply = application.request();
+  (*server)->drain({.hurry = [&] { reply({.status = 204}); }, .last_patience = std::chrono::hours(1)});
+  std::string answer;
+  char piece[4096];
+  for (ssize_t got = 0; (got = recv(connection, piece, sizeof piece, 0)) > 0;)
+    answer.append(piece, static_cast<size_t>(got));
+  EXPECT_TRUE(answer.starts_with("HTTP/1.1 204")) << answer;
+  close(connection);
   runs.join();
 }
 

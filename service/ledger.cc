@@ -1,5 +1,7 @@
 #include "service/ledger.h"
 
+#include <algorithm>
+
 #include "service/sandboxes.h"
 #include "service/times.h"
 
@@ -177,11 +179,40 @@ Answer<void> Ledger::may_exec(const std::string& tenant) {
   begin_day(now / kDayMs);
   const auto found = today_.find(tenant);
   const Used used = found == today_.end() ? Used() : found->second;
-  if (quotas.fuel_a_day && used.fuel >= *quotas.fuel_a_day)
-    return std::unexpected(used_up("fuel", *quotas.fuel_a_day, now));
+  if (quotas.fuel_a_day)
+    if (const auto left = fuel_left(tenant, *quotas.fuel_a_day, now); !left)
+      return std::unexpected(left.error());
   if (quotas.egress_bytes_a_day && used.egress_bytes >= *quotas.egress_bytes_a_day)
     return std::unexpected(used_up("bytes sent out", *quotas.egress_bytes_a_day, now));
   return {};
+}
+
+Answer<uint64_t> Ledger::fuel_left(const std::string& tenant, uint64_t quota, int64_t now) const {
+  const auto today = today_.find(tenant);
+  const uint64_t used = today == today_.end() ? 0 : today->second.fuel;
+  if (used >= quota) return std::unexpected(used_up("fuel", quota, now));
+  const auto holds = held_fuel_.find(tenant);
+  const uint64_t held = holds == held_fuel_.end() ? 0 : holds->second;
+  if (held < quota - used) return quota - used - held;
+  return refuse(ApiCode::kTooManyRequests,
+                "the execs that run hold what is left of the token's quota of fuel a day (fuel_a_day): " +
+                    std::to_string(quota - used),
+                "Try again when one of them has ended, or give policies a smaller \"limits.fuel\".");
+}
+
+Answer<std::optional<uint64_t>> Ledger::hold_fuel(const std::string& tenant, uint64_t wanted) {
+  constexpr uint64_t kLeastParts = 16;
+  const std::optional<uint64_t> quota = quotas_of(tenant).fuel_a_day;
+  if (!quota) return std::nullopt;
+  const int64_t now = now_ms();
+  const std::lock_guard lock(mutex_);
+  begin_day(now / kDayMs);
+  const auto left = fuel_left(tenant, *quota, now);
+  if (!left) return std::unexpected(left.error());
+  const uint64_t part = std::max(*left - *left / 2, *quota / kLeastParts);
+  const uint64_t held = std::min({wanted, *left, part});
+  held_fuel_[tenant] += held;
+  return held;
 }
 
 Answer<void> Ledger::created(const std::string& tenant, const SandboxInfo& sandbox,
@@ -250,11 +281,18 @@ void Ledger::exec_ended(const ExecFacts& facts, const sandbox::Report& report) {
                                           {"sandbox", facts.sandbox},
                                           {"exec", facts.exec},
                                           {"outcome", std::string(sandbox::name_of(report.outcome))}}));
+  // What is held and cannot be used, since the next step costs more, is used up: else a day's quota would never be.
+  const bool is_out = report.outcome == sandbox::Outcome::kOutOfFuel;
+  const uint64_t fuel = std::max(report.fuel_used, is_out ? facts.held_fuel : 0);
   const int64_t day = now_ms() / kDayMs;
   const std::lock_guard lock(mutex_);
   begin_day(day);
+  if (const auto held = held_fuel_.find(facts.tenant); held != held_fuel_.end()) {
+    held->second -= std::min(held->second, facts.held_fuel);
+    if (held->second == 0) held_fuel_.erase(held);
+  }
   for (Used* const used : {&today_[facts.tenant], &unwritten_[{day, facts.tenant}]}) {
-    used->add({report.fuel_used, egress, 1});
+    used->add({fuel, egress, 1});
   }
 }
 

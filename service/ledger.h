@@ -65,6 +65,9 @@ class Ledger final : public Watcher {
 
   Quotas quotas_of(const std::string& tenant) override;
   Answer<void> may_exec(const std::string& tenant) override;
+  // An exec gets at most half of what is left and nobody holds, or a sixteenth of the quota where that is more: a policy that
+  // allows more than the quota leaves something to the tenant's other execs, and the day's quota can be used up.
+  Answer<std::optional<uint64_t>> hold_fuel(const std::string& tenant, uint64_t wanted) override;
   Answer<void> created(const std::string& tenant, const SandboxInfo& sandbox, const policy::Policy& policy,
                        uint64_t took_us) override;
   Answer<void> changed(const std::string& tenant, const SandboxInfo& sandbox) override;
@@ -79,6 +82,8 @@ class Ledger final : public Watcher {
   [[nodiscard]] int64_t now_ms() const;
   // Under the mutex. Also after the clock was set back: then the day has some usage already.
   void begin_day(int64_t day);
+  // Under the mutex: of a quota, what is neither used nor held. Errors: as may_exec().
+  [[nodiscard]] Answer<uint64_t> fuel_left(const std::string& tenant, uint64_t quota, int64_t now) const;
   void note(std::string_view what, const Status& done);
   void remove(const std::string& sandbox);
   Answer<void> audited(std::string_view event, const std::string& tenant, const std::string& sandbox);
@@ -94,7 +99,8 @@ class Ledger final : public Watcher {
   std::vector<KeptSandbox> kept_;  // from open() to take_kept()
   std::mutex mutex_;               // guards what follows
   int64_t day_ = -1;
-  std::map<std::string, Used> today_;  // by tenant
+  std::map<std::string, Used> today_;          // by tenant
+  std::map<std::string, uint64_t> held_fuel_;  // by tenant, of execs that run under a quota
   std::map<std::pair<int64_t, std::string>, Used>
       unwritten_;                     // what is not in the database, by day and tenant
   bool cannot_write_usage_ = false;   // it was said

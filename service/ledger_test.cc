@@ -19,9 +19,7 @@ class LedgerTest : public ::testing::Test {
     fs::create_directory(directory_);
     state_ = State::open(directory_).value();
     tokens_ = Tokens::open(*state_).value();
-    TokenInfo wanted{.id = "", .tenant = "t", .name = "n", .scopes = {"exec"}};
-    wanted.quotas.fuel_a_day = 10;
-    EXPECT_TRUE(tokens_->make(std::move(wanted), now_ms_));
+    quotas(10);
     open();
   }
   ~LedgerTest() override {
@@ -34,10 +32,17 @@ class LedgerTest : public ::testing::Test {
     ledger_ =
         Ledger::open({*state_, *tokens_, metrics_, nullptr, log_, [this] { return now_ms_; }}, {}).value();
   }
-  void use(uint64_t fuel) {
+  void quotas(uint64_t fuel_a_day) {
+    for (const TokenInfo& each : tokens_->list()) EXPECT_TRUE(tokens_->remove(each.id));
+    TokenInfo wanted{.id = "", .tenant = "t", .name = "n", .scopes = {"exec"}};
+    wanted.quotas.fuel_a_day = fuel_a_day;
+    EXPECT_TRUE(tokens_->make(std::move(wanted), now_ms_));
+  }
+  void use(uint64_t fuel, uint64_t held_fuel = 0) {
     sandbox::Report report;
     report.fuel_used = fuel;
-    ledger_->exec_ended({.tenant = "t", .sandbox = "s", .template_name = "wat", .exec = "e"}, report);
+    ledger_->exec_ended(
+        {.tenant = "t", .sandbox = "s", .template_name = "wat", .exec = "e", .held_fuel = held_fuel}, report);
   }
 
   const std::string directory_;
@@ -59,6 +64,23 @@ TEST_F(LedgerTest, AQuotaIsGivenAgainOnTheNextDay) {
   now_ms_ += 1;
   EXPECT_TRUE(ledger_->may_exec("t"));
   EXPECT_EQ(ledger_->used_today("t").fuel, 0u);
+}
+
+TEST_F(LedgerTest, ExecsHoldAPartOfTheQuotaUntilTheirEnd) {
+  quotas(1'600);
+  const auto hold = [&](uint64_t wanted) { return ledger_->hold_fuel("t", wanted).value().value(); };
+  EXPECT_EQ(hold(UINT64_MAX), 800u);  // half of what is left
+  EXPECT_EQ(hold(30), 30u);
+  EXPECT_EQ(hold(UINT64_MAX), 385u);
+  EXPECT_EQ(hold(UINT64_MAX), 193u);
+  EXPECT_EQ(hold(UINT64_MAX), 100u);  // a sixteenth of the quota
+  EXPECT_EQ(hold(UINT64_MAX), 92u);   // what is left
+  EXPECT_EQ(ledger_->hold_fuel("t", 1).error().code, ApiCode::kTooManyRequests);
+  EXPECT_EQ(ledger_->may_exec("t").error().code, ApiCode::kTooManyRequests);
+  use(10, 800);
+  EXPECT_TRUE(ledger_->may_exec("t"));
+  EXPECT_EQ(hold(UINT64_MAX), 395u);
+  EXPECT_FALSE(ledger_->hold_fuel("other", 7).value());  // it has no quota
 }
 
 TEST_F(LedgerTest, AClockThatIsSetBackGivesNoQuotaAgain) {

@@ -124,6 +124,35 @@ class Kept(SandboxTest):
         self.refused(self.post(f"/snapshots/{other}/promote", {"name": "python"}), 409, "conflict")
         self.refused(self.post(f"/snapshots/{other}/promote", {"name": "A B"}), 422, "invalid_value")
 
+    def test_a_snapshot_stays_while_a_template_is_made_of_it(self):
+        snapshot = self.made(self.post(f"/sandboxes/{self.service.create('wat')}/snapshot"), 201)["id"]
+        self.made(self.post(f"/snapshots/{snapshot}/promote", {"name": "kept-on"}))
+        error = self.refused(self.service.request("DELETE", f"/v1/snapshots/{snapshot}"), 409, "conflict")
+        self.assertIn("kept-on", error["message"])
+        self.assertIn("DELETE /v1/templates/kept-on", error["hint"])
+        self.service.create("kept-on")
+        self.assertEqual(self.service.request("DELETE", "/v1/templates/kept-on").status, 204)
+        self.refused(self.service.request("DELETE", "/v1/templates/kept-on"), 404, "not_found")
+        self.refused(self.service.request("DELETE", "/v1/templates/wat"), 409, "conflict")
+        self.assertFalse(self.service.has_template("kept-on"))
+        self.assertIsNone(self.service.request("GET", f"/v1/snapshots/{snapshot}").json["name"])
+        self.assertEqual(self.service.request("DELETE", f"/v1/snapshots/{snapshot}").status, 204)
+
+    def test_what_a_service_has_not_is_not_granted(self):
+        sandbox = self.service.create("wat")
+        for policy, word in (({"ai": {}}, "model"), ({"ask": True}, "nobody to ask")):
+            for answer in (self.post("/sandboxes", {"template": "wat", "policy": policy}),
+                           self.service.request("PATCH", f"/v1/sandboxes/{sandbox}/policy", policy)):
+                error = self.refused(answer, 422, "unsupported")
+                self.assertIn(word, error["message"])
+                self.assertIn("Leave it out", error["hint"])
+
+    def test_a_template_that_there_is_not(self):
+        error = self.refused(self.post("/sandboxes", {"template": "zzzzzzzz"}), 422, "invalid_value")
+        self.assertEqual((error["message"], error["hint"]), ("there is no template zzzzzzzz", "GET /v1/templates lists them."))
+        error = self.refused(self.post(f"/sandboxes/{self.python()}/contexts", {"template": "zzzzzzzz"}), 422, "invalid_value")
+        self.assertEqual((error["message"], error["hint"]), ("there is no template zzzzzzzz", "GET /v1/templates lists them."))
+
     def test_snapshots_of_others_are_not_there(self):
         sandbox = self.python()
         snapshot = self.made(self.post(f"/sandboxes/{sandbox}/snapshot"), 201)["id"]
@@ -133,6 +162,7 @@ class Kept(SandboxTest):
         self.refused(ask("GET", f"/v1/snapshots/{snapshot}", token=token), 404, "not_found")
         self.refused(ask("DELETE", f"/v1/snapshots/{snapshot}", token=token), 404, "not_found")
         self.refused(ask("POST", f"/v1/snapshots/{snapshot}/promote", {"name": "x"}, token=token), 404, "not_found")
+        self.refused(ask("DELETE", "/v1/templates/mine", token=token), 404, "not_found")
         self.refused(ask("POST", "/v1/sandboxes", {"snapshot": snapshot}, token=token), 404, "not_found")
         self.refused(ask("POST", "/v1/sandboxes", {"template": "mine"}, token=token), 422, "invalid_value")
         self.assertEqual(ask("GET", "/v1/snapshots", token=token).json, {"snapshots": []})

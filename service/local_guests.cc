@@ -21,7 +21,7 @@ class WatGuest final : public Guest {
       : where_(std::move(where)), spec_(spec), bounds_(spec.policy.limits) {}
 
   sandbox::Report exec(const GuestTurn& turn) override {
-    bounds_.begin_turn(turn.most_time);
+    bounds_.begin_turn(turn);
     Environment environment = spec_.environment;
     for (const auto& [name, value] : turn.environment) environment.insert_or_assign(name, value);
     const host::FlowsShared shared(flows_, turn.flows);

@@ -7,6 +7,7 @@ import os
 import resource
 import signal
 import socket
+import tempfile
 import unittest
 
 from service_testing import SECONDS, Answer, Service, ServiceTest, children
@@ -79,6 +80,66 @@ class Draining(ServiceTest):
         self.assertEqual(narrowing.end().status, 200)  # it stops what runs
         self.assertIn(b'"outcome":"cancelled"', stream.read())
         self.assertEqual(service.stop(), 0)
+
+
+class Stops(unittest.TestCase):
+    """Services that are stopped while execs run, which nobody waits for or somebody does."""
+
+    def setUp(self):
+        directory = tempfile.TemporaryDirectory()
+        self.addCleanup(directory.cleanup)
+        self.state = directory.name
+
+    def start(self, *flags):
+        service = Service("--park-after", "0", *flags, state=self.state)
+        self.addCleanup(service.log.close)
+        self.addCleanup(service.stop)
+        return service
+
+    def test_execs_in_the_background_end_first_also_those_that_wait(self):
+        service = self.start("--drain", "600")
+        if not service.has_template("python"):
+            self.skipTest("Python is not installed")
+        sandbox = service.create("python")
+        path = f"/v1/sandboxes/{sandbox}/exec"
+        code = "import sys\ntext = sys.stdin.read()"
+        running = service.request("POST", path, {"code": code, "open_stdin": True, "background": True}).json["exec_id"]
+        until_it_runs(service, sandbox, running)
+        background(service, sandbox, "open('/tmp/f', 'w').write(text)")
+        background(service, sandbox, "n = sum(range(300_000))")
+        stdin = Begun(service, "POST", f"{path}s/{running}/stdin?eof=true", "go on")
+        service.process.send_signal(signal.SIGTERM)
+        service.wait_for_event("draining")
+        self.assertEqual(stdin.end().status, 204)
+        self.assertEqual(service.process.wait(SECONDS), 0)
+        service = self.start()
+        self.assertEqual(service.exec(sandbox, "open('/tmp/f').read(), n")["result"], "('\"go on\"', 44999850000)")
+        error = service.request("GET", f"{path}s/{running}").error
+        self.assertIn("since the service was started", error["message"])
+        self.assertIn("those before its start are not known any more", error["hint"])
+        self.assertNotIn("not known any more", service.request("GET", f"{path}s/other").error["hint"])
+
+    def test_who_waits_for_an_exec_that_is_cut_hears_so(self):
+        service = self.start("--drain", "0")
+        sandbox = service.create("wat", **LONG)
+        waiting = http.client.HTTPConnection(service.host, service.port, timeout=SECONDS)
+        self.addCleanup(waiting.close)
+        headers = {"Authorization": f"Bearer {service.token}", "Content-Type": "application/json"}
+        waiting.request("POST", f"/v1/sandboxes/{sandbox}/exec", json.dumps({"code": LOOP}), headers)
+        while "running" not in (states := [each["state"] for each in service.request(
+                "GET", f"/v1/sandboxes/{sandbox}/execs").json["execs"]]):
+            self.assertLess(len(states), 2)
+        queued = background(service, sandbox, ADD).json["exec_id"]
+        streams = http.client.HTTPConnection(service.host, service.port, timeout=SECONDS)
+        self.addCleanup(streams.close)
+        streams.request("GET", f"/v1/sandboxes/{sandbox}/execs/{queued}/events", headers=headers)
+        events = streams.getresponse()
+        service.process.send_signal(signal.SIGTERM)
+        report = json.loads(waiting.getresponse().read())
+        self.assertEqual(report["outcome"], "cancelled")
+        self.assertIn("the service was stopped", report["error"]["message"])
+        self.assertIn("the service was stopped", events.read().decode())
+        self.assertEqual(service.process.wait(SECONDS), 0)
 
 
 class Connections(ServiceTest):

@@ -111,10 +111,14 @@ struct Rest::Impl {
     const auto execs = sandboxes.list_execs(call->caller.tenant, call->parameter("sandbox"));
     if (!execs) return call->refuse(execs.error());
     OrderedJson list = OrderedJson::array();
-    for (const auto& exec : *execs)
-      list.push_back({{"exec_id", exec->id},
-                      {"state", name_of(exec->state())},
+    for (const auto& exec : *execs) {
+      const std::string outcome = exec->outcome();
+      OrderedJson& each = list.emplace_back(
+          OrderedJson{{"exec_id", exec->id},
+                      {"state", name_of(outcome.empty() ? exec->state() : ExecState::kDone)},
                       {"created_at", iso_time(exec->created_at_ms)}});
+      if (each["state"] == name_of(ExecState::kDone)) each["outcome"] = exec->outcome();
+    }
     call->answer(200, {{"execs", list}});
   }
   void get_exec(const SharedCall& call) {

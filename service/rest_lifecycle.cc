@@ -67,6 +67,15 @@ class Lifecycle {
     call->answer(200, {{"templates", list}});
   }
 
+  void delete_template(const SharedCall& call) const {
+    const std::string& name = call->parameter("template");
+    for (const TemplateInfo& each : sandboxes_.guests().templates())
+      if (each.name == name)
+        return call->refuse({ApiCode::kConflict, "the template " + name + " is built in",
+                             "Only templates that snapshots were promoted to can be removed."});
+    answer_done(call, sandboxes_.snapshots().remove_template(call->caller.tenant, name));
+  }
+
   void create(const SharedCall& call) const {
     auto spec = read_spec(call);
     if (!spec) return call->refuse(spec.error());
@@ -305,6 +314,7 @@ Response event_stream(std::shared_ptr<BodySource> source) {
 void add_lifecycle_handlers(Handlers& handlers, Sandboxes& sandboxes, Secrets& secrets) {
   using Method = void (Lifecycle::*)(const SharedCall&) const;
   constexpr std::pair<std::string_view, Method> kMethods[] = {{"listTemplates", &Lifecycle::list_templates},
+                                                              {"deleteTemplate", &Lifecycle::delete_template},
                                                               {"createSandbox", &Lifecycle::create},
                                                               {"getSandbox", &Lifecycle::get},
                                                               {"updateSandbox", &Lifecycle::update},

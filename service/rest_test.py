@@ -126,6 +126,10 @@ class Execs(ServiceTest):
         self.assertEqual(outcome, "cancelled")
         done = self.service.request("GET", path).json
         self.assertEqual((done["state"], done["report"]["outcome"]), ("done", "cancelled"))
+        (listed,) = self.service.request("GET", f"/v1/sandboxes/{sandbox}/execs").json["execs"]
+        self.assertEqual((listed["state"], listed["outcome"]), ("done", "cancelled"))
+        self.assertEqual(self.service.request("DELETE", path).status, 204)  # it stays as it is
+        self.assertEqual(self.service.request("GET", path).json, done)
         self.assertEqual(self.service.exec(sandbox, ADD)["outcome"], "ok")  # the sandbox goes on
 
     def test_a_sandbox_that_is_ended_stops_what_it_runs(self):

@@ -35,6 +35,7 @@ struct Sandboxes::Sandbox {
   bool cannot_be_kept = false;  // as it stands since its last use
   bool is_dead = false;
   bool is_paused = false;
+  bool is_adopted = false;  // of the service before
   std::shared_ptr<Exec> running;
   std::deque<std::shared_ptr<Exec>> execs;  // the newest last
   std::vector<std::shared_ptr<FileWatch>> watches;

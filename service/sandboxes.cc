@@ -14,6 +14,7 @@
 namespace membrane::service {
 namespace {
 
+constexpr std::string_view kExecPrefix = "exe";
 constexpr std::string_view kStates[] = {"idle", "running", "paused"};
 
 sandbox::Report report_of(sandbox::Outcome outcome, std::string_view code, std::string message,
@@ -25,6 +26,28 @@ sandbox::Report report_of(sandbox::Outcome outcome, std::string_view code, std::
   error.message = std::move(message);
   error.hint = std::move(hint);
   return report;
+}
+
+// Of a report that says kCancelled: it was the end of the service.
+void tell_stop(sandbox::Report& report) {
+  if (report.errors.empty()) report.errors.emplace_back().code = "cancelled";
+  report.errors.front().message = "the service was stopped before the exec had ended";
+  report.errors.front().hint =
+      "What it did until then is kept with its sandbox, where the sandbox can be kept. Run the rest when the "
+      "service is back; server.drain_s, or --drain, is the time that execs have to end.";
+}
+
+// Of a report that says kOutOfFuel: the exec had less than its policy allows it, since a quota had no more for it.
+void tell_fuel_of_quota(uint64_t given, uint64_t limit, sandbox::Report& report) {
+  if (report.outcome != sandbox::Outcome::kOutOfFuel || given >= limit || report.errors.empty()) return;
+  report.errors.front().message =
+      "the program used up the fuel that the token's quota of a day (fuel_a_day) "
+      "had for it: " +
+      std::to_string(given);
+  report.errors.front().hint =
+      "Make it do less, or run it after midnight, UTC: an exec gets at most half of what is left, or a "
+      "sixteenth of "
+      "the quota. GET /v1/usage says what is left; the service's owner can give a larger quota.";
 }
 
 // For those who give no watcher.
@@ -225,18 +248,26 @@ GuestSpec Sandboxes::with_secrets(const std::string& tenant, GuestSpec spec) con
   return spec;
 }
 
-ApiError Sandboxes::error_of_template(const std::string& tenant, const std::string& name,
+std::vector<std::string> Sandboxes::promoted_names(const std::string& tenant) const {
+  std::vector<std::string> names;
+  for (const SnapshotInfo& each : snapshots_.list(tenant))
+    if (!each.name.empty()) names.push_back(each.name);
+  return names;
+}
+
+ApiError Sandboxes::error_of_template(const std::string& name, std::vector<std::string> promoted,
                                       const ApiError& error) const {
   const std::string language = lang::language_named(name);
-  if (language == "python" || language == "js") return error;  // which the service may lack
-  std::vector<std::string> names;
-  for (const TemplateInfo& each : guests_.templates()) names.push_back(each.name);
-  for (const SnapshotInfo& each : snapshots_.list(tenant)) names.push_back(each.name);
-  if (std::ranges::find(names, name) != names.end()) return error;
+  if (error.code != ApiCode::kInvalidValue || language == "python" || language == "js")
+    return error;  // which the service may lack
+  std::vector<std::string> names = std::move(promoted);
+  for (const TemplateInfo& each : guests_.templates()) {
+    if (lang::language_named(each.name) == language) return error;
+    names.push_back(each.name);
+  }
   const std::string near(nearest(name, {names.begin(), names.end()}));
-  if (near.empty()) return error;
   return {error.code, "there is no template " + name,
-          "Did you mean " + near + "? GET /v1/templates lists them."};
+          (near.empty() ? "" : "Did you mean " + near + "? ") + "GET /v1/templates lists them."};
 }
 
 Answer<Sandboxes::Made> Sandboxes::make_guest(const std::string& tenant, const SandboxSpec& spec) {
@@ -258,7 +289,8 @@ Answer<Sandboxes::Made> Sandboxes::make_guest(const std::string& tenant, const S
       with_secrets(tenant, {spec.template_name, spec.policy.value_or(policy::Policy()), spec.environment});
   made.spec.seals = spec.seals;
   auto guest = guests_.create(made.spec);
-  if (!guest) return std::unexpected(error_of_template(tenant, spec.template_name, guest.error()));
+  if (!guest)
+    return std::unexpected(error_of_template(spec.template_name, promoted_names(tenant), guest.error()));
   made.guest = *std::move(guest);
   return made;
 }
@@ -413,9 +445,28 @@ void Sandboxes::expire() {
   }
 }
 
-void Sandboxes::drain() {
+void Sandboxes::drain(std::function<void()> when_over) {
+  {
+    const std::lock_guard lock(mutex_);
+    draining_ = true;
+    if (unfinished_execs_ > 0) {
+      when_execs_are_over_ = std::move(when_over);
+      return;
+    }
+  }
+  if (when_over) when_over();
+}
+
+std::vector<std::shared_ptr<Sandboxes::Sandbox>> Sandboxes::all_sandboxes() const {
+  std::vector<std::shared_ptr<Sandbox>> all;
   const std::lock_guard lock(mutex_);
-  draining_ = true;
+  for (const auto& [id, sandbox] : sandboxes_) all.push_back(sandbox);
+  return all;
+}
+
+void Sandboxes::cancel_execs() {
+  is_stopping_ = true;
+  for (const auto& sandbox : all_sandboxes()) cancel_all(*sandbox);
 }
 
 // -- looking ------------------------------------------------------------------------------------------------------
@@ -538,11 +589,8 @@ Answer<std::shared_ptr<Exec>> Sandboxes::exec(const std::string& tenant, const s
                                               ExecSpec spec) {
   const auto sandbox = find(tenant, id);
   if (!sandbox) return std::unexpected(sandbox.error());
-  {
-    const std::lock_guard lock(mutex_);
-    if (draining_)
-      return refuse(ApiCode::kDraining, "the service is shutting down", "Try again when it is back.");
-  }
+  auto unfinished = count_exec();
+  if (!unfinished) return std::unexpected(unfinished.error());
   {
     const std::lock_guard lock((*sandbox)->mutex);
     if ((*sandbox)->is_paused) return std::unexpected(is_paused_error(id));
@@ -567,15 +615,34 @@ Answer<std::shared_ptr<Exec>> Sandboxes::exec(const std::string& tenant, const s
     }
     (*sandbox)->execs.push_back(exec);
   }
-  const Answer<void> posted = post(
-      *sandbox, [this, exec, spec = std::move(spec), queued = std::chrono::steady_clock::now()](Sandbox& in) {
-        const uint64_t waited_us = us_since(queued);
-        return run(in, exec, spec, waited_us);
-      });
+  const Answer<void> posted =
+      post(*sandbox,
+           [this, exec, spec = std::move(spec), queued = std::chrono::steady_clock::now(),
+            unfinished = *unfinished](Sandbox& in) -> std::function<void()> {
+             const uint64_t waited_us = us_since(queued);
+             return [tell = run(in, exec, spec, waited_us), unfinished] { tell(); };
+           });
   if (posted) return exec;
   const std::lock_guard lock((*sandbox)->mutex);
   std::erase((*sandbox)->execs, exec);
   return std::unexpected(posted.error());
+}
+
+Answer<Sandboxes::Unfinished> Sandboxes::count_exec() {
+  const std::lock_guard lock(mutex_);
+  if (draining_)
+    return refuse(ApiCode::kDraining, "the service is shutting down", "Try again when it is back.");
+  ++unfinished_execs_;
+  return Unfinished(nullptr, [this](void*) { end_of_exec(); });
+}
+
+void Sandboxes::end_of_exec() {
+  std::function<void()> tell;
+  {
+    const std::lock_guard lock(mutex_);
+    if (--unfinished_execs_ == 0) tell = std::exchange(when_execs_are_over_, nullptr);
+  }
+  if (tell) tell();
 }
 
 Answer<std::shared_ptr<Exec>> Sandboxes::begin_exec(const std::string& tenant, const std::string& id,
@@ -585,7 +652,7 @@ Answer<std::shared_ptr<Exec>> Sandboxes::begin_exec(const std::string& tenant, c
   for (const auto& [name, value] : spec.environment) bytes += name.size() + value.size();
   auto held = hold(tenant, bytes);
   if (!held) return std::unexpected(held.error());
-  return std::make_shared<Exec>(new_id("exe"), id, now_ms(), *std::move(held));
+  return std::make_shared<Exec>(new_id(kExecPrefix), id, now_ms(), *std::move(held));
 }
 
 Answer<HeldBytes::Hold> Sandboxes::hold(const std::string& tenant, uint64_t bytes) {
@@ -707,8 +774,13 @@ std::function<void()> Sandboxes::run(Sandbox& sandbox, const std::shared_ptr<Exe
       ++sandbox.execs_run;
     }
   }
+  Answer<std::optional<uint64_t>> fuel;
+  if (shall_begin && guest) fuel = watcher_.hold_fuel(sandbox.tenant, sandbox.spec.policy.limits.fuel);
   sandbox::Report report;
-  if (!guest) {
+  if (!fuel) {
+    const ApiError& error = fuel.error();
+    report = report_of(sandbox::Outcome::kOutOfFuel, "out_of_fuel", error.message, error.hint);
+  } else if (!guest) {
     const ApiError& error = guest.error();
     report = report_of(sandbox::Outcome::kFailed, name_of(error.code), error.message, error.hint);
   } else if (shall_begin) {
@@ -720,6 +792,7 @@ std::function<void()> Sandboxes::run(Sandbox& sandbox, const std::shared_ptr<Exe
         .name = spec.name,
         .is_script = spec.is_script,
         .most_time = {},
+        .most_fuel = *fuel,
         .on_stdout = [&](std::string_view text) { exec->add_output(false, text); },
         .on_stderr = [&](std::string_view text) { exec->add_output(true, text); },
         .approve = [&](const host::EgressQuestion& question) { return exec->ask(question, now_ms()); },
@@ -738,6 +811,7 @@ std::function<void()> Sandboxes::run(Sandbox& sandbox, const std::shared_ptr<Exe
     if (spec.timeout_ms) turn.most_time = std::chrono::milliseconds(*spec.timeout_ms);
     report = (*guest)->exec(turn);
     if (spec.timeout_ms) sandbox::tell_timeout(*spec.timeout_ms, sandbox.spec.policy.limits.wall_ms, report);
+    if (*fuel) tell_fuel_of_quota(**fuel, sandbox.spec.policy.limits.fuel, report);
   } else {
     report = report_of(sandbox::Outcome::kCancelled, "cancelled", "the exec was cancelled before it began");
   }
@@ -747,6 +821,7 @@ std::function<void()> Sandboxes::run(Sandbox& sandbox, const std::shared_ptr<Exe
     if (!sandbox.is_dead && sandbox.guest) sandbox.guest->allow();
     forget_old_execs(sandbox);
   }
+  if (is_stopping_ && report.outcome == sandbox::Outcome::kCancelled) tell_stop(report);
   for (sandbox::ReportError& error : report.errors) error.hint = client_hint(std::move(error.hint));
   if (seals_alone) static_cast<void>(hold_memory(sandbox, memory_with(sandbox, 0)));
   watcher_.exec_ended({.tenant = sandbox.tenant,
@@ -755,7 +830,8 @@ std::function<void()> Sandboxes::run(Sandbox& sandbox, const std::shared_ptr<Exe
                        .exec = exec->id,
                        .waited_us = waited_us,
                        .ran_us = us_since(began),
-                       .most_egress_bytes = sandbox.egress_bytes},
+                       .most_egress_bytes = sandbox.egress_bytes,
+                       .held_fuel = fuel ? fuel->value_or(0) : 0},
                       report);
   return [this, exec, tenant = sandbox.tenant, report = std::move(report), hear = spec.hear_report] {
     if (hear) hear(report);
@@ -779,6 +855,11 @@ Answer<std::shared_ptr<Exec>> Sandboxes::find_exec(const std::string& tenant, co
   const std::lock_guard lock((*sandbox)->mutex);
   const auto found = std::ranges::find((*sandbox)->execs, exec,
                                        [](const auto& each) -> const std::string& { return each->id; });
+  if (found == (*sandbox)->execs.end() && (*sandbox)->is_adopted && exec.starts_with(kExecPrefix))
+    return refuse(ApiCode::kNotFound, "the sandbox has no exec " + exec + " since the service was started",
+                  "Execs are kept in the service's memory: those before its start are not known any more. Of "
+                  "those since then the last " +
+                      std::to_string(options_.most_kept_execs) + " are kept after their end.");
   if (found == (*sandbox)->execs.end())
     return refuse(ApiCode::kNotFound, "the sandbox has no exec " + exec,
                   "The last " + std::to_string(options_.most_kept_execs) +

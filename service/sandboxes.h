@@ -246,9 +246,13 @@ class Sandboxes {
   void expire();
   // Parks what is due, on threads of the pool. To be called now and then.
   void park_idle();
-  // From now on nothing is made or run, and what runs continues.
-  void drain();
-  // For the service's end, after drain(): what runs is stopped, and what can be kept goes into images. Gives how many
+  // From now on nothing is made or begun; execs that run or wait go on. `when_over`, which may be null, is called once
+  // there are none: at once, or on a thread of the pool.
+  void drain(std::function<void()> when_over = nullptr);
+  // For the service's end, after drain(): the execs that are left, whether they run or wait, are cancelled, and their
+  // reports say that the service was stopped. Watches of files end.
+  void cancel_execs();
+  // For the service's end, after drain(): cancel_execs(), and what can be kept goes into images. Gives how many
   // could not. Waits so long; then `end_guests`, which may be null, is called to end those that do not answer, and what needs
   // no guest any more is waited for as long again.
   size_t keep_all(std::chrono::milliseconds patience, const std::function<void()>& end_guests = nullptr);
@@ -298,9 +302,11 @@ class Sandboxes {
     std::vector<ContextInfo> contexts;
   };
   [[nodiscard]] static uint64_t memory_of(const Made& made);
-  // Of a template that cannot be made: of a name that is nearly another's, which.
-  [[nodiscard]] ApiError error_of_template(const std::string& tenant, const std::string& name,
+  // Of a template that cannot be made: of a name that no template has, that, with the one that it is nearly. `promoted` are
+  // names besides those of the guests.
+  [[nodiscard]] ApiError error_of_template(const std::string& name, std::vector<std::string> promoted,
                                            const ApiError& error) const;
+  [[nodiscard]] std::vector<std::string> promoted_names(const std::string& tenant) const;
   Answer<Made> make_guest(const std::string& tenant, const SandboxSpec& spec);
   Answer<Made> make_guest_of(const std::string& tenant, const SandboxSpec& spec, const Snapshot& snapshot);
   [[nodiscard]] GuestSpec with_secrets(const std::string& tenant, GuestSpec spec) const;
@@ -321,6 +327,12 @@ class Sandboxes {
   // How an exec of a sandbox is sealed; nothing when it is not.
   [[nodiscard]] Answer<std::optional<TurnSeal>> seal_of(Sandbox& sandbox, const std::shared_ptr<Exec>& exec,
                                                         const ExecSpec& spec);
+  // Held by an exec until its report was told.
+  using Unfinished = std::shared_ptr<void>;
+  // Errors: kDraining.
+  [[nodiscard]] Answer<Unfinished> count_exec();
+  void end_of_exec();
+  [[nodiscard]] std::vector<std::shared_ptr<Sandbox>> all_sandboxes() const;
   std::function<void()> run(Sandbox& sandbox, const std::shared_ptr<Exec>& exec, const ExecSpec& spec,
                             uint64_t waited_us);
   // An exec that holds what it was asked. The oldest that are over make room for it. Errors: kTooManyRequests.
@@ -371,7 +383,10 @@ class Sandboxes {
   std::map<std::string, Held> of_tenant_;  // with those that are being made
   size_t being_made_ = 0;
   bool draining_ = false;
-  std::atomic<bool> is_ending_ = false;  // what is in images stays there, for the next service
+  size_t unfinished_execs_ = 0;
+  std::function<void()> when_execs_are_over_;  // draining, and there are some
+  std::atomic<bool> is_stopping_ = false;      // execs that are cancelled are so since the service is stopped
+  std::atomic<bool> is_ending_ = false;        // what is in images stays there, for the next service
   std::shared_ptr<HeldBytes> held_;
   WorkPool pool_;  // the last, so that its threads end first, and may use all else until then
 };

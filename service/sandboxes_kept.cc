@@ -183,7 +183,7 @@ void Sandboxes::open_context(const std::string& tenant, const std::string& id, s
           return std::unexpected(room.error());
         if (const auto opened = (*guest)->open_context(info.id, template_name); !opened) {
           static_cast<void>(hold_memory(in, memory_with(in, 0)));
-          return std::unexpected(opened.error());
+          return std::unexpected(error_of_template(info.template_name, {}, opened.error()));
         }
         const std::lock_guard lock(in.mutex);
         in.contexts.push_back(info);

@@ -156,20 +156,19 @@ void Sandboxes::park_idle() {
   }
 }
 
-// What it runs and what waits.
+// What it runs and what waits, and what is told of its files.
 void Sandboxes::cancel_all(Sandbox& in) {
   const std::lock_guard lock(in.mutex);
   if (in.running) in.guest->stop();
   for (const auto& exec : in.execs)
     if (exec->state() == ExecState::kQueued) exec->cancel();
+  for (const auto& watch : in.watches) watch->end();
+  in.watches.clear();
 }
 
 size_t Sandboxes::keep_all(std::chrono::milliseconds patience, const std::function<void()>& end_guests) {
-  std::vector<std::shared_ptr<Sandbox>> all;
-  {
-    const std::lock_guard lock(mutex_);
-    for (const auto& [id, sandbox] : sandboxes_) all.push_back(sandbox);
-  }
+  cancel_execs();
+  const std::vector<std::shared_ptr<Sandbox>> all = all_sandboxes();
   struct Progress {
     std::mutex mutex;
     std::condition_variable changed;
@@ -188,7 +187,6 @@ size_t Sandboxes::keep_all(std::chrono::milliseconds patience, const std::functi
       const bool is_kept = in.kept || put_away(in, false).has_value();
       return [done, is_kept] { done(is_kept); };
     };
-    cancel_all(*sandbox);
     if (!post(sandbox, task, Turn::kAtEnd)) done(false);
   }
   const auto is_done = [&] { return progress->left == 0; };
@@ -226,6 +224,7 @@ Status Sandboxes::adopt(KeptSandbox kept) {
   sandbox->is_paused = kept.info.state == SandboxState::kPaused;
   sandbox->kept = *std::move(shared);
   sandbox->forks = kept.forks;
+  sandbox->is_adopted = true;
   const std::lock_guard lock(mutex_);
   Held& holds = of_tenant_[kept.tenant];
   ++holds.sandboxes;

@@ -305,6 +305,27 @@ TEST_F(SandboxesTest, TakeNothingNewWhileDraining) {
   EXPECT_EQ(try_create("t").error().code, ApiCode::kDraining);
 }
 
+TEST_F(SandboxesTest, DrainingTellsOnceWhenNoExecIsLeft) {
+  options_.threads = 1;
+  const std::string id = create(), other = create();
+  const auto running = *sandboxes().exec("t", id, {.code = kLoop});
+  const auto next = *sandboxes().exec("t", id, {.code = kAdd});
+  const auto waiting = *sandboxes().exec("t", other, {.code = kLoop});
+  std::promise<void> over;
+  sandboxes().drain([&] { over.set_value(); });  // a second time would throw
+  EXPECT_EQ(running->report_json(), "");
+  sandboxes().cancel_execs();
+  over.get_future().wait();
+  for (const auto& exec : {running, next, waiting}) {
+    EXPECT_NE(exec->report_json().find("\"outcome\":\"cancelled\""), std::string::npos)
+        << exec->report_json();
+    EXPECT_NE(exec->report_json().find("the service was stopped"), std::string::npos) << exec->report_json();
+  }
+  bool is_told = false;
+  sandboxes().drain([&] { is_told = true; });
+  EXPECT_TRUE(is_told);
+}
+
 TEST_F(SandboxesTest, ManyThreadsMakeUseAndEndThem) {
   constexpr int kThreads = 4, kRounds = 25;
   sandboxes();

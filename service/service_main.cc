@@ -35,7 +35,8 @@ namespace {
 
 constexpr int kExitRequest = 2, kExitMembrane = 3;
 constexpr std::chrono::milliseconds kExpireEvery(250);
-constexpr std::chrono::seconds kKeepTime(5);  // for workers at the end, besides --drain
+constexpr std::chrono::seconds kAnswerTime(2);  // for the answers of execs that are cancelled at the end
+constexpr std::chrono::seconds kKeepTime(5);    // for workers at the end, besides --drain; with that
 
 Level level_of(const std::string& name) {
   if (name == "debug") return Level::kDebug;
@@ -288,11 +289,16 @@ Status serve(const Config& config, const std::shared_ptr<worker::Zygote>& zygote
     if (kept.audit) static_cast<void>(kept.audit->sync());
   };
   auto drained_at = std::chrono::steady_clock::now();  // at the latest
+  bool is_draining = false;
   const auto drain = [&] {
+    if (std::exchange(is_draining, true)) return;
     log.write(Level::kInfo, "draining");
     drained_at = std::chrono::steady_clock::now() + std::chrono::seconds(config.drain_s);
-    sandboxes->drain();
-    server->drain(std::chrono::seconds(config.drain_s));
+    server->drain({.patience = std::chrono::seconds(config.drain_s),
+                   .hurry = [&] { sandboxes->cancel_execs(); },
+                   .last_patience = kAnswerTime,
+                   .holds = true});
+    sandboxes->drain([&] { server->release(); });
   };
   // Then no sandbox can be made, and who looks after the service starts another.
   bool is_without_zygote = false;
@@ -314,9 +320,10 @@ Status serve(const Config& config, const std::shared_ptr<worker::Zygote>& zygote
   // What runs still is ended, and what is there is kept, while all that their answers go through is there.
   mcp = nullptr;
   const auto left =
-      std::chrono::ceil<std::chrono::milliseconds>(drained_at - std::chrono::steady_clock::now());
+      std::chrono::ceil<std::chrono::milliseconds>(drained_at + kKeepTime - std::chrono::steady_clock::now());
   const auto end_workers = [&] { zygote->kill(); };
-  if (const size_t lost = sandboxes->keep_all(std::max(left, {}) + kKeepTime, end_workers))
+  if (const size_t lost = sandboxes->keep_all(
+          std::max<std::chrono::milliseconds>(left, kKeepTime - kAnswerTime), end_workers))
     log.write(Level::kWarning, "sandboxes lost", {{"count", static_cast<int64_t>(lost)}});
   end_workers();  // nothing is kept of what they do still, and nobody waits for one that hangs
   sandboxes = nullptr;

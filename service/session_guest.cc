@@ -91,7 +91,7 @@ class SessionGuest final : public Guest {
     for (const auto& [name, value] : turn.environment) environment.insert_or_assign(name, value);
     if (const auto set = change(**context, spec_.environment, environment); !set)
       return invalid_report(set.error());
-    bounds_.begin_turn(turn.most_time);
+    bounds_.begin_turn(turn);
     sandbox::Turn said{.code = turn.code,
                        .name = turn.name,
                        .is_script = turn.is_script,
@@ -394,15 +394,15 @@ void tell_unsealed(const ApiError& why, sandbox::Report& report) {
   error.hint = why.hint;
 }
 
-void TurnBounds::begin_turn(std::optional<std::chrono::milliseconds> most_time) {
+void TurnBounds::begin_turn(const GuestTurn& turn) {
   using enum policy::Resource;
-  budget_->set(kFuel, limits_.fuel);
+  budget_->set(kFuel, std::min(limits_.fuel, turn.most_fuel.value_or(limits_.fuel)));
   budget_->set(kHostCalls, limits_.host_calls);
   budget_->set(kBytesIn, limits_.bytes_in);
   budget_->set(kBytesOut, limits_.bytes_out);
   budget_->set(kTokens, limits_.tokens);
   const auto wall = std::chrono::milliseconds(limits_.wall_ms);
-  budget_->set_deadline(std::chrono::steady_clock::now() + std::min(wall, most_time.value_or(wall)));
+  budget_->set_deadline(std::chrono::steady_clock::now() + std::min(wall, turn.most_time.value_or(wall)));
 }
 
 sandbox::RunOptions TurnBounds::options(const policy::Policy& policy, const host::Secrets& secrets) {

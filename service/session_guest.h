@@ -53,7 +53,7 @@ class TurnBounds {
   void stop() { stop_ = true; }
   void allow() { stop_ = false; }
   // What a turn may use from now on.
-  void begin_turn(std::optional<std::chrono::milliseconds> most_time);
+  void begin_turn(const GuestTurn& turn);
   // Options that these bounds hold for. They are borrowed by the options.
   [[nodiscard]] sandbox::RunOptions options(const policy::Policy& policy, const host::Secrets& secrets);
 

@@ -12,6 +12,11 @@ std::unexpected<ApiError> no_snapshot(std::string_view id) {
                 "GET /v1/snapshots lists them.");
 }
 
+std::unexpected<ApiError> no_template(std::string_view name) {
+  return refuse(ApiCode::kNotFound, "there is no template " + std::string(name),
+                "GET /v1/templates lists them.");
+}
+
 }  // namespace
 
 Answer<SnapshotInfo> Snapshots::add(SnapshotInfo info, KeptGuest guest) {
@@ -98,8 +103,7 @@ Answer<Snapshot> Snapshots::find_template(std::string_view tenant, std::string_v
   const std::lock_guard lock(mutex_);
   for (const auto& [id, snapshot] : snapshots_)
     if (snapshot.info.tenant == tenant && !name.empty() && snapshot.info.name == name) return snapshot;
-  return refuse(ApiCode::kNotFound, "there is no template " + std::string(name),
-                "GET /v1/templates lists them.");
+  return no_template(name);
 }
 
 Answer<SnapshotInfo> Snapshots::promote(std::string_view tenant, std::string_view id, std::string_view name) {
@@ -108,9 +112,10 @@ Answer<SnapshotInfo> Snapshots::promote(std::string_view tenant, std::string_vie
   if (found == snapshots_.end() || found->second.info.tenant != tenant) return no_snapshot(id);
   for (const auto& [other, snapshot] : snapshots_)
     if (other != id && snapshot.info.tenant == tenant && snapshot.info.name == name)
-      return refuse(ApiCode::kConflict,
-                    "the template " + std::string(name) + " is there already, of the snapshot " + other,
-                    "Take another name, or remove that snapshot.");
+      return refuse(
+          ApiCode::kConflict,
+          "the template " + std::string(name) + " is there already, of the snapshot " + other,
+          "Take another name, or remove that template: DELETE /v1/templates/" + std::string(name) + ".");
   SnapshotInfo& info = found->second.info;
   if (state_ != nullptr && info.name != name) {
     Status written = state_->put(TemplateRow{info.tenant, std::string(name), info.id, info.created_at_ms});
@@ -121,16 +126,31 @@ Answer<SnapshotInfo> Snapshots::promote(std::string_view tenant, std::string_vie
   return info;
 }
 
+Answer<void> Snapshots::remove_template(std::string_view tenant, std::string_view name) {
+  const std::lock_guard lock(mutex_);
+  for (auto& [id, snapshot] : snapshots_) {
+    SnapshotInfo& info = snapshot.info;
+    if (info.tenant != tenant || name.empty() || info.name != name) continue;
+    if (state_ != nullptr)
+      if (const Status gone = state_->remove_template(info.tenant, info.name); !gone)
+        return std::unexpected(disk_error(gone.error()));
+    info.name.clear();
+    return {};
+  }
+  return no_template(name);
+}
+
 Answer<void> Snapshots::remove(std::string_view tenant, std::string_view id) {
   const std::lock_guard lock(mutex_);
   const auto found = snapshots_.find(id);
   if (found == snapshots_.end() || found->second.info.tenant != tenant) return no_snapshot(id);
   const SnapshotInfo& info = found->second.info;
-  if (state_ != nullptr) {
-    Status gone = info.name.empty() ? Status() : state_->remove_template(info.tenant, info.name);
-    if (gone) gone = state_->remove_snapshot(info.id);
-    if (!gone) return std::unexpected(disk_error(gone.error()));
-  }
+  if (!info.name.empty())
+    return refuse(ApiCode::kConflict, "the template " + info.name + " is made of the snapshot " + info.id,
+                  "Remove the template first: DELETE /v1/templates/" + info.name + ".");
+  if (state_ != nullptr)
+    if (const Status gone = state_->remove_snapshot(info.id); !gone)
+      return std::unexpected(disk_error(gone.error()));
   drop_images(images_, found->second.guest);
   snapshots_.erase(found);
   return {};

@@ -51,7 +51,9 @@ class Snapshots {
   [[nodiscard]] Answer<Snapshot> find_template(std::string_view tenant, std::string_view name) const;
   // Errors: kNotFound; kConflict for a name that another snapshot has.
   Answer<SnapshotInfo> promote(std::string_view tenant, std::string_view id, std::string_view name);
-  // Sandboxes that were made of it stay. Errors: kNotFound.
+  // Takes back the name of the snapshot that has it; the snapshot stays. Errors: kNotFound.
+  Answer<void> remove_template(std::string_view tenant, std::string_view name);
+  // Sandboxes that were made of it stay. Errors: kNotFound; kConflict while it has a name.
   Answer<void> remove(std::string_view tenant, std::string_view id);
 
  private:

@@ -13,6 +13,7 @@ from http.client import HTTPException
 from service_testing import NotStarted, Service, ServiceTest
 
 ADD = '(func (export "run") (result i32) (i32.add (i32.const 2) (i32.const 40)))'
+LOOP = '(func (export "run") (loop $again (br $again)))'
 ROUNDS = 12
 MOST_SECONDS_BEFORE_KILL = 0.2
 
@@ -287,6 +288,9 @@ class Kept(Restarts):
         self.assertEqual(self.done("GET", "/v1/snapshots"), before)
         made = [self.service.create("mine"), self.done("POST", "/v1/sandboxes", {"snapshot": snapshot}, 201)["id"]]
         self.assertEqual([self.result(each, "x + 1") for each in made], ["42", "42"])
+        self.done("DELETE", "/v1/templates/mine", status=204)
+        self.killed()
+        self.assertEqual([each["name"] for each in self.done("GET", "/v1/snapshots")["snapshots"]], [None])
         self.done("DELETE", f"/v1/snapshots/{snapshot}", status=204)
         self.killed()
         self.assertEqual(self.done("GET", "/v1/snapshots")["snapshots"], [])
@@ -486,7 +490,7 @@ class Quotas(ServiceTest):
         token = self.token(sandboxes=1)
         first = self.create(token)
         self.assertEqual(first.status, 201)
-        self.refused(self.create(token), 429, "quota_exceeded")
+        self.assertFalse(self.refused(self.create(token), 429, "quota_exceeded")["retryable"])
         path = f"/v1/sandboxes/{first.json['id']}"
         self.assertEqual(self.service.request("DELETE", path, token=token).status, 204)
         self.assertEqual(self.create(token).status, 201)
@@ -497,6 +501,7 @@ class Quotas(ServiceTest):
         self.assertEqual(self.create(token, policy=policy).status, 201)
         error = self.refused(self.create(token, policy=policy), 429, "quota_exceeded")
         self.assertIn("memory", error["hint"])
+        self.assertFalse(error["retryable"])
 
     def test_fuel(self):
         token = self.token(fuel_a_day=1)
@@ -506,6 +511,28 @@ class Quotas(ServiceTest):
         self.refused(answer, 429, "quota_exceeded")
         self.assertGreater(int(answer.headers["Retry-After"]), 0)
         self.assertLessEqual(int(answer.headers["Retry-After"]), 24 * 3600)
+
+    def test_fuel_bounds_each_exec(self):
+        quota = 1_600_000
+        token = self.token(fuel_a_day=quota)
+        sandbox = self.create(token, policy={"limits": {"fuel": 10**15, "wall": "1h"}}).json["id"]
+        ask = lambda: self.service.request("POST", f"/v1/sandboxes/{sandbox}/exec", {"code": LOOP}, token=token)
+        for part in (2, 4, 8, 16, 16):
+            answer = ask()
+            self.assertEqual(answer.status, 200, answer.body)
+            self.assertEqual(answer.json["outcome"], "out_of_fuel")
+            self.assertLessEqual(answer.json["fuel_used"], quota // part)
+            self.assertIn("fuel_a_day", answer.json["error"]["message"])
+            self.assertIn("GET /v1/usage", answer.json["error"]["hint"])
+        self.refused(ask(), 429, "quota_exceeded")
+        self.assertEqual(self.service.request("GET", "/v1/usage", token=token).json["fuel"], quota)
+
+    def test_a_limit_of_the_policy_that_is_smaller_is_named_itself(self):
+        token = self.token(fuel_a_day=10**12)
+        sandbox = self.create(token, policy={"limits": {"fuel": 1000}}).json["id"]
+        report = self.service.request("POST", f"/v1/sandboxes/{sandbox}/exec", {"code": LOOP}, token=token).json
+        self.assertEqual(report["outcome"], "out_of_fuel")
+        self.assertNotIn("fuel_a_day", json.dumps(report["error"]))
 
     def test_smallest_of_a_tenants_tokens_counts(self):
         for number in (2, 1):

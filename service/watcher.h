@@ -5,6 +5,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -26,6 +27,7 @@ struct ExecFacts {
   uint64_t waited_us = 0;  // before it began
   uint64_t ran_us = 0;
   uint64_t most_egress_bytes = 0;  // its policy's limit
+  uint64_t held_fuel = 0;          // that hold_fuel() gave
 };
 
 class Watcher {
@@ -34,8 +36,13 @@ class Watcher {
 
   // Asked for under locks of Sandboxes: must be quick.
   [[nodiscard]] virtual Quotas quotas_of(const std::string& /*tenant*/) { return {}; }
-  // Before an exec is queued. Errors: kQuotaExceeded.
+  // Before an exec is queued. Errors: kQuotaExceeded; kTooManyRequests while those that run hold what is left.
   virtual Answer<void> may_exec(const std::string& /*tenant*/) { return {}; }
+  // Before one begins: the fuel that it may use, of the `wanted` that its policy allows, which is held for it until
+  // exec_ended(). Nothing: no quota bounds it. Errors: as may_exec().
+  virtual Answer<std::optional<uint64_t>> hold_fuel(const std::string& /*tenant*/, uint64_t /*wanted*/) {
+    return std::nullopt;
+  }
 
   // Before anybody hears of the sandbox, or of its change: an error undoes it.
   virtual Answer<void> created(const std::string& /*tenant*/, const SandboxInfo& /*sandbox*/,

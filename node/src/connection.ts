@@ -4,7 +4,7 @@ import { randomUUID } from 'node:crypto'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { errorOfStatus, MembraneError, NotFoundError, notOurs, retriedStatuses, UnreachableError } from './errors.js'
 import { EventParser, type ServerEvent } from './events.js'
-import { waitBeforeRetryMs, type Settings } from './settings.js'
+import { secondsOf, waitBeforeRetryMs, type Settings } from './settings.js'
 
 export const version = '0.1.0'
 
@@ -57,7 +57,8 @@ export class Attempts {
     const error = await errorOfAnswer(response)
     if (error instanceof NotFoundError && request.isGoneFine && this.#tries > 1) return true
     const wait = waitBeforeRetryMs(this.#tries, response.headers.get('retry-after'))
-    const isRetried = retriedStatuses.includes(response.status) && this.#tries <= this.#settings.retries
+    const isRetried =
+      retriedStatuses.includes(response.status) && error.retryable && this.#tries <= this.#settings.retries
     if (!isRetried || wait === undefined) throw error
     await pause(wait, request.signal)
     return false
@@ -94,6 +95,8 @@ function errorOfTransport(error: unknown, settings: Settings): UnreachableError 
 
 async function errorOfAnswer(response: Response): Promise<MembraneError> {
   const requestId = response.headers.get('x-request-id') ?? ''
+  const asked = response.headers.get('retry-after')
+  const retryAfterS = asked === null ? undefined : secondsOf(asked)
   try {
     const { error } = JSON.parse(await response.text())
     const fields = {
@@ -101,6 +104,7 @@ async function errorOfAnswer(response: Response): Promise<MembraneError> {
       hint: String(error.hint ?? ''),
       requestId: String(error.request_id ?? requestId),
       retryable: Boolean(error.retryable),
+      retryAfterS,
     }
     return errorOfStatus(response.status, String(error.message), fields)
   } catch {
@@ -109,6 +113,7 @@ async function errorOfAnswer(response: Response): Promise<MembraneError> {
       hint: 'Is it a Membrane service that answers at this URL?',
       requestId,
       retryable: retriedStatuses.includes(response.status),
+      retryAfterS,
     })
   }
 }

@@ -13,6 +13,8 @@ export interface ErrorFields {
   retryable?: boolean | undefined
   /** Of HTTP; undefined when no service answered. */
   status?: number | undefined
+  /** After so many seconds it can succeed, as the service says. */
+  retryAfterS?: number | undefined
   cause?: unknown
 }
 
@@ -44,7 +46,18 @@ export class NotFoundError extends MembraneError {}
 /** Another 4xx: a value is refused, or what is asked does not fit the state of the thing. */
 export class InvalidRequestError extends MembraneError {}
 /** 429 or 503, still so after the retries: a quota is used up, or the service has as much to do as it takes. */
-export class BusyError extends MembraneError {}
+export class BusyError extends MembraneError {
+  /**
+   * After so many seconds it can succeed, as the service says; undefined where it names no time, as of a quota that only ending
+   * something gives back. Such are not tried again, and not retryable.
+   */
+  readonly retryAfterS: number | undefined
+
+  constructor(message: string, fields: ErrorFields) {
+    super(message, fields)
+    this.retryAfterS = fields.retryAfterS
+  }
+}
 
 /** The program failed. */
 export class ProgramError extends MembraneError {

@@ -29,7 +29,7 @@ export class Snapshots {
     return listOf(await this.#connection.json<Record<string, SnapshotJson[]>>(request), 'snapshots').map(snapshotOf)
   }
 
-  /** Sandboxes that were made of it stay. */
+  /** Sandboxes that were made of it stay. One with a name is removed once removeTemplate() took that back. */
   async remove(snapshot: Snapshot | string, options: CallOptions = {}): Promise<void> {
     const path = pathOf('snapshots', idOf(snapshot))
     await this.#connection.nothing({ method: 'DELETE', path, isGoneFine: true, signal: options.signal })
@@ -40,6 +40,12 @@ export class Snapshots {
     const path = pathOf('snapshots', idOf(snapshot), 'promote')
     const request = { method: 'POST', path, json: { name }, signal: options.signal }
     return snapshotOf(await this.#connection.json<SnapshotJson>(request))
+  }
+
+  /** Takes the name back; the snapshot stays. */
+  async removeTemplate(name: string, options: CallOptions = {}): Promise<void> {
+    const path = pathOf('templates', name)
+    await this.#connection.nothing({ method: 'DELETE', path, isGoneFine: true, signal: options.signal })
   }
 }
 

@@ -65,7 +65,14 @@ function tokenOfThisMachine(): string {
 export function waitBeforeRetryMs(tries: number, retryAfter: string | null): number | undefined {
   const usual = Math.min(100 * 2 ** (tries - 1), 5000) * (0.5 + Math.random() / 2)
   if (retryAfter === null) return usual
-  const asked = /^\d{1,9}$/.test(retryAfter.trim()) ? Number(retryAfter) * 1000 : Date.parse(retryAfter) - Date.now()
-  if (Number.isNaN(asked)) return usual
-  return asked > mostWaitMs ? undefined : Math.max(asked, 0)
+  const asked = secondsOf(retryAfter)
+  if (asked === undefined) return usual
+  return asked * 1000 > mostWaitMs ? undefined : Math.max(asked * 1000, 0)
+}
+
+/** From now on, of a Retry-After; undefined: it is none. */
+export function secondsOf(retryAfter: string): number | undefined {
+  if (/^\d{1,9}$/.test(retryAfter.trim())) return Number(retryAfter)
+  const ms = Date.parse(retryAfter) - Date.now()
+  return Number.isNaN(ms) ? undefined : ms / 1000
 }

@@ -44,7 +44,7 @@ class Attempts:
         if isinstance(error, NotFoundError) and self._is_gone_fine and self._tries > 1:
             return None
         wait = wait_before_retry(self._tries, headers.get("retry-after"))
-        if status not in RETRIED_STATUSES or self._tries > self._settings.retries or wait is None:
+        if status not in RETRIED_STATUSES or not error.retryable or self._tries > self._settings.retries or wait is None:
             raise error
         return wait
 

@@ -62,7 +62,13 @@ class InvalidRequestError(MembraneError):
 
 
 class BusyError(MembraneError):
-    """429 or 503, still so after the retries: a quota is used up, or the service has as much to do as it takes."""
+    """429 or 503, still so after the retries: a quota is used up, or the service has as much to do as it takes.
+
+    retry_after_s: after so many seconds it can succeed, as the service says; None where it names no time, as of a quota that
+    only ending something gives back. Such are not tried again, and not retryable.
+    """
+
+    retry_after_s: Optional[float] = None
 
 
 class ProgramError(MembraneError):

@@ -12,8 +12,9 @@ from urllib.parse import quote, urlencode
 
 import httpx
 
-from ._errors import MembraneError, UnreachableError, error_of_status
+from ._errors import BusyError, MembraneError, UnreachableError, error_of_status
 from ._events import ServerEvent
+from ._settings import seconds_of
 from ._types import (
     Approval,
     Context,
@@ -99,6 +100,13 @@ def request(
 
 
 def error_of_answer(status: int, headers: httpx.Headers, body: bytes) -> MembraneError:
+    error = _error_of_body(status, headers, body)
+    if isinstance(error, BusyError) and "retry-after" in headers:
+        error.retry_after_s = seconds_of(headers["retry-after"])
+    return error
+
+
+def _error_of_body(status: int, headers: httpx.Headers, body: bytes) -> MembraneError:
     request_id = headers.get("x-request-id", "")
     try:
         error = json.loads(body)["error"]
@@ -321,6 +329,10 @@ def remove_snapshot(snapshot: Union[Snapshot, str]) -> Request[None]:
 def promote_snapshot(snapshot: Union[Snapshot, str], name: str) -> Request[Snapshot]:
     path = "/v1/snapshots/" + quote(id_of(snapshot), safe="") + "/promote"
     return request("POST", path, _snapshot, json_body={"name": name})
+
+
+def remove_template(name: str) -> Request[None]:
+    return request("DELETE", "/v1/templates/" + quote(name, safe=""), nothing, is_gone_fine=True)
 
 
 def put_secret(name: str, value: str, hosts: Sequence[str]) -> Request[Secret]:

@@ -63,13 +63,13 @@ def wait_before_retry(tries: int, retry_after: Optional[str]) -> Optional[float]
     wait = min(0.1 * 2.0 ** (tries - 1), 5.0) * random.uniform(0.5, 1.0)
     if retry_after is None:
         return wait
-    asked = _seconds_of(retry_after)
+    asked = seconds_of(retry_after)
     if asked is None:
         return wait
     return None if asked > MOST_WAIT_S else max(asked, 0.0)
 
 
-def _seconds_of(retry_after: str) -> Optional[float]:
+def seconds_of(retry_after: str) -> Optional[float]:
     text = retry_after.strip()
     if text.isascii() and text.isdigit() and len(text) < 10:
         return float(text)

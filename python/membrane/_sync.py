@@ -546,12 +546,16 @@ class Snapshots:
         return connection(*self._settings).send(requests.list_snapshots())
 
     def remove(self, snapshot: Union[Snapshot, str]) -> None:
-        """Sandboxes that were made of it stay."""
+        """Sandboxes that were made of it stay. One with a name is removed once remove_template() took that back."""
         connection(*self._settings).send(requests.remove_snapshot(snapshot))
 
     def promote(self, snapshot: Union[Snapshot, str], name: str) -> Snapshot:
         """Gives it a name, by which Sandbox.create(template=name) makes sandboxes of it."""
         return connection(*self._settings).send(requests.promote_snapshot(snapshot, name))
+
+    def remove_template(self, name: str) -> None:
+        """Takes the name back; the snapshot stays."""
+        connection(*self._settings).send(requests.remove_template(name))
 
 
 class Secrets:

@@ -17,7 +17,7 @@ Response error_of(int status, const std::string& message) {
 
 Response error_of(const ApiError& error) {
   Response response = error_of(status_of(error.code), message_of(error));
-  if (is_retryable(error.code))
+  if (is_retryable(error))
     response.headers.add("Retry-After", std::to_string(error.retry_after_s.value_or(1)));
   return response;
 }
