@@ -123,6 +123,14 @@ void tell_conversation(Conversation said, Report& report) {
   report.answer = std::move(said.answer);
   report.submitted = said.submitted;
 }
+std::string hint_of_missing_directory(std::string_view path, lang::Driver driver) {
+  const std::string_view makes = driver == lang::Driver::kPython    ? "os.makedirs"
+                                 : driver == lang::Driver::kQuickJs ? "fs.mkdirSync"
+                                                                    : "mkdir";
+  const std::string directory(path.substr(0, path.rfind('/')));
+  return std::string(kNoDirectory) + directory + " in the sandbox: " + std::string(makes) + " makes it.";
+}
+
 
 void tell_host_calls(const host::Dispatcher& dispatcher, Report& report) {
   report.host_calls_dropped = dispatcher.records_dropped();

@@ -12,6 +12,7 @@
 #include "engine/instance.h"
 #include "host/dispatch.h"
 #include "host/world.h"
+#include "lang/package.h"
 #include "policy/policy.h"
 #include "sandbox/guest_instance.h"
 #include "sandbox/report.h"
@@ -66,6 +67,11 @@ std::string path_in(std::string_view message);
 std::string granted_directories(const policy::Policy& policy);
 
 // What it printed and submitted.
+// Of a program that would write to `path`, absolute, below a directory that is not there: what makes it. Begins with
+// kNoDirectory.
+inline constexpr std::string_view kNoDirectory = "There is no directory ";
+std::string hint_of_missing_directory(std::string_view path, lang::Driver driver);
+
 void tell_conversation(Conversation said, Report& report);
 void tell_host_calls(const host::Dispatcher& dispatcher, Report& report);
 // A line of the report, and back. The number of an error whose name is none is kHost.

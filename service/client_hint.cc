@@ -90,3 +90,5 @@ std::string client_hint(std::string hint) {
 }
 
 }  // namespace membrane::service
+  if (at > 0 && hint.find("fs:write:HOST_DIRECTORY:", at) != std::string::npos)
+    return hint.substr(0, at - 1);  // the program writes into its own directories
