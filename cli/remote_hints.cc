@@ -128,7 +128,8 @@ std::string without_description(std::string text) {
   return text.erase(at, end + 1 - at);
 }
 
-// "limits.fuel of the sandbox's policy ("limits": {"fuel": 400})" becomes "limits.fuel: membrane update ID --fuel 400".
+// "limits.fuel of the sandbox's policy ("limits": {"fuel": 400}, beside what it grants)" becomes "limits.fuel: membrane
+// update ID --fuel 400".
 std::string with_update(std::string text) {
   constexpr std::string_view kLimit = "limits.", kOf = " of the sandbox's policy",
                              kMember = " (\"limits\": {\"";
@@ -140,10 +141,11 @@ std::string with_update(std::string text) {
     size_t after = end + kOf.size();
     std::string value = name == "fuel" || name == "calls" ? "N" : name == "wall" ? "TIME" : "SIZE";
     const std::string member = std::string(kMember) + name + "\": ";
-    const size_t closes = text.find("})", after);
+    const size_t closes = text.find('}', after);
     if (text.compare(after, member.size(), member) == 0 && closes != std::string::npos) {
       value = text.substr(after + member.size(), closes - after - member.size());
-      after = closes + 2;
+      std::erase(value, '"');
+      after = std::min(text.find(')', closes), text.size() - 1) + 1;
     }
     text.replace(end, after - end, ": membrane update ID " + flag_of_limit(name) + " " + value);
   }

@@ -35,13 +35,17 @@ TEST(RemoteHints, NameOptions) {
 }
 
 TEST(RemoteHints, NameLimits) {
-  EXPECT_EQ(told("or raise limits.fuel of the sandbox's policy (\"limits\": {\"fuel\": 400}). It goes on."),
+  EXPECT_EQ(told("or raise limits.fuel of the sandbox's policy (\"limits\": {\"fuel\": 400}, beside what it "
+                 "grants). It goes on."),
             "or raise limits.fuel: membrane update sbx1 --fuel 400. It goes on.");
   EXPECT_EQ(told("or raise limits.bytes_in of the sandbox's policy."),
             "or raise limits.bytes_in: membrane update sbx1 --bytes-in SIZE.");
   EXPECT_EQ(told("9 bytes (limits.memory of the sandbox's policy)."),
             "9 bytes (limits.memory: membrane update sbx1 --memory SIZE).");
 }
+  EXPECT_EQ(told("or raise limits.output of the sandbox's policy (\"limits\": {\"output\": \"4MiB\"}, beside "
+                 "what it grants)."),
+            "or raise limits.output: membrane update sbx1 --output 4MiB.");
 
 TEST(RemoteHints, NameGrants) {
   const std::string rest = ": membrane update sbx1 takes it, with all that the sandbox is granted besides.";

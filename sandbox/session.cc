@@ -546,7 +546,7 @@ std::string Session::Impl::memory_limit() const {
   const bool is_whole = whole < template_->image().memory_bytes() + limit;
   return "The memory limit is " + std::to_string(is_whole ? whole : limit) + " bytes" +
          (is_whole ? ", the interpreter's own among them" : " beyond the interpreter's own") +
-         " (limits.memory, --memory).";
+         ". Make it hold less" + or_raise_memory(limit) + ".";
 }
 
 void Session::Impl::tell_error(const Json& error, Report& report) {
@@ -657,7 +657,7 @@ void Session::Impl::tell_stop(Report& report) {
     told(
         Outcome::kOutOfOutput,
         "the program printed more than its output limit of " + std::to_string(limits.output_bytes) + " bytes",
-        "Print less, or raise limits.output (--output).");
+        "Print less" + or_raise_output(limits.output_bytes) + ".");
   } else if (stop.state == engine::RunState::kOutOfFuel || stop.outcome == Outcome::kOutOfFuel) {
     stopped(Outcome::kOutOfFuel);
   } else if (stop.state == engine::RunState::kTrapped) {

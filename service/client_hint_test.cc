@@ -22,7 +22,7 @@ TEST(ClientHint, SaysWhatToDoInsteadOfGrantingAFile) {
         "Over HTTP files of the machine are granted to nobody: copy them into the sandbox (PUT …/files).");
 }
 
-TEST(ClientHint, NamesTheLimitOfThePolicy) {
+TEST(ClientHint, AsksForNoDirectoryOfTheMachineToWriteTo) {
   EXPECT_EQ(
       client_hint("There is no directory /out in the sandbox: os.makedirs makes it. It would be allowed by "
                   "--allow fs:write:HOST_DIRECTORY:/out"),
