@@ -209,12 +209,21 @@ void add_remote_exec(CLI::App& app, int& exit_code) {
   add_id(*command, options->id);
   CLI::Option* const code =
       command->add_option("-e,--evaluate", options->code, "The code")->type_name("CODE");
-  command->add_option("words", options->words, "Without -e a file with the code; then arguments of the code")
+  command
+      ->add_option("words", options->words,
+                   "Without -e a file with the code; then arguments of the code. Options that are not "
+                   "Membrane's, too; "
+                   "write -- before those that are")
       ->type_name("[FILE] [ARGUMENT]");
   CLI::Option* const input = command->add_option(
       "--input", options->input, "What it reads from its standard input; - is this command's");
   input->type_name("FILE");
-  command->add_option("--timeout", options->timeout, "How long it may run, as 10s")->type_name("TIME");
+  command
+      ->add_option(
+          "--timeout", options->timeout,
+          "How long it may run, as 10s, from when it begins: the sandbox runs one after the other, and "
+          "execs shows one that waits as queued")
+      ->type_name("TIME");
   command
       ->add_option("--context", options->context,
                    "The context of the sandbox to run it in, as context printed it")
