@@ -51,6 +51,7 @@ struct Options {
   std::string journal_file;
   std::string replay_file;
   std::string seal_file;
+  bool force = false;
   std::string freeze_after;
   std::string snapshot_file;
   std::string tier = "auto";
@@ -496,7 +497,7 @@ Result<int> run(const Options& options) {
     MEMBRANE_ASSIGN(NewFile file, NewFile::create(options.snapshot_file));
     snapshot.emplace(std::move(file));
   }
-  MEMBRANE_ASSIGN(const auto seal, RunSeal::open(options.seal_file));
+  MEMBRANE_ASSIGN(const auto seal, RunSeal::open(options.seal_file, options.force));
   MEMBRANE_ASSIGN(const auto client, model_for(run_options.policy));
   std::optional<agent::HostModel> model;
   if (client) run_options.model = &model.emplace(*client, &interrupted);
@@ -627,6 +628,7 @@ void add_run(CLI::App& app, int& exit_code) {
                    "Write a signed receipt of the run to this file, and what it was made of to FILE.private")
       ->type_name("FILE")
       ->excludes("--replay", "--freeze-after");
+  add_force(*command, options->force);
   options->packages.add_to(*command);
   command->footer(
       "Examples:\n"
