@@ -987,6 +987,22 @@ class AddedLanguages(CommandTest):
         self.assertEqual(self.membrane("run", query).stdout, "42\n")
 
 
+class Doctor(CommandTest):
+    def test_it_says_what_its_help_promises(self):
+        def doctor(*words):
+            done = subprocess.run([COMMAND, "doctor", *words], env=self.environment, capture_output=True, text=True, timeout=SECONDS)
+            self.assertIn(done.returncode, (0, 2), done.stderr)  # 2: a wall is missing on this machine
+            return done.stdout
+        text = doctor()
+        for part in "walls", "libraries", "languages", "limits":
+            self.assertIn(f"\n{part}\n", text)
+        limits = json.loads(doctor("--json"))["limits"]
+        shown = text.partition("\nlimits\n")[2]
+        self.assertRegex(shown, r"  memory +[1-9]\d* [KMGT]iB, in pages of \d+ KiB\n")
+        if limits["open_files"] < 2**63:
+            self.assertIn(f"{limits['open_files']:,}\n", shown)
+
+
 class Capabilities(CommandTest):
     def test_the_reference_page_is_what_the_program_prints(self):
         page = self.membrane("capabilities", "--markdown").stdout
@@ -1399,22 +1415,6 @@ display(chart.bar({"a": 1}))
             self.assertIn(f"hint: {path} is here, and not granted: --allow {grant} gives it to the program.", told)
             self.membrane("run", program, "--allow", grant)
 
-    def test_nothing_is_said_of_files_outside_of_the_working_directory(self):
-        for path in ("/etc/passwd", "../" + self.folder.name + "/y.txt", str(self.folder / "y.txt")):
-            self.file("y.txt", "")
-            for name, text in (("p.py", f"open({path!r})"), ("p.js", f"require('fs').readFileSync({path!r})")):
-                done = subprocess.run([COMMAND, "run", self.file(name, text)], cwd=self.folder, env=self.environment,
-                                      capture_output=True, text=True, timeout=SECONDS)
-                self.assertIn(done.returncode, (1, 2))
-                self.assertNotIn("is here", done.stderr)
-
-    def test_a_module_beside_the_program_is_told_with_the_grant_that_gives_it(self):
-        (self.folder / "app").mkdir()
-        self.file("app/helper.py", "x = 42")
-        program = self.file("app/main.py", "import helper\nprint(helper.x)")
-        told = self.membrane("run", program, code=1).stderr
-        self.assertIn("helper is beside the program, and not granted: --dir app:/:ro gives it to the program.", told)
-        self.assertNotIn("--with", told)
     def test_a_file_that_is_granted_is_told_with_the_place_where_it_is_seen(self):
         (self.folder / "data").mkdir()
         self.file("data/log.csv", "a,b")
@@ -1450,6 +1450,22 @@ display(chart.bar({"a": 1}))
         self.assertIn("hint: out is here, and not granted: --allow fs:write:out:/out gives it to the program.", told)
         self.membrane("run", "-e", "open('out/x', 'w').close()", "--allow", "fs:write:out:/out")
 
+    def test_nothing_is_said_of_files_outside_of_the_working_directory(self):
+        for path in ("/etc/passwd", "../" + self.folder.name + "/y.txt", str(self.folder / "y.txt")):
+            self.file("y.txt", "")
+            for name, text in (("p.py", f"open({path!r})"), ("p.js", f"require('fs').readFileSync({path!r})")):
+                done = subprocess.run([COMMAND, "run", self.file(name, text)], cwd=self.folder, env=self.environment,
+                                      capture_output=True, text=True, timeout=SECONDS)
+                self.assertIn(done.returncode, (1, 2))
+                self.assertNotIn("is here", done.stderr)
+
+    def test_a_module_beside_the_program_is_told_with_the_grant_that_gives_it(self):
+        (self.folder / "app").mkdir()
+        self.file("app/helper.py", "x = 42")
+        program = self.file("app/main.py", "import helper\nprint(helper.x)")
+        told = self.membrane("run", program, code=1).stderr
+        self.assertIn("helper is beside the program, and not granted: --dir app:/:ro gives it to the program.", told)
+        self.assertNotIn("--with", told)
         self.assertEqual(self.membrane("run", program, "--dir", "app:/:ro", "-q").stdout, "42\n")
 
     def test_an_empty_line_in_a_block_does_not_end_it(self):
