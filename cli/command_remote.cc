@@ -211,7 +211,7 @@ Result<int> show_approvals(const SandboxOptions& options) {
     for (const char* const kind : {"private_reads", "untrusted_reads"})
       for (const Json& read : list_at(each, kind))
         print(std::string("  ") + (kind[0] == 'p' ? "private: " : "untrusted: ") + text_at(read, "function") +
-              " of " + text_at(read, "target") + "\n");
+              (text_at(read, "target").empty() ? "" : " of " + text_at(read, "target")) + "\n");
   }
   return kExitOk;
 }
