@@ -1,10 +1,13 @@
 #include "cli/remote_hints.h"
 
 #include <algorithm>
+#include <charconv>
 #include <optional>
 #include <string_view>
+#include <utility>
 
 #include "base/json.h"
+#include "cli/duration.h"
 #include "policy/policy.h"
 
 namespace membrane::cli {
@@ -32,9 +35,9 @@ constexpr Phrase kPhrases[] = {
 };
 
 // Members of requests, and the options that fill them.
-constexpr Phrase kMembers[] = {{"ttl_s", "--ttl, in seconds,"},
-                               {"idle_timeout_s", "--idle-timeout, in seconds,"},
-                               {"timeout_ms", "--timeout, in milliseconds,"},
+constexpr Phrase kMembers[] = {{"ttl_s", "--ttl"},
+                               {"idle_timeout_s", "--idle-timeout"},
+                               {"timeout_ms", "--timeout"},
                                {"labels", "--label"},
                                {"metadata", "--metadata"},
                                {"env", "--env"},
@@ -119,6 +122,27 @@ std::string with_options(const std::string& text) {
   }
 }
 
+// `"ttl_s" must be at most 2592000` becomes `"ttl_s" must be at most 30d`, which --ttl takes.
+std::string with_durations(std::string text) {
+  constexpr std::string_view kMost = "\" must be at most ", kLeast = "\" must be at least ";
+  for (const auto& [name, unit_ms] : {std::pair<std::string_view, uint64_t>("\"ttl_s", 1000),
+                                      std::pair<std::string_view, uint64_t>("\"idle_timeout_s", 1000),
+                                      std::pair<std::string_view, uint64_t>("\"timeout_ms", 1)})
+    for (const std::string_view bound : {kMost, kLeast}) {
+      const std::string words = std::string(name) + std::string(bound);
+      const size_t at = text.find(words);
+      if (at == std::string::npos) continue;
+      const size_t begin = at + words.size(),
+                   end = std::min(text.find_first_not_of("0123456789", begin), text.size());
+      uint64_t amount = 0;
+      constexpr size_t kMostDigits = 15;  // so that it fits in ms
+      if (begin == end || end - begin > kMostDigits) continue;
+      std::from_chars(text.data() + begin, text.data() + end, amount);
+      text.replace(begin, end - begin, duration_text(amount * unit_ms));
+    }
+  return text;
+}
+
 // "GET /openapi.json describes exec.", which is no help here.
 std::string without_description(std::string text) {
   constexpr std::string_view kDescribes = "GET /openapi.json describes ";
@@ -185,7 +209,7 @@ std::string with_flag(std::string text) {
 
 std::string in_words_of_command(std::string text, const std::string& sandbox) {
   for (const auto& [rest, command] : kPhrases) replace_all(text, rest, command);
-  text = with_options(without_description(with_update(with_flag(std::move(text)))));
+  text = with_options(with_durations(without_description(with_update(with_flag(std::move(text))))));
   if (!sandbox.empty()) {
     replace_all(text, " ID ", " " + sandbox + " ");
     replace_all(text, " ID:/", " " + sandbox + ":/");
