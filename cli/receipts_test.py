@@ -336,6 +336,15 @@ class Replay(Case):
         self.membrane("run", "-e", STORES, "--seal", "none/a.receipt", code=2)
         self.membrane("run", "-e", STORES, "--seal", ".", code=2)
 
+    def test_a_refused_call_is_told_without_stray_spaces(self):
+        self.has("python")
+        (self.folder / "data").mkdir()
+        (self.folder / "data/in.txt").write_text("a text")
+        (self.folder / "none.toml").write_text("")
+        receipt = self.seal("a.receipt", "open('/data/in.txt').read()", "--allow", "fs:read:data:/data")
+        told = self.membrane("replay", receipt, "--policy", "none.toml", code=1).stdout
+        self.assertIn("fs.open /data/in.txt: No grant allows", told)
+
     def test_a_journal_can_be_kept_as_well(self):
         self.seal("a.receipt", STORES, "--allow", "kv", "--journal", "run.journal")
         self.membrane("run", "-e", STORES, "--replay", "run.journal")

@@ -1161,7 +1161,9 @@ class Command(unittest.TestCase):
                 self.assertRegex(line, f"^approval apr_\\S+ waiting: {re.escape(told)}$")
                 approval = line.split()[1]
                 self.assertIn(f"membrane approve {sandbox} {approval} lets it go", process.stderr.readline())
-                self.assertEqual(self.command("approvals", sandbox).stdout.splitlines()[0] + "\n", f"{approval}  {told}")
+                shown = self.command("approvals", sandbox).stdout
+                self.assertEqual(shown.splitlines()[0] + "\n", f"{approval}  {told}")
+                self.assertIn("  private: input\n", shown)
                 self.command("approve", sandbox, approval)
                 self.assertEqual(process.stdout.read(), "given\nb'taken'\n")
                 self.assertEqual(process.wait(SECONDS), 0)
