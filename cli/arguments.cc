@@ -30,8 +30,8 @@ Written find_option(const CLI::App& command, const std::string& word) {
 
 class Order {
  public:
-  Order(const CLI::App& command, const CLI::Option& text_option)
-      : command_(command), text_option_(text_option) {}
+  Order(const CLI::App& command, const CLI::Option& text_option, size_t before)
+      : command_(command), text_option_(text_option), before_(before) {}
 
   Result<std::vector<std::string>> of(const std::vector<std::string>& words) {
     for (size_t i = 0; i < words.size(); ++i) {
@@ -66,18 +66,23 @@ class Order {
       return false;
     }
     if (written.option == &text_option_) {
-      if (!positionals_.empty())
-        return fail(ErrorCode::kInvalidArgument,
-                    word + " gives a program's text, and the program is " + positionals_.front() + " already",
-                    "Write -- before what belongs to the program: membrane " + command_.get_name() + " " +
-                        positionals_.front() + " -- " + word + " …");
+      if (positionals_.size() > before_) {
+        std::string words = "membrane " + command_.get_name();
+        for (const std::string& each : positionals_) words += " " + each;
+        return fail(
+            ErrorCode::kInvalidArgument,
+            word + " gives a program's text, and the program is " + positionals_[before_] + " already",
+            "Write -- before what belongs to the program: " + words + " -- " + word + " …");
+      }
       has_text_ = true;
     }
     options_.push_back(word);  // one that is unknown is the parser's to complain of
     return written.option != nullptr && !written.has_value && written.option->get_items_expected_max() > 0;
   }
 
-  [[nodiscard]] bool has_program() const { return has_text_ || !positionals_.empty(); }
+  [[nodiscard]] bool has_program() const {
+    return positionals_.size() >= before_ && (has_text_ || positionals_.size() > before_);
+  }
 
   [[nodiscard]] Status check_spelling(const std::string& word) const {
     const std::string name = word.substr(0, word.find('='));
@@ -92,15 +97,22 @@ class Order {
 
   const CLI::App& command_;
   const CLI::Option& text_option_;
+  const size_t before_;
   std::vector<std::string> options_, positionals_;
   bool has_text_ = false;
 };
 
 }  // namespace
 
-Result<std::vector<std::string>> order_arguments(const CLI::App& command, const CLI::Option& text_option,
-                                                 const std::vector<std::string>& arguments) {
-  return Order(command, text_option).of(arguments);
+Result<std::vector<std::string>> order_arguments(const CLI::App& app, std::vector<std::string> words) {
+  if (words.empty() || (words.front() != "run" && words.front() != "exec")) return words;
+  const size_t before = words.front() == "exec" ? 1 : 0;  // the sandbox
+  const CLI::App& command = *app.get_subcommand(words.front());
+  MEMBRANE_ASSIGN(
+      auto ordered,
+      Order(command, *command.get_option("--evaluate"), before).of({words.begin() + 1, words.end()}));
+  ordered.insert(ordered.begin(), std::move(words.front()));
+  return ordered;
 }
 
 std::vector<std::string> options_of(const CLI::App& command) {

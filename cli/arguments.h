@@ -18,13 +18,13 @@
 
 namespace membrane::cli {
 
-// The arguments of a command whose first positional is a program, in an order that the parser takes apart as described
-// above: options, "--", positionals. `text_option` gives the program's text in place of a file (-e).
+// The words of a command line; those of `run` and `exec`, whose positionals are a program (for `exec` after a sandbox) and what
+// is the program's, in an order that the parser takes apart as described above: options, "--", positionals. -e gives the
+// program's text in place of a file.
 //
 // Errors, kInvalidArgument: an option after the program that is nearly one of the command's, since a misspelt limit
-// must not be lost on the program; `text_option` after a file; an option without its value at the end or before "--".
-Result<std::vector<std::string>> order_arguments(const CLI::App& command, const CLI::Option& text_option,
-                                                 const std::vector<std::string>& arguments);
+// must not be lost on the program; -e after a file; an option without its value at the end or before "--".
+Result<std::vector<std::string>> order_arguments(const CLI::App& app, std::vector<std::string> words);
 
 // The long names of the command's options, with their dashes.
 std::vector<std::string> options_of(const CLI::App& command);

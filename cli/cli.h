@@ -74,7 +74,9 @@ CLI::Option* add_repeatable(CLI::App& command, const std::string& name, std::vec
 // --policy FILE, --allow GRANT, --dir DIR, and a flag for each limit; the flags come on top of the file.
 class PolicyOptions {
  public:
-  void add_to(CLI::App& command);
+  // A service grants no files of its machine: its commands leave them out of the help, and say what to do instead.
+  enum class Of : uint8_t { kThisMachine, kService };
+  void add_to(CLI::App& command, Of of = Of::kThisMachine);
   // `unless_given`: the limits that neither the file nor a flag names.
   [[nodiscard]] Result<policy::Policy> policy(const policy::Limits& unless_given = {}) const;
   // What `has` becomes: with a file or a grant these are the whole policy, but for limits that nothing names; with limits

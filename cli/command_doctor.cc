@@ -13,6 +13,7 @@
 #include "base/sqlite.h"
 #include "cli/cli.h"
 #include "lang/package.h"
+#include "policy/quantity.h"
 #include "sandbox/languages.h"
 #include "worker/control_groups.h"
 #include "worker/worker.h"
@@ -135,6 +136,14 @@ std::string text_of(const Json& found) {
          each["is_warm"].get<bool>() ? "warm"
                                      : "its first program makes its warm image, which takes some seconds");
   if (found["languages"].empty()) out += "  none: membrane languages add python\n";
+  out += "limits\n";
+  const Json& limits = found["limits"];
+  const auto amount = [](const Json& value) {
+    return value == RLIM_INFINITY ? std::string("as many as there can be") : policy::format_count(value);
+  };
+  out += "  memory             " + policy::format_size(limits["memory_bytes"].get<uint64_t>() >> 20 << 20) +
+         ", in pages of " + policy::format_size(limits["page_bytes"]) + "\n  open files         " +
+         amount(limits["open_files"]) + "\n  processes          " + amount(limits["processes"]) + "\n";
   return out;
 }
 

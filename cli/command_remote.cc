@@ -160,7 +160,7 @@ Result<int> create(const CreateOptions& options) {
 
 // -- fork, pause, resume, snapshot, rm ------------------------------------------------------------------------------
 
-constexpr int kMostForks = 256;  // as the service's own limit
+constexpr uint32_t kMostForks = 256;  // as the service's own limit
 
 struct SandboxOptions {
   RemoteOptions remote;
@@ -170,6 +170,10 @@ struct SandboxOptions {
 };
 
 Result<int> fork(const SandboxOptions& options) {
+  if (options.count < 1 || options.count > kMostForks)
+    return fail(ErrorCode::kInvalidArgument,
+                "-n " + std::to_string(options.count) + " is not a number of forks",
+                "Give one from 1 to " + std::to_string(kMostForks) + ".");
   MEMBRANE_ASSIGN(Remote remote, Remote::open(options.remote));
   const auto request =
       json_request("POST", of_sandbox(options.ids.front(), {"fork"}), {{"count", options.count}});
@@ -211,7 +215,7 @@ Result<int> show_approvals(const SandboxOptions& options) {
     for (const char* const kind : {"private_reads", "untrusted_reads"})
       for (const Json& read : list_at(each, kind))
         print(std::string("  ") + (kind[0] == 'p' ? "private: " : "untrusted: ") + text_at(read, "function") +
-              " of " + text_at(read, "target") + "\n");
+              (text_at(read, "target").empty() ? "" : " of " + text_at(read, "target")) + "\n");
   }
   return kExitOk;
 }
@@ -309,8 +313,7 @@ void add_create(CLI::App& app, int& exit_code) {
                  "A package that its programs can import; may be repeated")
       ->type_name("PACKAGE");
   command->add_flag("--seal", options->seals, "Have the service make a receipt of every exec");
-  options->policy.add_to(*command);
-  command->get_option("--dir")->group("");  // refused, with what to do instead
+  options->policy.add_to(*command, PolicyOptions::Of::kService);
   options->remote.add_to(*command);
   command->add_flag("--json", options->json, "Print what the service says of it");
   command->footer(
@@ -331,8 +334,7 @@ void add_act(CLI::App& app, int& exit_code, const char* name, const char* help, 
   id->required()->type_name("ID");
   if (!is_many) id->expected(1);
   if (std::string_view(name) == "fork")
-    command->add_option("-n,--count", options->count, "How many (1)")
-        ->check(CLI::Range(1, kMostForks))
+    command->add_option("-n,--count", options->count, "How many (1); at most " + std::to_string(kMostForks))
         ->type_name("N");
   if (!is_many) command->add_flag("--json", options->json, "Print what the service says");
   options->remote.add_to(*command);

@@ -33,7 +33,7 @@ struct ExecOptions {
   std::string id, code, input, timeout, context, seal_file;
   std::vector<std::string> environment;
   std::vector<std::string> words;  // a file, unless there is code; then arguments
-  bool has_code = false, json = false, background = false, interactive = false;
+  bool has_code = false, json = false, background = false, interactive = false, force = false;
 };
 
 Result<Json> turn_of(const ExecOptions& options) {
@@ -162,7 +162,7 @@ Status save_receipt(Remote& remote, const ExecOptions& options, const std::strin
 }
 
 Result<int> exec(const ExecOptions& options) {
-  if (!options.seal_file.empty()) MEMBRANE_TRY(check_receipt_path(options.seal_file));
+  if (!options.seal_file.empty()) MEMBRANE_TRY(check_receipt_path(options.seal_file, options.force));
   MEMBRANE_ASSIGN(Json turn, turn_of(options));
   MEMBRANE_ASSIGN(Remote remote, Remote::open(options.remote));
   if (options.background) return exec_in_background(remote, options, std::move(turn));
@@ -209,12 +209,21 @@ void add_remote_exec(CLI::App& app, int& exit_code) {
   add_id(*command, options->id);
   CLI::Option* const code =
       command->add_option("-e,--evaluate", options->code, "The code")->type_name("CODE");
-  command->add_option("words", options->words, "Without -e a file with the code; then arguments of the code")
+  command
+      ->add_option("words", options->words,
+                   "Without -e a file with the code; then arguments of the code. Options that are not "
+                   "Membrane's, too; "
+                   "write -- before those that are")
       ->type_name("[FILE] [ARGUMENT]");
   CLI::Option* const input = command->add_option(
       "--input", options->input, "What it reads from its standard input; - is this command's");
   input->type_name("FILE");
-  command->add_option("--timeout", options->timeout, "How long it may run, as 10s")->type_name("TIME");
+  command
+      ->add_option(
+          "--timeout", options->timeout,
+          "How long it may run, as 10s, from when it begins: the sandbox runs one after the other, and "
+          "execs shows one that waits as queued")
+      ->type_name("TIME");
   command
       ->add_option("--context", options->context,
                    "The context of the sandbox to run it in, as context printed it")
@@ -230,6 +239,7 @@ void add_remote_exec(CLI::App& app, int& exit_code) {
                    "Write the receipt of it, FILE and FILE.private, and beside it those of the turns before")
       ->type_name("FILE")
       ->excludes(background);
+  add_force(*command, options->force);
   command
       ->add_flag("-i,--interactive", options->interactive,
                  "Give it this command's standard input as it comes, while it runs")

@@ -51,6 +51,7 @@ struct Options {
   std::string journal_file;
   std::string replay_file;
   std::string seal_file;
+  bool force = false;
   std::string freeze_after;
   std::string snapshot_file;
   std::string tier = "auto";
@@ -369,23 +370,66 @@ bool hint_at_module_beside(const std::string& file, sandbox::ReportError& error)
   return true;
 }
 
-// What a program in a language looked for in vain may be here, and only not granted: a file below the working directory,
-// or a module beside the program. Of other places nothing is said: what there is on this machine is no program's business.
-void hint_at_file_here(const Options& options, sandbox::Report& report) {
+// A path of this machine without symbolic links followed, without a slash at its end.
+std::filesystem::path absolute_path(const std::filesystem::path& path) {
+  std::error_code failed;
+  const std::filesystem::path absolute = std::filesystem::absolute(path, failed).lexically_normal();
+  return absolute.has_filename() ? absolute : absolute.parent_path();
+}
+
+// Where the program sees a file of this machine: "/data/x.csv" of "data/x.csv". "" where no grant has it.
+std::string seen_at(const policy::Policy& policy, const std::filesystem::path& path) {
+  const std::filesystem::path wanted = absolute_path(path);
+  for (const policy::FsGrant& grant : policy.fs) {
+    const std::filesystem::path rest = wanted.lexically_relative(absolute_path(grant.host));
+    if (rest.empty() || *rest.begin() == "..") continue;
+    return (rest == "." ? std::filesystem::path(grant.guest) : std::filesystem::path(grant.guest) / rest)
+        .string();
+  }
+  return "";
+}
+
+// Of a path below the working directory that is not granted: the flag that grants it, or that it is not here at all.
+std::string hint_at_path_below(const std::filesystem::path& path, const policy::Policy& policy,
+                               const std::string& hint) {
+  namespace fs = std::filesystem;
+  std::error_code failed;
+  const auto here = [](const fs::path& what, const std::string& grant) {
+    return what.string() + " is here, and not granted: " + policy::allow_flag(grant) +
+           " gives it to the program.";
+  };
+  const fs::path below = path.lexically_normal();
+  const fs::path folder = below.has_parent_path() ? below.parent_path() : below;
+  if (hint.starts_with(sandbox::kNoDirectory))  // the program writes
+    return fs::is_directory(folder, failed)
+               ? here(folder, "fs:write:" + folder.string() + ":/" + folder.string())
+               : hint;
+  if (fs::exists(below, failed)) return here(path, "fs:read:" + folder.string() + ":/" + folder.string());
+  if (failed) return hint;
+  return path.string() + " is not here, either." +
+         (policy.fs.empty() ? "" : " " + sandbox::granted_directories(policy));
+}
+
+// What a program in a language looked for in vain may be here, and seen elsewhere or not granted: a file of a grant, a file
+// below the working directory, or a module beside the program. Of other places nothing is said: what there is on this machine
+// is no program's business.
+void hint_at_file_here(const Options& options, const policy::Policy& policy, sandbox::Report& report) {
   namespace fs = std::filesystem;
   if (report.errors.empty()) return;
   sandbox::ReportError& error = report.errors.front();
-  std::error_code failed;
   const fs::path path(sandbox::path_in(error.message));
   if (path.empty()) return;
   if (!options.file.empty() && hint_at_module_beside(options.file, error)) return;
   if (error.code != "FileNotFoundError" && !error.message.starts_with("ENOENT: ")) return;
-  const fs::path below = path.lexically_normal();
-  if (below.is_absolute() || *below.begin() == ".." || !fs::exists(below, failed) || failed) return;
-  const fs::path granted = below.has_parent_path() ? below.parent_path() : below;
-  error.hint = path.string() + " is here, and not granted: " +
-               policy::allow_flag("fs:read:" + granted.string() + ":/" + granted.string()) +
-               " gives it to the program.";
+  std::error_code failed;
+  const std::string seen = seen_at(policy, path);
+  if (!seen.empty() && seen != ("/" / path).lexically_normal() &&
+      fs::exists(fs::symlink_status(path, failed))) {
+    error.hint = path.string() + " is granted, and the program sees it as " + seen + ": open that.";
+    return;
+  }
+  if (path.is_absolute() || *path.lexically_normal().begin() == "..") return;
+  error.hint = hint_at_path_below(path, policy, error.hint);
 }
 
 // The program's input: what --input names, else standard input, unless the program itself came from there. At a terminal a
@@ -453,7 +497,7 @@ Result<int> run(const Options& options) {
     MEMBRANE_ASSIGN(NewFile file, NewFile::create(options.snapshot_file));
     snapshot.emplace(std::move(file));
   }
-  MEMBRANE_ASSIGN(const auto seal, RunSeal::open(options.seal_file));
+  MEMBRANE_ASSIGN(const auto seal, RunSeal::open(options.seal_file, options.force));
   MEMBRANE_ASSIGN(const auto client, model_for(run_options.policy));
   std::optional<agent::HostModel> model;
   if (client) run_options.model = &model.emplace(*client, &interrupted);
@@ -497,7 +541,7 @@ Result<int> run(const Options& options) {
   if (seal != nullptr) seal->attach(run_options);
   MEMBRANE_ASSIGN(sandbox::Report report, report_of(options, source, run_options, worker, seal.get()));
   const Status sealed = seal == nullptr ? Status() : seal->finish(source.program, run_options.policy, report);
-  hint_at_file_here(options, report);
+  hint_at_file_here(options, run_options.policy, report);
   output.finish();
   if (out) {
     out->keep_images(report);
@@ -584,6 +628,7 @@ void add_run(CLI::App& app, int& exit_code) {
                    "Write a signed receipt of the run to this file, and what it was made of to FILE.private")
       ->type_name("FILE")
       ->excludes("--replay", "--freeze-after");
+  add_force(*command, options->force);
   options->packages.add_to(*command);
   command->footer(
       "Examples:\n"

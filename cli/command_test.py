@@ -987,6 +987,22 @@ class AddedLanguages(CommandTest):
         self.assertEqual(self.membrane("run", query).stdout, "42\n")
 
 
+class Doctor(CommandTest):
+    def test_it_says_what_its_help_promises(self):
+        def doctor(*words):
+            done = subprocess.run([COMMAND, "doctor", *words], env=self.environment, capture_output=True, text=True, timeout=SECONDS)
+            self.assertIn(done.returncode, (0, 2), done.stderr)  # 2: a wall is missing on this machine
+            return done.stdout
+        text = doctor()
+        for part in "walls", "libraries", "languages", "limits":
+            self.assertIn(f"\n{part}\n", text)
+        limits = json.loads(doctor("--json"))["limits"]
+        shown = text.partition("\nlimits\n")[2]
+        self.assertRegex(shown, r"  memory +[1-9]\d* [KMGT]iB, in pages of \d+ KiB\n")
+        if limits["open_files"] < 2**63:
+            self.assertIn(f"{limits['open_files']:,}\n", shown)
+
+
 class Capabilities(CommandTest):
     def test_the_reference_page_is_what_the_program_prints(self):
         page = self.membrane("capabilities", "--markdown").stdout
@@ -1398,6 +1414,41 @@ display(chart.bar({"a": 1}))
                 continue
             self.assertIn(f"hint: {path} is here, and not granted: --allow {grant} gives it to the program.", told)
             self.membrane("run", program, "--allow", grant)
+
+    def test_a_file_that_is_granted_is_told_with_the_place_where_it_is_seen(self):
+        (self.folder / "data").mkdir()
+        self.file("data/log.csv", "a,b")
+        absolute = str(self.folder / "data/log.csv")
+        program = self.file("p.py", "import sys\nprint(open(sys.argv[1]).read())")
+        script = self.file("p.js", "console.log(require('fs').readFileSync(process.argv[2], 'utf8'))")
+        for run in program, script:
+            for grant, path, seen in (("fs:read:./data/log.csv", "data/log.csv", "/log.csv"),
+                                      ("fs:read:./data", absolute, "/data/log.csv"),
+                                      (f"fs:read:{self.folder}/data/:/in", "data/log.csv", "/in/log.csv")):
+                with self.subTest(run=run, grant=grant):
+                    told = self.membrane("run", run, "--allow", grant, path, code=1).stderr
+                    self.assertIn(f"hint: {path} is granted, and the program sees it as {seen}: open that.", told)
+                    self.assertNotIn("not granted", told)
+                    self.assertEqual(self.membrane("run", run, "--allow", grant, seen, "-q").stdout, "a,b\n")
+
+    def test_a_file_that_is_nowhere_is_offered_no_grant(self):
+        (self.folder / "data").mkdir()
+        program = self.file("p.py", "import sys\nprint(open(sys.argv[1]).read())")
+        told = self.membrane("run", program, "nofile.csv", code=1).stderr
+        self.assertIn("hint: nofile.csv is not here, either.\n", told)
+        self.assertNotIn("--allow", told)
+        told = self.membrane("run", program, "--allow", "fs:read:./data", "data/no.csv", code=1).stderr
+        self.assertIn("hint: data/no.csv is not here, either. Of the host the program has /data (to read).\n", told)
+
+    def test_a_directory_to_write_to_is_told_with_what_makes_it_or_grants_it(self):
+        told = self.membrane("run", "-e", "open('/nope/x', 'w')", code=1).stderr
+        self.assertIn("hint: There is no directory /nope in the sandbox: os.makedirs makes it.", told)
+        told = self.membrane("run", "-e", "open('nope/x', 'w')", code=1).stderr
+        self.assertIn("hint: There is no directory /nope in the sandbox: os.makedirs makes it.", told)
+        (self.folder / "out").mkdir()
+        told = self.membrane("run", "-e", "open('out/x', 'w')", code=1).stderr
+        self.assertIn("hint: out is here, and not granted: --allow fs:write:out:/out gives it to the program.", told)
+        self.membrane("run", "-e", "open('out/x', 'w').close()", "--allow", "fs:write:out:/out")
 
     def test_nothing_is_said_of_files_outside_of_the_working_directory(self):
         for path in ("/etc/passwd", "../" + self.folder.name + "/y.txt", str(self.folder / "y.txt")):

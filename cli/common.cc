@@ -26,13 +26,17 @@ CLI::Option* add_repeatable(CLI::App& command, const std::string& name, std::vec
   return command.add_option(name, values, help)->expected(1)->take_all()->allow_extra_args(false);
 }
 
-void PolicyOptions::add_to(CLI::App& command) {
+void PolicyOptions::add_to(CLI::App& command, Of of) {
   command.add_option("--policy", file, "Policy file, TOML or JSON (docs/policy.md)")
       ->type_name("FILE")
       ->group("Policy");
-  add_repeatable(command, "--allow", allow_,
-                 "Grant, on top of the policy: http:GET:https://example.org/*, fs:read:./data, kv, "
-                 "sql:name:file.db, ai, time, random, ask; may be repeated")
+  add_repeatable(
+      command, "--allow", allow_,
+      of == Of::kService
+          ? "Grant, on top of the policy: http:GET:https://example.org/*, kv, ai, time, random, ask; "
+            "may be repeated"
+          : "Grant, on top of the policy: http:GET:https://example.org/*, fs:read:./data, kv, "
+            "sql:name:file.db, ai, time, random, ask; may be repeated")
       ->type_name("GRANT")
       ->group("Policy");
   add_repeatable(
@@ -40,7 +44,7 @@ void PolicyOptions::add_to(CLI::App& command) {
       "Grant a directory, to be read and written, or with :ro only read. The program sees it under "
       "the same relative path (. is /), or at GUEST; may be repeated")
       ->type_name("HOST[:GUEST][:ro]")
-      ->group("Policy");
+      ->group(of == Of::kService ? "" : "Policy");
   const auto add = [&](const char* flag, const char* name, const char* type, const char* help) {
     limits_.push_back(std::make_unique<Limit>(Limit{name, {}}));
     command.add_option(flag, limits_.back()->value, help)->type_name(type)->group("Limits");

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <string>
+#include <utility>
 
 #include "policy/quantity.h"
 
@@ -44,6 +45,14 @@ Result<uint64_t> duration_ms(std::string_view text) {
     rest = behind.substr(unit);
   } while (!rest.empty());
   return whole;
+}
+
+std::string duration_text(uint64_t ms) {
+  constexpr std::pair<uint64_t, const char*> kUnits[] = {
+      {86'400'000, "d"}, {3'600'000, "h"}, {60'000, "m"}, {1000, "s"}};
+  for (const auto& [unit_ms, unit] : kUnits)
+    if (ms != 0 && ms % unit_ms == 0) return std::to_string(ms / unit_ms) + unit;
+  return std::to_string(ms) + "ms";
 }
 
 Result<uint64_t> whole_seconds(std::string_view text) {

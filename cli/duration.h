@@ -5,6 +5,7 @@
 #pragma once
 
 #include <cstdint>
+#include <string>
 #include <string_view>
 
 #include "base/result.h"
@@ -13,6 +14,8 @@ namespace membrane::cli {
 
 // Errors: kInvalidArgument, with the units in the hint.
 Result<uint64_t> duration_ms(std::string_view text);
+// In the largest unit in which it is whole: "30d", "1500ms".
+std::string duration_text(uint64_t ms);
 // Rounded up.
 Result<uint64_t> whole_seconds(std::string_view text);
 

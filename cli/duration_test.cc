@@ -34,5 +34,15 @@ TEST(Duration, IsNeverBareAndNeverGuessed) {
   }
 }
 
+TEST(Duration, IsWrittenInItsLargestUnit) {
+  EXPECT_EQ(duration_text(30ull * 86'400'000), "30d");
+  EXPECT_EQ(duration_text(5'400'000), "90m");
+  EXPECT_EQ(duration_text(90'000), "90s");
+  EXPECT_EQ(duration_text(1500), "1500ms");
+  EXPECT_EQ(duration_text(0), "0ms");
+  for (const uint64_t ms : {1ull, 7'000ull, 3'600'000ull, 999'999'999'999'999'000ull})
+    EXPECT_EQ(duration_ms(duration_text(ms)), ms);
+}
+
 }  // namespace
 }  // namespace membrane::cli

@@ -58,16 +58,6 @@ Reader reader_of(const CLI::App& app, const std::vector<std::string>& words) {
   return command->get_name() == "run" ? Reader::kReport : Reader::kJson;
 }
 
-// What follows "run" may be a program's own arguments.
-Result<std::vector<std::string>> order_words(const CLI::App& app, std::vector<std::string> words) {
-  if (words.empty() || words.front() != "run") return words;
-  const CLI::App& run = *app.get_subcommand("run");
-  MEMBRANE_ASSIGN(auto ordered,
-                  order_arguments(run, *run.get_option("--evaluate"), {words.begin() + 1, words.end()}));
-  ordered.insert(ordered.begin(), std::move(words.front()));
-  return ordered;
-}
-
 // What the command will want, as far as the words say before they are read as options.
 std::optional<EarlyProcess> early_process(const std::vector<std::string_view>& words) {
   if (words.empty()) return std::nullopt;
@@ -127,7 +117,7 @@ int main(int argc, char** argv) {
   app->set_version_flag("--version", "membrane " MEMBRANE_VERSION);
   std::vector<std::string> words(argv + std::min(argc, 1), argv + argc);
   const Reader reader = reader_of(*app, words);
-  if (auto ordered = order_words(*app, std::move(words))) words = std::move(*ordered);
+  if (auto ordered = order_arguments(*app, std::move(words))) words = std::move(*ordered);
   else return complain(ordered.error(), reader);
   try {
     std::ranges::reverse(words);  // as the parser wants them

@@ -50,14 +50,9 @@ class Options : public ::testing::Test {
 
   // Parses as the command line does. What went wrong, or "".
   std::string parse(Words words) {
-    if (!words.empty() && words.front() == "run") {
-      const CLI::App& run = *app_->get_subcommand("run");
-      const auto ordered =
-          order_arguments(run, *run.get_option("--evaluate"), {words.begin() + 1, words.end()});
-      if (!ordered) return ordered.error().message;
-      words.resize(1);
-      words.insert(words.end(), ordered->begin(), ordered->end());
-    }
+    auto ordered = order_arguments(*app_, std::move(words));
+    if (!ordered) return ordered.error().message;
+    words = *std::move(ordered);
     std::ranges::reverse(words);
     app_->clear();
     try {
@@ -114,12 +109,17 @@ TEST_F(Options, StandBeforeAndAfterWhatIsNamed) {
 class Arguments : public Options {
  protected:
   // Which words are the program's; the error's message when there is one.
-  Words programs(Words words) {
-    words.insert(words.begin(), "run");
+  Words programs(Words words) { return positionals("run", {"file", "arguments"}, std::move(words)); }
+  // The sandbox, too.
+  Words of_exec(Words words) { return positionals("exec", {"id", "words"}, std::move(words)); }
+
+ private:
+  Words positionals(const char* command, const Words& names, Words words) {
+    words.insert(words.begin(), command);
     if (const std::string wrong = parse(std::move(words)); !wrong.empty()) return {"error: " + wrong};
     Words all;
-    for (const char* const name : {"file", "arguments"})
-      for (const std::string& word : app_->get_subcommand("run")->get_option(name)->results())
+    for (const std::string& name : names)
+      for (const std::string& word : app_->get_subcommand(command)->get_option(name)->results())
         all.push_back(word);
     return all;
   }
@@ -143,6 +143,18 @@ TEST_F(Arguments, OfTheProgramMayBeOptionsOfItsOwn) {
   EXPECT_EQ(programs({"-", "a"}), (Words{"-", "a"}));
   EXPECT_EQ(programs({"-e", "text", "a", "-v"}), (Words{"a", "-v"}));
   EXPECT_EQ(programs({"-etext", "a"}), Words{"a"});
+}
+
+TEST_F(Arguments, OfExecFollowItsSandbox) {
+  EXPECT_EQ(of_exec({"s", "p", "-x", "--depth", "3", "--json"}), (Words{"s", "p", "-x", "--depth", "3"}));
+  EXPECT_EQ(of_exec({"--timeout", "1s", "s", "p", "-x"}), (Words{"s", "p", "-x"}));
+  EXPECT_EQ(of_exec({"s", "p", "--", "--json", "-e"}), (Words{"s", "p", "--json", "-e"}));
+  EXPECT_EQ(of_exec({"s", "-e", "text", "-x", "a"}), (Words{"s", "-x", "a"}));
+  EXPECT_EQ(of_exec({"-e", "text", "s", "-x"}), (Words{"s", "-x"}));
+  EXPECT_NE(of_exec({"s", "-x"}), (Words{"s", "-x"})) << "there is no program yet";
+  EXPECT_EQ(of_exec({"s", "p", "--timout", "3"}), Words{"error: unknown option --timout"});
+  EXPECT_EQ(of_exec({"s", "p", "-e", "text"}),
+            Words{"error: -e gives a program's text, and the program is p already"});
 }
 
 TEST_F(Arguments, ThatAreMisspeltAreNotLostOnTheProgram) {

@@ -8,25 +8,29 @@
 namespace membrane::cli {
 
 void KeysOption::add_to(CLI::App& command) {
-  command
-      .add_option(
-          "--keys", file_,
-          "The keys of who signed, as membrane keys publish prints them, and GET /v1/keys of a service "
-          "(default: your own)")
+  add_repeatable(
+      command, "--keys", files_,
+      "The keys of who signed, beside your own, as membrane keys publish prints them, and GET /v1/keys of a "
+      "service; may be repeated")
       ->type_name("FILE");
 }
 
 Result<sandbox::KeyRing> KeysOption::keys() const {
-  if (file_.empty()) {
-    auto own = sandbox::load_own_keys(sandbox::default_key_file());
-    if (own || own.error().code != ErrorCode::kNotFound) return own;
+  sandbox::KeyRing keys;
+  auto own = sandbox::load_own_keys(sandbox::default_key_file());
+  if (own) keys = *std::move(own);
+  else if (own.error().code != ErrorCode::kNotFound) return own;
+  else if (files_.empty())
     return fail(ErrorCode::kNotFound, "there are no keys to verify by",
                 "Give those of who signed with --keys FILE: membrane keys publish prints one's own, and GET "
                 "/v1/keys of a "
                 "service answers with its own.");
+  for (const std::string& file : files_) {
+    MEMBRANE_ASSIGN(const std::string text, read_input(file, sandbox::KeyRing::kMaxBytes));
+    MEMBRANE_ASSIGN(const sandbox::KeyRing others, sandbox::KeyRing::parse(text, file));
+    keys.add(others);
   }
-  MEMBRANE_ASSIGN(const std::string text, read_input(file_, sandbox::KeyRing::kMaxBytes));
-  return sandbox::KeyRing::parse(text, file_);
+  return keys;
 }
 
 policy::Limits limits_for(const sandbox::Receipt& receipt) {
@@ -42,9 +46,10 @@ nlohmann::ordered_json json_of(const sandbox::RefusedCall& call) {
 
 std::string text_of(const sandbox::RefusedCall& call) {
   if (call.number == 0) return "its end: " + call.error.reason;
+  const std::string about = call.about.substr(0, call.about.find_last_not_of(' ') + 1);
   // What the program chose to ask for must not look like lines of ours.
   return printable_line("call " + std::to_string(call.number) + ", " + call.function +
-                        (call.about.empty() ? "" : " " + call.about) + ": " + call.error.reason);
+                        (about.empty() ? "" : " " + about) + ": " + call.error.reason);
 }
 
 const sandbox::RefusedCall* find_stop(const std::vector<sandbox::RefusedCall>& refused) {

@@ -12,15 +12,16 @@
 
 namespace membrane::cli {
 
-// --keys FILE.
+// --keys FILE, which may be repeated.
 class KeysOption {
  public:
   void add_to(CLI::App& command);
-  // The published keys of the file; without one the user's own. Errors: those of KeyRing::parse() and load_own_keys().
+  // The user's own and the published keys of the files. Errors: those of KeyRing::parse() and load_own_keys(), but for kNotFound
+  // where there are files.
   [[nodiscard]] Result<sandbox::KeyRing> keys() const;
 
  private:
-  std::string file_;
+  std::vector<std::string> files_;
 };
 
 // The limits that a policy has, for a run of the receipt, where it names none.

@@ -293,11 +293,57 @@ class Replay(Case):
                       "--allow kv)", done.stdout)
         self.assertIn("refuses nothing", self.membrane("replay", receipt, "--policy", "kv.toml").stdout)
 
+    def test_a_receipt_that_is_there_is_not_replaced(self):
+        receipt = self.seal("a.receipt", STORES, "--allow", "kv")
+        private = self.folder / "a.receipt.private"
+        before = receipt.read_bytes(), private.read_bytes()
+        for gone in (None, receipt):
+            if gone:
+                gone.unlink()
+            done = self.membrane("run", "-e", STORES, "--seal", "a.receipt", "--allow", "kv", code=2)
+            self.assertIn("is there already, and a receipt is not replaced", done.stderr)
+            self.assertIn("--force", done.stderr)
+            self.assertEqual((done.stdout, private.read_bytes()), ("", before[1]))
+            if gone is None:
+                self.assertEqual(receipt.read_bytes(), before[0])
+        self.seal("a.receipt", STORES, "--allow", "kv", "--force")
+        self.assertEqual(self.verdicts(receipt), [True])
+        self.assertNotEqual(receipt.read_bytes(), before[0])
+
+    def test_keys_of_others_come_beside_ones_own(self):
+        (self.folder / "receipts").mkdir()
+        theirs = self.seal("receipts/theirs.receipt", STORES, "--allow", "kv")
+        keys = self.publish()
+        shutil.rmtree(self.folder / "config")
+        self.membrane("keys", "generate")
+        self.seal("receipts/own.receipt", STORES, "--allow", "kv")
+        self.membrane("verify", theirs, code=1)
+        self.membrane("verify", "receipts", "--keys", keys)
+        (self.folder / "p.toml").write_text("kv = {}\n")
+        self.assertIn("2 ", self.membrane("policy", "test", "p.toml", "receipts", "--keys", keys).stdout)
+        shutil.rmtree(self.folder / "config")
+        self.membrane("keys", "generate")
+        self.membrane("verify", "receipts", "--keys", keys, code=1)
+        revoked = json.loads(keys.read_text())
+        revoked["keys"][0]["revoked"] = revoked["keys"][0]["retired"] = revoked["keys"][0]["created"]
+        (self.folder / "revoked.json").write_text(json.dumps(revoked))
+        self.membrane("verify", theirs, "--keys", keys)
+        self.membrane("verify", theirs, "--keys", "revoked.json", "--keys", keys, code=1)
+
     def test_what_cannot_be_sealed_is_refused(self):
         self.membrane("run", "-e", STORES, "--seal", "a.receipt", "--freeze-after", "5", "--snapshot", "s", code=2)
         self.membrane("run", "-e", STORES, "--seal", "a.receipt", "--replay", "j", code=2)
         self.membrane("run", "-e", STORES, "--seal", "none/a.receipt", code=2)
         self.membrane("run", "-e", STORES, "--seal", ".", code=2)
+
+    def test_a_refused_call_is_told_without_stray_spaces(self):
+        self.has("python")
+        (self.folder / "data").mkdir()
+        (self.folder / "data/in.txt").write_text("a text")
+        (self.folder / "none.toml").write_text("")
+        receipt = self.seal("a.receipt", "open('/data/in.txt').read()", "--allow", "fs:read:data:/data")
+        told = self.membrane("replay", receipt, "--policy", "none.toml", code=1).stdout
+        self.assertIn("fs.open /data/in.txt: No grant allows", told)
 
     def test_a_journal_can_be_kept_as_well(self):
         self.seal("a.receipt", STORES, "--allow", "kv", "--journal", "run.journal")

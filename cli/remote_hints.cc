@@ -1,10 +1,13 @@
 #include "cli/remote_hints.h"
 
 #include <algorithm>
+#include <charconv>
 #include <optional>
 #include <string_view>
+#include <utility>
 
 #include "base/json.h"
+#include "cli/duration.h"
 #include "policy/policy.h"
 
 namespace membrane::cli {
@@ -36,9 +39,9 @@ constexpr Phrase kPhrases[] = {
 };
 
 // Members of requests, and the options that fill them.
-constexpr Phrase kMembers[] = {{"ttl_s", "--ttl, in seconds,"},
-                               {"idle_timeout_s", "--idle-timeout, in seconds,"},
-                               {"timeout_ms", "--timeout, in milliseconds,"},
+constexpr Phrase kMembers[] = {{"ttl_s", "--ttl"},
+                               {"idle_timeout_s", "--idle-timeout"},
+                               {"timeout_ms", "--timeout"},
                                {"labels", "--label"},
                                {"metadata", "--metadata"},
                                {"env", "--env"},
@@ -123,6 +126,27 @@ std::string with_options(const std::string& text) {
   }
 }
 
+// `"ttl_s" must be at most 2592000` becomes `"ttl_s" must be at most 30d`, which --ttl takes.
+std::string with_durations(std::string text) {
+  constexpr std::string_view kMost = "\" must be at most ", kLeast = "\" must be at least ";
+  for (const auto& [name, unit_ms] : {std::pair<std::string_view, uint64_t>("\"ttl_s", 1000),
+                                      std::pair<std::string_view, uint64_t>("\"idle_timeout_s", 1000),
+                                      std::pair<std::string_view, uint64_t>("\"timeout_ms", 1)})
+    for (const std::string_view bound : {kMost, kLeast}) {
+      const std::string words = std::string(name) + std::string(bound);
+      const size_t at = text.find(words);
+      if (at == std::string::npos) continue;
+      const size_t begin = at + words.size(),
+                   end = std::min(text.find_first_not_of("0123456789", begin), text.size());
+      uint64_t amount = 0;
+      constexpr size_t kMostDigits = 15;  // so that it fits in ms
+      if (begin == end || end - begin > kMostDigits) continue;
+      std::from_chars(text.data() + begin, text.data() + end, amount);
+      text.replace(begin, end - begin, duration_text(amount * unit_ms));
+    }
+  return text;
+}
+
 // "GET /openapi.json describes exec.", which is no help here.
 std::string without_description(std::string text) {
   constexpr std::string_view kDescribes = "GET /openapi.json describes ";
@@ -132,7 +156,8 @@ std::string without_description(std::string text) {
   return text.erase(at, end + 1 - at);
 }
 
-// "limits.fuel of the sandbox's policy ("limits": {"fuel": 400})" becomes "limits.fuel: membrane update ID --fuel 400".
+// "limits.fuel of the sandbox's policy ("limits": {"fuel": 400}, beside what it grants)" becomes "limits.fuel: membrane
+// update ID --fuel 400".
 std::string with_update(std::string text) {
   constexpr std::string_view kLimit = "limits.", kOf = " of the sandbox's policy",
                              kMember = " (\"limits\": {\"";
@@ -144,10 +169,11 @@ std::string with_update(std::string text) {
     size_t after = end + kOf.size();
     std::string value = name == "fuel" || name == "calls" ? "N" : name == "wall" ? "TIME" : "SIZE";
     const std::string member = std::string(kMember) + name + "\": ";
-    const size_t closes = text.find("})", after);
+    const size_t closes = text.find('}', after);
     if (text.compare(after, member.size(), member) == 0 && closes != std::string::npos) {
       value = text.substr(after + member.size(), closes - after - member.size());
-      after = closes + 2;
+      std::erase(value, '"');
+      after = std::min(text.find(')', closes), text.size() - 1) + 1;
     }
     text.replace(end, after - end, ": membrane update ID " + flag_of_limit(name) + " " + value);
   }
@@ -187,7 +213,7 @@ std::string with_flag(std::string text) {
 
 std::string in_words_of_command(std::string text, const std::string& sandbox) {
   for (const auto& [rest, command] : kPhrases) replace_all(text, rest, command);
-  text = with_options(without_description(with_update(with_flag(std::move(text)))));
+  text = with_options(with_durations(without_description(with_update(with_flag(std::move(text))))));
   if (!sandbox.empty()) {
     replace_all(text, " ID ", " " + sandbox + " ");
     replace_all(text, " ID:/", " " + sandbox + ":/");

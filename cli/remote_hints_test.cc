@@ -20,7 +20,12 @@ TEST(RemoteHints, NameCommands) {
 }
 
 TEST(RemoteHints, NameOptions) {
-  EXPECT_EQ(told("\"ttl_s\" must be at most 9"), "--ttl, in seconds, must be at most 9");
+  EXPECT_EQ(told("\"ttl_s\" must be at most 2592000"), "--ttl must be at most 30d");
+  EXPECT_EQ(told("\"idle_timeout_s\" must be at least 90."), "--idle-timeout must be at least 90s.");
+  EXPECT_EQ(told("\"timeout_ms\" must be at most 5400000"), "--timeout must be at most 90m");
+  EXPECT_EQ(told("\"timeout_ms\" must be at least 1"), "--timeout must be at least 1ms");
+  EXPECT_EQ(told("\"ttl_s\" must be at most 9999999999999999"), "--ttl must be at most 9999999999999999");
+  EXPECT_EQ(told("\"ttl_s\" must be at most "), "--ttl must be at most ");
   EXPECT_EQ(told("\"labels[2]\" is too long, and \"metadata.a\" too"),
             "--label is too long, and --metadata too");
   EXPECT_EQ(told("give a smaller \"policy.limits.memory\"."), "give a smaller --memory.");
@@ -35,8 +40,12 @@ TEST(RemoteHints, NameOptions) {
 }
 
 TEST(RemoteHints, NameLimits) {
-  EXPECT_EQ(told("or raise limits.fuel of the sandbox's policy (\"limits\": {\"fuel\": 400}). It goes on."),
+  EXPECT_EQ(told("or raise limits.fuel of the sandbox's policy (\"limits\": {\"fuel\": 400}, beside what it "
+                 "grants). It goes on."),
             "or raise limits.fuel: membrane update sbx1 --fuel 400. It goes on.");
+  EXPECT_EQ(told("or raise limits.output of the sandbox's policy (\"limits\": {\"output\": \"4MiB\"}, beside "
+                 "what it grants)."),
+            "or raise limits.output: membrane update sbx1 --output 4MiB.");
   EXPECT_EQ(told("or raise limits.bytes_in of the sandbox's policy."),
             "or raise limits.bytes_in: membrane update sbx1 --bytes-in SIZE.");
   EXPECT_EQ(told("9 bytes (limits.memory of the sandbox's policy)."),

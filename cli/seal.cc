@@ -25,20 +25,28 @@ int complain_unsealed(const Error& error) {
   return kExitMembrane;
 }
 
-Status check_receipt_path(const std::string& path) {
+void add_force(CLI::App& command, bool& force) {
+  command.add_flag("--force", force, "Let --seal replace a receipt that is there")->needs("--seal");
+}
+
+Status check_receipt_path(const std::string& path, bool force) {
   const std::filesystem::path folder = std::filesystem::path(path).parent_path();
   const std::string place = folder.empty() ? "." : folder.string();
   std::error_code error;
   if (access(place.c_str(), W_OK) != 0 || std::filesystem::is_directory(path, error))
     return fail(ErrorCode::kUnavailable, "cannot write " + path,
                 "Give a file in a folder that can be written to.");
+  for (const std::string& file : {path, path + ".private"})
+    if (!force && std::filesystem::exists(std::filesystem::symlink_status(file, error)))
+      return fail(ErrorCode::kInvalidArgument, file + " is there already, and a receipt is not replaced",
+                  "Give another name, or --force to replace it.");
   return {};
 }
 
-Result<std::unique_ptr<RunSeal>> RunSeal::open(std::string path) {
+Result<std::unique_ptr<RunSeal>> RunSeal::open(std::string path, bool force) {
   if (path.empty()) return nullptr;
   MEMBRANE_ASSIGN(sandbox::ReceiptKey key, signing_key());
-  MEMBRANE_TRY(check_receipt_path(path));
+  MEMBRANE_TRY(check_receipt_path(path, force));
   return std::unique_ptr<RunSeal>(new RunSeal(std::move(path), std::move(key)));
 }
 

@@ -19,8 +19,12 @@ Result<sandbox::ReceiptKey> signing_key();
 // The directory of a session's or a task's receipts. Errors: those of signing_key() and ReceiptBook::open().
 Result<std::unique_ptr<sandbox::ReceiptBook>> open_receipt_book(const std::string& directory);
 
-// Whether a receipt can be written there, as far as that can be known. Errors: kUnavailable.
-Status check_receipt_path(const std::string& path);
+// --force, for a command with --seal FILE.
+void add_force(CLI::App& command, bool& force);
+
+// Whether a receipt can be written there, as far as that can be known. Errors: kUnavailable; kInvalidArgument where one, or its
+// private part, is there already, unless `force`.
+Status check_receipt_path(const std::string& path, bool force);
 
 // Says why something that ran was not sealed. Returns the exit code.
 int complain_unsealed(const Error& error);
@@ -28,8 +32,8 @@ int complain_unsealed(const Error& error);
 // Of one run: FILE and FILE.private.
 class RunSeal {
  public:
-  // Errors: those of signing_key(); kUnavailable where no file can be written.
-  static Result<std::unique_ptr<RunSeal>> open(std::string path);
+  // Errors: those of signing_key() and check_receipt_path().
+  static Result<std::unique_ptr<RunSeal>> open(std::string path, bool force);
 
   // `run_options` are complete but for this.
   void attach(sandbox::RunOptions& run_options);

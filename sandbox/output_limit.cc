@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "base/utf8.h"
+#include "sandbox/telling.h"
 
 namespace membrane::sandbox {
 namespace {
@@ -91,8 +92,7 @@ ReportError error_of_cut(uint64_t cut, uint64_t limit) {
   error.message = "the program's value and displays have " + std::to_string(cut) +
                   " bytes more than its output limit of " + std::to_string(limit) +
                   " has room for; they were cut";
-  error.hint =
-      "Give less, write it to a file, or raise limits.output (--output). What the program did stays.";
+  error.hint = "Give less, write it to a file" + or_raise_output(limit) + ". What the program did stays.";
   return error;
 }
 

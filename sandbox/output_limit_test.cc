@@ -31,6 +31,9 @@ TEST(OutputLimit, AValueIsCutAndTheRunIsOutOfOutput) {
   EXPECT_EQ(report.output_bytes_cut, 15'003u - 1024u);
   ASSERT_EQ(report.errors.size(), 1u);
   EXPECT_EQ(report.errors[0].code, "out_of_output");
+  EXPECT_EQ(
+      report.errors[0].hint,
+      "Give less, write it to a file, or raise limits.output (--output 1MiB). What the program did stays.");
   EXPECT_EQ(nlohmann::json::parse(render_json(report, false))["output_bytes_cut"], 15'003 - 1024);
 }
 

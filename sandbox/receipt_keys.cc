@@ -120,6 +120,21 @@ const ReceiptKey* KeyRing::signing() const {
   return found == keys_.end() ? nullptr : &*found;
 }
 
+void KeyRing::add(const KeyRing& other) {
+  const auto earlier = [](const std::string& a, const std::string& b) {
+    return a.empty() || (!b.empty() && b < a) ? b : a;
+  };
+  for (const ReceiptKey& key : other.keys_) {
+    const auto known = std::ranges::find(keys_, key.id, &ReceiptKey::id);
+    if (known == keys_.end()) {
+      keys_.push_back(key);
+      continue;
+    }
+    known->retired = earlier(known->retired, key.retired);
+    known->revoked = earlier(known->revoked, key.revoked);
+  }
+}
+
 Status KeyRing::rotate(const std::string& now) {
   if (keys_.size() == kMaxKeys)
     return fail(ErrorCode::kExhausted, "there are " + std::to_string(kMaxKeys) + " keys already");

@@ -43,6 +43,9 @@ class KeyRing {
   // The one that signs; null when there is none.
   [[nodiscard]] const ReceiptKey* signing() const;
 
+  // Adds the other's keys. Of a key that both have, a time at which it was retired or revoked counts whoever knows of it.
+  void add(const KeyRing& other);
+
   // Retires the key that signs, if there is one, and adds one that signs from now on. Errors: those of ed25519_generate();
   // kExhausted.
   Status rotate(const std::string& now);

@@ -283,12 +283,20 @@ std::vector<AlikeCalls> fold(std::span<const HostCallRecord> calls) {
   return folded;
 }
 
+// A last argument that is empty, as the body of a GET, is not shown.
+std::string_view shown_arguments(std::string_view arguments) {
+  constexpr std::string_view kEmpty = ", ";
+  while (arguments.ends_with(kEmpty)) arguments.remove_suffix(kEmpty.size());
+  return arguments;
+}
+
 std::string call_text(const AlikeCalls& calls) {
   const HostCallRecord& call = *calls.first;
   std::string out = call.name;
   if (calls.count > 1) out += ", " + std::to_string(calls.count) + " calls from";
-  if (!call.arguments.empty()) out += " " + call.arguments;
-  if (calls.count > 1) out += " to " + calls.last->arguments;
+  if (const auto arguments = shown_arguments(call.arguments); !arguments.empty())
+    out += " " + std::string(arguments);
+  if (calls.count > 1) out += " to " + std::string(shown_arguments(calls.last->arguments));
   out += call.error.empty() ? " -> OK" : " -> " + call.error;
   if (calls.bytes_in != 0) out += ", " + std::to_string(calls.bytes_in) + " bytes in";
   if (calls.bytes_out != 0) out += ", " + std::to_string(calls.bytes_out) + " bytes out";

@@ -144,6 +144,18 @@ TEST(Report, AProgramCannotForgeALine) {
   }
 }
 
+TEST(Report, ALastArgumentThatIsEmptyLeavesNoComma) {
+  Report report;
+  report.host_calls.push_back(
+      {.name = "http.exchange", .allowed = true, .arguments = "GET, http://a/, {}, "});
+  report.host_calls.push_back({.name = "kv.get", .allowed = true, .arguments = ", "});
+  const std::string text = render_text(report, false);
+  EXPECT_NE(text.find("call: http.exchange GET, http://a/, {} -> OK"), std::string::npos) << text;
+  EXPECT_NE(text.find("call: kv.get -> OK"), std::string::npos) << text;
+  EXPECT_EQ(nlohmann::json::parse(render_json(report, false))["host_calls"][0]["arguments"],
+            "GET, http://a/, {}, ");
+}
+
 TEST(Report, AnObservationSaysWhatToActOn) {
   const std::string text = render_observation(denied_report(), 4000);
   EXPECT_TRUE(text.starts_with("outcome: trapped"));

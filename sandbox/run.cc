@@ -685,12 +685,13 @@ void Run::stop_trapped(const engine::Trap& trap) {
     error.code = std::string(name_of(Outcome::kOutOfOutput));
     error.message =
         "the program wrote more than its output limit of " + std::to_string(limits_.output_bytes) + " bytes";
-    error.hint = "Write less, or raise limits.output (--output).";
+    error.hint = "Write less" + or_raise_output(limits_.output_bytes) + ".";
   }
   if (!end_ && memory_limit_was_hit()) {
     report_.outcome = Outcome::kOutOfMemory;
     error.hint = "A memory.grow was refused before: the memory limit is " +
-                 std::to_string(limits_.memory_bytes) + " bytes (limits.memory, --memory).";
+                 std::to_string(limits_.memory_bytes) + " bytes. Ask for less" +
+                 or_raise_memory(limits_.memory_bytes) + ".";
   }
   if (!end_ && !failed_call_ && wasi_ && wasi_->last_denial() != nullptr) {
     const host::HostError& refused = *wasi_->last_denial();

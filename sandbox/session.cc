@@ -227,6 +227,11 @@ class Session::Impl final : public host::DoorSession {
   }
   void tell_result(Report& report);
   void tell_error(const Json& error, Report& report);
+  // Of the program's own tree.
+  [[nodiscard]] bool is_missing_directory(const std::string& path) {
+    const auto there = wasi::act_on_files(body_->system(), {.path = path});
+    return !there && there.error().code == host::Errno::kNotFound;
+  }
   void tell_stop(Report& report);
   void tell_places(ReportError& error);
   [[nodiscard]] std::string memory_limit() const;
@@ -541,7 +546,7 @@ std::string Session::Impl::memory_limit() const {
   const bool is_whole = whole < template_->image().memory_bytes() + limit;
   return "The memory limit is " + std::to_string(is_whole ? whole : limit) + " bytes" +
          (is_whole ? ", the interpreter's own among them" : " beyond the interpreter's own") +
-         " (limits.memory, --memory).";
+         ". Make it hold less" + or_raise_memory(limit) + ".";
 }
 
 void Session::Impl::tell_error(const Json& error, Report& report) {
@@ -585,7 +590,12 @@ void Session::Impl::tell_error(const Json& error, Report& report) {
     report.outcome = Outcome::kDenied;
     if (!grant.empty() && !is_held_back) told.hint = allowed_by(is_read_only ? denied_file->grant : grant);
   } else if (is_not_led_to) {
-    told.hint = granted_directories(options_.policy) + " " + allowed_by(denied_file->grant);
+    const std::string_view reason = denied_file->reason;
+    constexpr std::string_view kToWrite = " to write ";
+    if (const size_t at = reason.find(kToWrite); at != std::string_view::npos)
+      told.hint =
+          hint_of_missing_directory(reason.substr(at + kToWrite.size()), template_->package().driver) + " ";
+    told.hint += granted_directories(options_.policy) + " " + allowed_by(denied_file->grant);
   } else if (told.message.contains(kLeadsOut)) {
     report.outcome = Outcome::kDenied;
     told.hint =
@@ -594,6 +604,8 @@ void Session::Impl::tell_error(const Json& error, Report& report) {
         "--allow fs:read:../data:/data, and /data/x.csv.";
   } else if (path.starts_with("/tmp/") && told.hint.empty()) {
     told.hint = "/tmp is the program's own: it has what programs have put there.";
+    if (is_missing_directory(path.substr(0, path.rfind('/'))))
+      told.hint += " " + hint_of_missing_directory(path, template_->package().driver);
   } else if (!path.empty() && told.hint.empty()) {
     told.hint = granted_directories(options_.policy);
   }
@@ -645,7 +657,7 @@ void Session::Impl::tell_stop(Report& report) {
     told(
         Outcome::kOutOfOutput,
         "the program printed more than its output limit of " + std::to_string(limits.output_bytes) + " bytes",
-        "Print less, or raise limits.output (--output).");
+        "Print less" + or_raise_output(limits.output_bytes) + ".");
   } else if (stop.state == engine::RunState::kOutOfFuel || stop.outcome == Outcome::kOutOfFuel) {
     stopped(Outcome::kOutOfFuel);
   } else if (stop.state == engine::RunState::kTrapped) {

@@ -719,6 +719,22 @@ TEST_F(Python, AFileThatIsNotThereIsToldWithWhatIsGranted) {
   std::filesystem::remove_all(directory);
 }
 
+TEST_F(Python, ADirectoryThatIsNotThereIsToldWithWhatMakesIt) {
+  begin(options());
+  for (const auto& [code, directory] :
+       {std::pair("open('/nope/x.csv', 'w')", "/nope"), std::pair("open('nope/a/x.csv', 'w')", "/nope/a")}) {
+    const std::string hint = exec(code).errors.at(0).hint;
+    EXPECT_TRUE(hint.starts_with("There is no directory " + std::string(directory) +
+                                 " in the sandbox: os.makedirs makes it. No file or directory of the host"))
+        << hint;
+  }
+  EXPECT_EQ(
+      exec("open('/tmp/nope/x.csv', 'w')").errors.at(0).hint,
+      "/tmp is the program's own: it has what programs have put there. There is no directory /tmp/nope in "
+      "the sandbox: os.makedirs makes it.");
+  EXPECT_EQ(exec("import os\nos.makedirs('/nope')\nopen('/nope/x.csv', 'w').close()").outcome, Outcome::kOk);
+}
+
 TEST_F(Python, AnErrorCostsLittle) {
   const uint64_t without = exec("x = 1").fuel_used;
   for (const char* const code : {"1 / 0", "nosuch", "x.nosuch", "import nosuch", "x = = 1",

@@ -1,6 +1,9 @@
 #include "sandbox/telling.h"
 
+#include <algorithm>
 #include <utility>
+
+#include "policy/quantity.h"
 
 namespace membrane::sandbox {
 
@@ -28,6 +31,22 @@ std::optional<Outcome> stop_asked_for(const std::atomic<bool>* cancel, Clock::ti
   if (Clock::now() >= deadline) return Outcome::kTimedOut;
   return std::nullopt;
 }
+
+namespace {
+
+std::string or_raise(const char* name, uint64_t limit_bytes, uint64_t times, uint64_t most_bytes) {
+  if (limit_bytes >= most_bytes) return "";
+  constexpr uint64_t kLeastBytes = 1 << 20;
+  std::string size = policy::format_size(std::clamp(limit_bytes * times, kLeastBytes, most_bytes));
+  std::erase(size, ' ');  // so that it is one word of a command
+  return std::string(", or raise limits.") + name + " (--" + name + " " + size + ")";
+}
+
+}  // namespace
+
+std::string or_raise_memory(uint64_t limit_bytes) { return or_raise("memory", limit_bytes, 2, 4ull << 30); }
+
+std::string or_raise_output(uint64_t limit_bytes) { return or_raise("output", limit_bytes, 4, 1ull << 30); }
 
 ReportError stop_error(Outcome outcome, const policy::Limits& limits) {
   ReportError error;
@@ -102,6 +121,14 @@ std::string path_in(std::string_view message) {
   const size_t begin = message.rfind(message[end], end - 1);
   if (begin == std::string_view::npos) return "";
   return std::string(message.substr(begin + 1, end - begin - 1));
+}
+
+std::string hint_of_missing_directory(std::string_view path, lang::Driver driver) {
+  const std::string_view makes = driver == lang::Driver::kPython    ? "os.makedirs"
+                                 : driver == lang::Driver::kQuickJs ? "fs.mkdirSync"
+                                                                    : "mkdir";
+  const std::string directory(path.substr(0, path.rfind('/')));
+  return std::string(kNoDirectory) + directory + " in the sandbox: " + std::string(makes) + " makes it.";
 }
 
 std::string granted_directories(const policy::Policy& policy) {

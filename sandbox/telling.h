@@ -12,6 +12,7 @@
 #include "engine/instance.h"
 #include "host/dispatch.h"
 #include "host/world.h"
+#include "lang/package.h"
 #include "policy/policy.h"
 #include "sandbox/guest_instance.h"
 #include "sandbox/report.h"
@@ -39,6 +40,10 @@ std::optional<Outcome> stop_asked_for(const std::atomic<bool>* cancel,
 // Why it was stopped, and what helps: kOutOfFuel, kTimedOut or kCancelled.
 ReportError stop_error(Outcome outcome, const policy::Limits& limits);
 
+// ", or raise limits.output (--output 4MiB)": to more than there is now; "" where there can be no more.
+std::string or_raise_memory(uint64_t limit_bytes);
+std::string or_raise_output(uint64_t limit_bytes);
+
 // Of a report that says kTimedOut: the run had `timeout_ms`, less than the policy's `wall_ms`, and that is what ran out.
 void tell_timeout(uint64_t timeout_ms, uint64_t wall_ms, Report& report);
 
@@ -61,6 +66,11 @@ std::string allowed_by(const std::string& grant);
 // The path that an error of a language is about, as in "No such file or directory: 'data/x.csv'": what stands in the
 // last quotes. "" when there is none.
 std::string path_in(std::string_view message);
+
+// Of a program that would write to `path`, absolute, below a directory that is not there: what makes it. Begins with
+// kNoDirectory.
+inline constexpr std::string_view kNoDirectory = "There is no directory ";
+std::string hint_of_missing_directory(std::string_view path, lang::Driver driver);
 
 // What a program finds at its paths, for one that was not there: the granted directories, each with what is allowed.
 std::string granted_directories(const policy::Policy& policy);

@@ -32,6 +32,15 @@ TEST(Telling, ARequestThatNobodyAnsweredIsWhyTheTimeIsOver) {
       << report.errors[0].hint;
 }
 
+TEST(Telling, ALimitIsRaisedToMoreThanItIs) {
+  EXPECT_EQ(or_raise_memory(64 << 20), ", or raise limits.memory (--memory 128MiB)");
+  EXPECT_EQ(or_raise_memory(3ull << 30), ", or raise limits.memory (--memory 4GiB)");
+  EXPECT_EQ(or_raise_memory(4ull << 30), "");
+  EXPECT_EQ(or_raise_output(0), ", or raise limits.output (--output 1MiB)");
+  EXPECT_EQ(or_raise_output(1 << 20), ", or raise limits.output (--output 4MiB)");
+  EXPECT_EQ(or_raise_output(1ull << 30), "");
+}
+
 TEST(Telling, OtherEndsAreToldAsTheyAre) {
   Report report = timed_out("");
   tell_unanswered(report);

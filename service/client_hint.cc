@@ -45,6 +45,12 @@ std::string instead_of(const std::string& grant) {
             ", \"url\": " + json_text(nlohmann::json(grant.substr(second + 1))) + "}]");
 }
 
+// A count is a number, and a size is text.
+std::string json_amount(std::string_view amount) {
+  const bool is_count = std::ranges::all_of(amount, [](char c) { return c >= '0' && c <= '9'; });
+  return is_count ? std::string(amount) : json_text(nlohmann::json(std::string(amount)));
+}
+
 // "raise limits.fuel (--fuel 400)", "(limits.memory, --memory)": the flag goes, and the policy comes in its place.
 std::string with_limit_of_policy(std::string hint) {
   constexpr std::string_view kLimit = "limits.";
@@ -63,7 +69,7 @@ std::string with_limit_of_policy(std::string hint) {
     std::string instead = " of the sandbox's policy";
     if (space != std::string_view::npos)
       instead += " (\"limits\": {\"" + hint.substr(name_at, end - name_at) +
-                 "\": " + std::string(flag.substr(space + 1)) + "})";
+                 "\": " + json_amount(flag.substr(space + 1)) + "}, beside what it grants)";
     hint.replace(end, closes + (rest.starts_with(" (") ? 1 : 0), instead);
   }
   return hint;
@@ -89,6 +95,8 @@ std::string client_hint(std::string hint) {
     return hint.substr(0, at) + instead_of("fs:");
   const size_t at = hint.find(kAllowed);
   if (at == std::string::npos) return with_packages(with_limit_of_policy(std::move(hint)));
+  if (at > 0 && hint.find("fs:write:HOST_DIRECTORY:", at) != std::string::npos)
+    return hint.substr(0, at - 1);  // the program writes into its own directories
   const std::string instead = instead_of(without_quotes(std::string_view(hint).substr(at + kAllowed.size())));
   return instead.empty() ? hint : hint.substr(0, at) + instead;
 }

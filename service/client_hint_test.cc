@@ -30,11 +30,21 @@ TEST(ClientHint, SaysWhatToDoInsteadOfGrantingWhatAServiceLacks) {
             "files.");
 }
 
-TEST(ClientHint, NamesTheLimitOfThePolicy) {
+TEST(ClientHint, AsksForNoDirectoryOfTheMachineToWriteTo) {
   EXPECT_EQ(
-      client_hint("Make it do less, or raise limits.fuel (--fuel 400). The rest goes on."),
-      "Make it do less, or raise limits.fuel of the sandbox's policy (\"limits\": {\"fuel\": 400}). The rest "
-      "goes on.");
+      client_hint("There is no directory /out in the sandbox: os.makedirs makes it. It would be allowed by "
+                  "--allow fs:write:HOST_DIRECTORY:/out"),
+      "There is no directory /out in the sandbox: os.makedirs makes it.");
+}
+
+TEST(ClientHint, NamesTheLimitOfThePolicy) {
+  EXPECT_EQ(client_hint("Make it do less, or raise limits.fuel (--fuel 400). The rest goes on."),
+            "Make it do less, or raise limits.fuel of the sandbox's policy (\"limits\": {\"fuel\": 400}, "
+            "beside what it "
+            "grants). The rest goes on.");
+  EXPECT_EQ(client_hint("Print less, or raise limits.output (--output 4MiB)."),
+            "Print less, or raise limits.output of the sandbox's policy (\"limits\": {\"output\": \"4MiB\"}, "
+            "beside what it grants).");
   EXPECT_EQ(client_hint("Make it do less, or raise limits.wall (--wall)."),
             "Make it do less, or raise limits.wall of the sandbox's policy.");
   EXPECT_EQ(client_hint("Give it less, or raise limits.bytes_in (--bytes-in)."),

@@ -1,6 +1,7 @@
 #include "service/client_policy.h"
 
 #include <string>
+#include <string_view>
 
 #include "base/json.h"
 #include "policy/address.h"
@@ -76,9 +77,11 @@ Answer<void> check_limits(const policy::Limits& limits) {
 
 Answer<policy::Policy> read_client_policy(const nlohmann::json& json, const policy::Limits& usual,
                                           bool is_owner) {
-  auto policy = policy::parse_policy(json_text(json), "policy.json", usual);
+  constexpr std::string_view kName = "policy.json", kAfter = ": ";  // there is no such file
+  auto policy = policy::parse_policy(json_text(json), kName, usual);
   if (!policy)
-    return refuse(ApiCode::kInvalidValue, "\"policy\" is not valid: " + policy.error().message,
+    return refuse(ApiCode::kInvalidValue,
+                  "\"policy\" is not valid: " + policy.error().message.substr(kName.size() + kAfter.size()),
                   policy.error().hint);
   if (auto checked = check_grants(*policy, is_owner); !checked) return std::unexpected(checked.error());
   if (auto checked = check_limits(policy->limits); !checked) return std::unexpected(checked.error());

@@ -246,6 +246,15 @@ class Scripted:
     def test_a_removal_whose_answer_was_lost_is_done(self):
         self.asked_of("kill", ("say", 201, SANDBOX), ("reset",), ("refuse", 404, "not_found", False))
 
+    def test_a_block_ends_in_its_own_way_when_the_service_is_gone(self):
+        for name, told in (("ends", "ended"), ("fails_itself", "own")):
+            out, asked = self.asked_of(name, ("say", 201, SANDBOX), *[("reset",)] * 4)
+            self.assertEqual((out, asked[-1][0]), ([told], "DELETE"))
+
+    def test_a_block_tells_that_its_sandbox_was_not_ended(self):
+        out, _ = self.asked_of("is_not_ended", ("say", 201, SANDBOX), ("refuse", 403, "forbidden", False))
+        self.assertEqual(out, ["DeniedError"])
+
 
 # -- Python ---------------------------------------------------------------------------------------------------------
 
@@ -560,6 +569,21 @@ class Python(PythonClient):
                 policy = sandbox.policy()
                 sandbox.set_policy(policy)
                 assert sandbox.policy() == policy and "kv" in policy, policy
+                sandbox.update(limits={"fuel": 12345678})
+                raised = sandbox.policy()
+                assert raised == {**policy, "limits": {**policy["limits"], "fuel": 12345678}}, raised
+                hint = sandbox.run("while True: pass").error.hint
+                assert 'raise limits.fuel: sandbox.update(limits={"fuel": 49382712}).' in hint, hint
+                info = sandbox.update(limits={"fuel": policy["limits"]["fuel"]}, labels=["l"])
+                assert info.labels == ["l"] and sandbox.policy() == policy
+                for refused, told in ((lambda: sandbox.exec("1", context="ctx0"), "hint: sandbox.contexts.list() lists them."),
+                                      (lambda: sandbox.update(ttl="90d"), "ttl must be at most 30d")):
+                    try:
+                        refused()
+                    except MembraneError as error:
+                        assert told in str(error), error
+                    else:
+                        raise AssertionError
                 sandbox.set_policy({})
                 narrow = sandbox.policy()
                 assert "kv" not in narrow and narrow["limits"] == policy["limits"], narrow
@@ -613,6 +637,8 @@ class Python(PythonClient):
                     assert await sandbox.contexts.list() == [context]
                     await sandbox.contexts.remove(context.id)
                     await sandbox.set_policy(await sandbox.policy())
+                    await sandbox.update(limits={"fuel": 12345678})
+                    assert (await sandbox.policy())["limits"]["fuel"] == 12345678
                     await sandbox.files.write("/tmp/d/a", "one")
                     await sandbox.files.write_archive("/tmp/e", await sandbox.files.read_archive("/tmp/d"))
                     assert await sandbox.files.read_text("/tmp/e/a") == "one"
@@ -646,6 +672,9 @@ class PythonOnHostileServer(Scripted, PythonClient):
         "stream": "for e in Sandbox.create().stream(''): print(e.text or e.result.text)",
         "kill": "Sandbox.create().kill()",
         "busy": "try: Sandbox.create()\nexcept BusyError as e: print(round(e.retry_after_s))",
+        "ends": "with Sandbox.create(): pass\nprint('ended')",
+        "fails_itself": "try:\n  with Sandbox.create(): raise KeyError('own')\nexcept KeyError as error: print(error.args[0])",
+        "is_not_ended": "try:\n  with Sandbox.create(): pass\nexcept MembraneError as error: print(type(error).__name__)",
     }
 
     def ask(self, server, code):
@@ -660,6 +689,9 @@ class AsyncPythonOnHostileServer(Scripted, PythonClient):
         "stream": "async for e in (await AsyncSandbox.create()).stream(''): print(e.text or e.result.text)",
         "kill": "await (await AsyncSandbox.create()).kill()",
         "busy": "try: await AsyncSandbox.create()\nexcept BusyError as e: print(round(e.retry_after_s))",
+        "ends": "async with await AsyncSandbox.create(): pass\nprint('ended')",
+        "fails_itself": "try:\n  async with await AsyncSandbox.create(): raise KeyError('own')\nexcept KeyError as error: print(error.args[0])",
+        "is_not_ended": "try:\n  async with await AsyncSandbox.create(): pass\nexcept MembraneError as error: print(type(error).__name__)",
     }
 
     def ask(self, server, code):
@@ -775,6 +807,16 @@ class Node(NodeClient):
             const policy = await sandbox.policy()
             await sandbox.setPolicy(policy)
             assert.deepEqual(await sandbox.policy(), policy)
+            await sandbox.update({ limits: { fuel: 12345678 } })
+            const raised = await sandbox.policy()
+            assert.deepEqual([raised.kv, raised.limits.fuel], [policy.kv, 12345678])
+            assert.deepEqual({ ...raised.limits, fuel: policy.limits.fuel }, policy.limits)
+            const ran = await sandbox.run('while True: pass')
+            assert.match(ran.error.hint, /raise limits\.fuel: sandbox\.update\(\{ limits: \{"fuel": 49382712\} \}\)/)
+            await sandbox.update({ limits: { fuel: policy.limits.fuel }, labels: ['l'] })
+            assert.deepEqual([await sandbox.policy(), (await sandbox.info()).labels], [policy, ['l']])
+            await assert.rejects(sandbox.exec('1', { context: 'ctx0' }), { hint: 'sandbox.contexts.list() lists them.' })
+            await assert.rejects(sandbox.update({ ttl: '90d' }), { message: /^ttl must be at most 30d/ })
             await sandbox.setPolicy({})
             assert.deepEqual((await sandbox.policy()).limits, policy.limits)
             assert.notDeepEqual(await sandbox.policy(), policy)
@@ -799,6 +841,24 @@ class Node(NodeClient):
             """)
         self.assertEqual(done.returncode, 0, done.stderr)
 
+
+    def test_unknown_options_are_refused_and_a_sandbox_shows_its_id(self):
+        self.node(r"""
+            const unknown = (name) => ({ name: 'TypeError', message: new RegExp(`has no option "${name}"; it has `) })
+            await assert.rejects(Sandbox.create({ templat: 'python' }), unknown('templat'))
+            await assert.rejects(Sandbox.connect('sbx1', { tokn: '' }), unknown('tokn'))
+            assert.throws(() => new Snapshots({ signal: AbortSignal.timeout(1) }), unknown('signal'))
+            const sandbox = await Sandbox.create()
+            await assert.rejects(sandbox.run('1', { stdin: '' }), unknown('stdin'))
+            await assert.rejects(sandbox.exec('1', { contxt: '' }), unknown('contxt'))
+            await assert.rejects(sandbox.update({ idle_timeout: 3 }), unknown('idle_timeout'))
+            assert.throws(() => sandbox.stream('1', { background: true }), unknown('background'))
+            const { inspect } = await import('node:util')
+            assert.equal(inspect(sandbox), `Sandbox { id: '${sandbox.id}', template: 'python' }`)
+            const exec = await sandbox.exec('1', { background: true })
+            assert.equal(inspect(exec), `Exec { id: '${exec.id}', sandbox: '${sandbox.id}' }`)
+            await sandbox.kill()
+            """)
 
     def node(self, code):
         if not service.has_template("python"):
@@ -898,6 +958,15 @@ NODE_FAILS = """
 """
 
 
+NODE_BLOCK = """
+const dispose = Symbol.asyncDispose ?? Symbol.for('Symbol.asyncDispose')
+try {{
+  const sandbox = await Sandbox.create()
+  try {{ {body} }} finally {{ await sandbox[dispose]() }}
+}} catch (error) {{ {caught} }}
+"""
+
+
 class NodeOnHostileServer(Scripted, NodeClient):
     PROGRAMS = {
         "create": "console.log((await Sandbox.create()).id)",
@@ -906,6 +975,9 @@ class NodeOnHostileServer(Scripted, NodeClient):
         "stream": "for await (const e of (await Sandbox.create()).stream('')) console.log(e.text ?? e.result.text)",
         "kill": "await (await Sandbox.create()).kill()",
         "busy": "try { await Sandbox.create() } catch (error) { console.log(error.retryAfterS) }",
+        "ends": NODE_BLOCK.format(body="", caught="") + "console.log('ended')",
+        "fails_itself": NODE_BLOCK.format(body="throw new Error('own')", caught="console.log(error.message)"),
+        "is_not_ended": NODE_BLOCK.format(body="", caught="console.log(error.name)"),
     }
 
     def ask(self, server, code):
@@ -971,6 +1043,44 @@ class Command(unittest.TestCase):
         self.command("logs", sandbox)
         self.assertEqual(self.command("rm", sandbox).stdout, f"{sandbox}\n")
         self.assertIn("there is no sandbox", self.command("rm", sandbox, code=2).stderr)
+
+    def test_the_time_of_an_exec_that_waits_has_not_begun(self):
+        sandbox = self.command("create", "--template", "wat", "--wall", "1h", "--fuel", "1e18").stdout.strip()
+        first = self.command("exec", "-d", sandbox, "-e", self.wat("(loop (br 0))")).stdout.strip()
+        second = self.command("exec", "-d", sandbox, "--timeout", "1ms", "-e", self.wat("(loop (br 0))")).stdout.strip()
+        states = {line.split()[0]: line.split()[1] for line in self.command("execs", sandbox).stdout.splitlines()[1:]}
+        self.assertEqual(states[second], "queued", states)
+        self.command("cancel", sandbox, first)
+        self.assertEqual(self.command("wait", sandbox, second, code=1).stdout, "timed_out\n")
+
+    def test_what_follows_the_file_is_the_programs(self):
+        if not service.has_template("python"):
+            self.skipTest("there is no template python")
+        sandbox = self.command("create").stdout.strip()
+        (folder / "program.py").write_text("import sys; print(sys.argv[1:])")
+        for words, given in ((["program.py", "-x", "--depth", "3"], ["-x", "--depth", "3"]),
+                             (["program.py", "--", "--json", "-e"], ["--json", "-e"]),
+                             (["-e", "import sys; print(sys.argv[1:])", "-x"], ["-x"])):
+            self.assertEqual(self.command("exec", sandbox, *words).stdout, f"{given}\n")
+
+    def test_no_file_of_the_machine_is_offered(self):
+        for command in "create", "update":
+            told = self.command(command, "--help").stdout
+            self.assertIn("--allow", told)
+            for grant in "fs:", "sql:":
+                self.assertNotIn(grant, told)
+
+    def test_a_receipt_that_is_there_is_not_replaced(self):
+        home = folder / "sealing"
+        home.mkdir(exist_ok=True)
+        sandbox = self.command("create", "--template", "wat", "--seal").stdout.strip()
+        words = ["exec", sandbox, "-e", self.wat("(nop)"), "--seal", str(home / "a.receipt")]
+        self.command(*words)
+        before = (home / "a.receipt").read_bytes()
+        self.assertIn("--force", self.command(*words, code=2).stderr)
+        self.assertEqual((home / "a.receipt").read_bytes(), before)
+        self.command(*words, "--force")
+        self.assertNotEqual((home / "a.receipt").read_bytes(), before)
 
     def test_input_goes_along_as_it_comes(self):
         if not service.has_template("python"):
@@ -1047,7 +1157,9 @@ class Command(unittest.TestCase):
                             (["exec", sandbox, "--context", "ctx0", "-e", ""], f"membrane contexts {sandbox} lists them."),
                             (["create", "--snapshot", "snp0"], "membrane snapshots lists them."),
                             (["cp", f"{sandbox}:/tmp/none", "-"], ""),
-                            (["update", sandbox, "--ttl", "100000d"], "--ttl"),
+                            (["update", sandbox, "--ttl", "90d"], "--ttl must be at most 30d"),
+                            (["exec", sandbox, "-e", self.wat("(loop (br 0))")],
+                             f"raise limits.fuel: membrane update {sandbox} --fuel 4000000."),
                             (["approve", sandbox, "apr0"], f"membrane approvals {sandbox} lists what waits")):
             with self.subTest(words=words):
                 done = run([str(Path(COMMAND).resolve()), *words], env=environment(), cwd=folder)
@@ -1070,7 +1182,9 @@ class Command(unittest.TestCase):
                 self.assertRegex(line, f"^approval apr_\\S+ waiting: {re.escape(told)}$")
                 approval = line.split()[1]
                 self.assertIn(f"membrane approve {sandbox} {approval} lets it go", process.stderr.readline())
-                self.assertEqual(self.command("approvals", sandbox).stdout.splitlines()[0] + "\n", f"{approval}  {told}")
+                shown = self.command("approvals", sandbox).stdout
+                self.assertEqual(shown.splitlines()[0] + "\n", f"{approval}  {told}")
+                self.assertIn("  private: input\n", shown)
                 self.command("approve", sandbox, approval)
                 self.assertEqual(process.stdout.read(), "given\nb'taken'\n")
                 self.assertEqual(process.wait(SECONDS), 0)
@@ -1078,7 +1192,10 @@ class Command(unittest.TestCase):
     def test_the_limit_of_forks_is_the_services(self):
         most = service.request("GET", "/openapi.json").json["components"]["schemas"]["ForkSpec"]["properties"]["count"]["maximum"]
         self.assertIn(str(most), self.command("fork", "--help").stdout)
-        self.assertIn(str(most), self.command("fork", "sbx1", "-n", str(most + 1), code=2).stderr)
+        told = self.command("fork", "sbx1", "-n", str(most + 1), code=2).stderr
+        self.assertIn(f"-n {most + 1} ", told)
+        self.assertIn(str(most), told.replace(str(most + 1), ""))
+        self.assertNotIn("--count", told)
 
     def test_code_has_the_name_of_its_file(self):
         if not service.has_template("python"):

@@ -84,7 +84,8 @@ class Lifecycle(ServiceTest):
                              ({"limits": {"fule": 1}}, "invalid_value")):
             with self.subTest(policy=policy):
                 answer = self.service.request("POST", "/v1/sandboxes", {"template": "wat", "policy": policy})
-                self.refused(answer, {"forbidden": 403, "invalid_value": 422}[code], code)
+                error = self.refused(answer, {"forbidden": 403, "invalid_value": 422}[code], code)
+                self.assertNotIn("policy.json", error["message"] + error["hint"], "there is no such file")
 
     def test_a_template_that_there_is_not(self):
         error = self.refused(self.service.request("POST", "/v1/sandboxes", {"template": "cobol"}), 422, "invalid_value")

@@ -1,5 +1,6 @@
 // What goes wrong. Each error says what was found, what would mend it, and whether to try again.
 
+import { inWordsOfClient } from './hints.js'
 import type { Result } from './types.js'
 
 export interface ErrorFields {
@@ -76,7 +77,8 @@ export class ProgramError extends MembraneError {
 export const retriedStatuses: readonly number[] = [429, 503]
 
 export function errorOfStatus(status: number, message: string, fields: ErrorFields): MembraneError {
-  const all = { ...fields, status }
+  const all = { ...fields, hint: inWordsOfClient(fields.hint ?? ''), status }
+  message = inWordsOfClient(message)
   if (status === 401 || status === 403) return new DeniedError(message, all)
   if (status === 404) return new NotFoundError(message, all)
   if (retriedStatuses.includes(status)) return new BusyError(message, all)

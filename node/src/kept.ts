@@ -2,7 +2,7 @@
 
 import { Connection } from './connection.js'
 import { type CallOptions } from './sandbox.js'
-import { settingsOf, type ConnectionOptions } from './settings.js'
+import { checkOptions, connectionOptions, settingsOf, type ConnectionOptions } from './settings.js'
 import {
   idOf,
   listOf,
@@ -14,12 +14,14 @@ import {
   type SnapshotJson,
 } from './types.js'
 
+const settingsOptions = connectionOptions.filter((name) => name !== 'signal')
 const pathOf = (...parts: string[]): string => '/v1/' + parts.map(encodeURIComponent).join('/')
 
 /** The snapshots of a token; Sandbox.snapshot() makes them. */
 export class Snapshots {
   readonly #connection: Connection
   constructor(options: Omit<ConnectionOptions, 'signal'> = {}) {
+    checkOptions('new Snapshots()', options, settingsOptions)
     this.#connection = new Connection(settingsOf(options))
   }
 
@@ -53,11 +55,13 @@ export class Snapshots {
 export class Secrets {
   readonly #connection: Connection
   constructor(options: Omit<ConnectionOptions, 'signal'> = {}) {
+    checkOptions('new Secrets()', options, settingsOptions)
     this.#connection = new Connection(settingsOf(options))
   }
 
   /** Keeps one, or replaces it. hosts: where it may be sent, as "api.example.com" or "*.example.com". */
   async put(name: string, value: string, options: CallOptions & { hosts: readonly string[] }): Promise<Secret> {
+    checkOptions('put()', options, ['hosts', 'signal'])
     const json = { value, hosts: options.hosts }
     const request = { method: 'PUT', path: pathOf('secrets', name), json, signal: options.signal }
     return secretOf(await this.#connection.json<SecretJson>(request))

@@ -2,9 +2,9 @@
 // A sandbox: made, used, ended.
 
 import { Attempts, Connection, type Request } from './connection.js'
-import { errorOfStatus, MembraneError, NotFoundError, notOurs } from './errors.js'
+import { errorOfStatus, MembraneError, NotFoundError, notOurs, UnreachableError } from './errors.js'
 import { type ServerEvent } from './events.js'
-import { settingsOf, type ConnectionOptions } from './settings.js'
+import { checkOptions, connectionOptions, settingsOf, type ConnectionOptions } from './settings.js'
 import {
   approvalOf,
   contextOf,
@@ -66,6 +66,11 @@ export interface ChangeOptions extends CallOptions {
   idleTimeout?: Duration
   metadata?: Readonly<Record<string, string>>
   labels?: readonly string[]
+  /**
+   * Of its policy, as { fuel: 1e10, memory: '1 GiB' }; its other limits and its grants stay. What runs is stopped, and more
+   * than it has needs a token with the scope policy:widen.
+   */
+  limits?: Readonly<Record<string, number | string>>
 }
 
 export interface ExecOptions {
@@ -99,6 +104,34 @@ export interface ListOptions extends ConnectionOptions {
 
 // `await using` of a Node that does not have the symbol yet uses this one, as TypeScript's own helper does.
 const asyncDispose: typeof Symbol.asyncDispose = Symbol.asyncDispose ?? (Symbol.for('Symbol.asyncDispose') as never)
+
+// What console.log() shows.
+const inspected: unique symbol = Symbol.for('nodejs.util.inspect.custom')
+
+const createOptions: readonly string[] = [
+  'template',
+  'snapshot',
+  'policy',
+  'ttl',
+  'idleTimeout',
+  'metadata',
+  'labels',
+  'env',
+  'packages',
+  'seal',
+  ...connectionOptions,
+]
+const changeOptions: readonly string[] = ['ttl', 'idleTimeout', 'metadata', 'labels', 'limits', 'signal']
+const streamOptions: readonly string[] = [
+  'arguments',
+  'stdin',
+  'openStdin',
+  'timeout',
+  'env',
+  'context',
+  'seal',
+  'signal',
+]
 
 const pathOf = (...parts: string[]): string => '/v1/sandboxes/' + parts.map(encodeURIComponent).join('/')
 const whole = (duration: Duration | undefined): number | undefined =>
@@ -281,6 +314,10 @@ export class Exec {
     this.id = id
   }
 
+  [inspected](): string {
+    return `Exec { id: '${this.id}', sandbox: '${this.#sandbox}' }`
+  }
+
   /** Its events from the first; leaving them does not stop it. */
   stream(options: CallOptions = {}): Stream {
     const request = { ...eventsOf(this.#sandbox, this.id, ''), signal: options.signal }
@@ -457,7 +494,7 @@ export class Approvals {
 
 /**
  * One sandbox: variables, files and all stay from run to run, until it is killed or its time is over. With `await using` it is
- * killed at the end.
+ * killed at the end; a service that cannot be reached then is no error: what it has left ends when its time is over.
  */
 export class Sandbox {
   readonly files: Files
@@ -476,6 +513,7 @@ export class Sandbox {
 
   /** Makes one. */
   static async create(options: CreateOptions = {}): Promise<Sandbox> {
+    checkOptions('Sandbox.create()', options, createOptions)
     const connection = new Connection(settingsOf(options))
     const json = {
       template: options.template ?? (options.snapshot === undefined ? 'python' : undefined),
@@ -495,6 +533,7 @@ export class Sandbox {
 
   /** One that exists. */
   static async connect(sandbox: Sandbox | SandboxInfo | string, options: ConnectionOptions = {}): Promise<Sandbox> {
+    checkOptions('Sandbox.connect()', options, connectionOptions)
     const connection = new Connection(settingsOf(options))
     const request = { method: 'GET', path: pathOf(idOf(sandbox)), signal: options.signal }
     return new Sandbox(connection, infoOf(await connection.json<SandboxJson>(request)))
@@ -502,6 +541,7 @@ export class Sandbox {
 
   /** The token's sandboxes, oldest first, fetched page by page. */
   static async *list(options: ListOptions = {}): AsyncGenerator<Sandbox, void, undefined> {
+    checkOptions('Sandbox.list()', options, ['state', 'label', 'metadata', ...connectionOptions])
     const connection = new Connection(settingsOf(options))
     const metadata = Object.entries(options.metadata ?? {}).map(([name, value]) => [`metadata.${name}`, value])
     let cursor: string | undefined
@@ -538,13 +578,22 @@ export class Sandbox {
 
   /** Changes what is given. */
   async update(options: ChangeOptions): Promise<SandboxInfo> {
+    checkOptions('update()', options, changeOptions)
     const json = {
       ttl_s: whole(options.ttl),
       idle_timeout_s: whole(options.idleTimeout),
       metadata: options.metadata,
       labels: options.labels,
     }
-    return this.#ask('PATCH', [], json, options)
+    if (options.limits !== undefined) await this.#setLimits(options.limits, options)
+    const isMore = Object.values(json).some((value) => value !== undefined)
+    return isMore || options.limits === undefined ? this.#ask('PATCH', [], json, options) : this.#info
+  }
+
+  async #setLimits(limits: Readonly<Record<string, number | string>>, options: CallOptions): Promise<void> {
+    const policy = await this.policy(options)
+    const all = { ...(policy['limits'] as Policy | undefined), ...limits }
+    await this.setPolicy({ ...policy, limits: all }, options)
   }
 
   /** What it may do, with every limit. */
@@ -553,8 +602,9 @@ export class Sandbox {
   }
 
   /**
-   * What it may do from now on, whole, but for limits that are not named; what runs is stopped. More than it has needs a
-   * token with the scope policy:widen.
+   * What it may do from now on, in the place of what it may do now: grants that are not named are gone, limits that are not
+   * named stay. update({ limits }) keeps the grants. What runs is stopped. More than it has needs a token with the scope
+   * policy:widen.
    */
   async setPolicy(policy: Policy, options: CallOptions = {}): Promise<void> {
     await this.#ask('PATCH', ['policy'], policy, options)
@@ -562,6 +612,7 @@ export class Sandbox {
 
   /** Runs code. A program that fails is a result like another: its `error` says why, check() throws it. */
   async run(code: string, options: Pick<ExecOptions, 'timeout' | 'context' | 'signal'> = {}): Promise<Result> {
+    checkOptions('run()', options, ['timeout', 'context', 'signal'])
     return this.exec(code, options)
   }
 
@@ -569,7 +620,9 @@ export class Sandbox {
   exec(code: string, options: ExecOptions & { background: true }): Promise<Exec>
   exec(code: string, options?: ExecOptions & { background?: false }): Promise<Result>
   async exec(code: string, options: ExecOptions & { background?: boolean } = {}): Promise<Result | Exec> {
-    if (!options.background) return resultOf(this.stream(code, options))
+    checkOptions('exec()', options, [...streamOptions, 'background'])
+    const { background, ...rest } = options
+    if (!background) return resultOf(this.stream(code, rest))
     const path = pathOf(this.id, 'exec')
     const json = { ...turnOf(code, options), background: true }
     const started = await this.#connection.json<{ exec_id: string }>({
@@ -583,6 +636,7 @@ export class Sandbox {
 
   /** Runs code when it is iterated over, and gives what it prints and shows as it comes. */
   stream(code: string, options: ExecOptions = {}): Stream {
+    checkOptions('stream()', options, streamOptions)
     const path = pathOf(this.id, 'exec')
     const json = { ...turnOf(code, options), stream: true }
     const begin = { method: 'POST', path, json, signal: options.signal }
@@ -628,9 +682,13 @@ export class Sandbox {
     })
   }
 
+  [inspected](): string {
+    return `Sandbox { id: '${this.id}', template: '${this.template}' }`
+  }
+
   async [asyncDispose](): Promise<void> {
     await this.kill().catch((error: unknown) => {
-      if (!(error instanceof NotFoundError)) throw error // its time may be over
+      if (!(error instanceof NotFoundError || error instanceof UnreachableError)) throw error // it ends when its time is over
     })
   }
 

@@ -1,6 +1,7 @@
 // What the service's answers are to a program.
 
 import { MembraneError, notOurs, ProgramError } from './errors.js'
+import { inWordsOfClient } from './hints.js'
 
 /** Seconds; or text as "500ms", "30s", "10m", "1h", "2d". */
 export type Duration = number | string
@@ -218,7 +219,14 @@ export class Result {
     const why =
       report.error ??
       (report.exit_code ? { code: 'exit', message: `the program ended itself with exit code ${report.exit_code}` } : undefined)
-    this.error = why && new ProgramError(why.message, { traceback: '', ...why, result: this })
+    this.error =
+      why &&
+      new ProgramError(why.message, {
+        traceback: '',
+        ...why,
+        hint: inWordsOfClient(('hint' in why && why.hint) || ''),
+        result: this,
+      })
   }
 
   /** Whether it ran to its end, and did not end itself with an exit code other than 0. */

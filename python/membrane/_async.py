@@ -27,7 +27,7 @@ import httpx
 
 from . import _requests as requests
 from ._attempts import Attempts, client_options, no_stream, request_arguments
-from ._errors import MembraneError
+from ._errors import MembraneError, UnreachableError
 from ._events import EventParser, ServerEvent
 from ._requests import InContext, Request, Turn
 from ._settings import Settings, settings
@@ -327,7 +327,8 @@ class AsyncApprovals:
 class AsyncSandbox:
     """One sandbox: variables, files and all stay from run to run, until it is killed or its time is over.
 
-    In a `with` block it is killed at the end.
+    In a `with` block it is killed at the end. A service that cannot be reached then is no error: what it has left ends when
+    its time is over.
     """
 
     def __init__(self, connection: AsyncConnection, info: SandboxInfo) -> None:
@@ -425,9 +426,17 @@ class AsyncSandbox:
         idle_timeout: Optional[Duration] = None,
         metadata: Optional[Mapping[str, str]] = None,
         labels: Optional[Sequence[str]] = None,
+        limits: Optional[Mapping[str, Any]] = None,
     ) -> SandboxInfo:
-        """Changes what is given; ttl counts from now, an idle_timeout of 0 is none."""
-        self._info = await self._connection.send(requests.update(self.id, ttl, idle_timeout, metadata, labels))
+        """Changes what is given; ttl counts from now, an idle_timeout of 0 is none.
+
+        limits: of its policy, as {"fuel": 10**10, "memory": "1 GiB"}; its other limits and its grants stay. What runs is
+        stopped, and more than it has needs a token with the scope policy:widen."""
+        change = requests.change_of(ttl, idle_timeout, metadata, labels)
+        if limits is not None:
+            await self.set_policy(requests.with_limits(await self.policy(), limits))
+        if change or limits is None:
+            self._info = await self._connection.send(requests.update(self.id, change))
         return self._info
 
     async def policy(self) -> Dict[str, Any]:
@@ -435,7 +444,8 @@ class AsyncSandbox:
         return await self._connection.send(requests.policy(self.id))
 
     async def set_policy(self, policy: Mapping[str, Any]) -> None:
-        """What it may do from now on, whole, but for limits that are not named; what runs is stopped.
+        """What it may do from now on, in the place of what it may do now: grants that are not named are gone, limits that
+        are not named stay. update(limits=…) keeps the grants. What runs is stopped.
 
         More than it has needs a token with the scope policy:widen."""
         self._info = await self._connection.send(requests.set_policy(self.id, policy))
@@ -543,6 +553,8 @@ class AsyncSandbox:
     ) -> None:
         try:
             await self.kill()
+        except UnreachableError:  # it ends when its time is over
+            pass
         except MembraneError as failure:
             if kind is None and failure.status != 404:  # its time may be over; and another error says more
                 raise

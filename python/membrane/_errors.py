@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any, Optional
 
+from ._hints import in_words_of_client
+
 
 class MembraneError(Exception):
     """The base of all.
@@ -93,4 +95,5 @@ def error_of_status(status: int, code: str, message: str, hint: str, request_id:
         kind = BusyError
     elif 400 <= status < 500:
         kind = InvalidRequestError
+    message, hint = in_words_of_client(message), in_words_of_client(hint)
     return kind(message, code=code, hint=hint, request_id=request_id, retryable=retryable, status=status)

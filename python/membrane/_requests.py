@@ -210,19 +210,21 @@ def get(sandbox: Union[Identified, str]) -> Request[SandboxInfo]:
     return request("GET", _path(id_of(sandbox)), _info)
 
 
-def update(
-    sandbox: str,
+def change_of(
     ttl: Optional[Duration],
     idle_timeout: Optional[Duration],
     metadata: Optional[Mapping[str, str]],
     labels: Optional[Sequence[str]],
-) -> Request[SandboxInfo]:
-    change = without_none(
+) -> dict[str, Any]:
+    return without_none(
         ttl_s=None if ttl is None else seconds(ttl),
         idle_timeout_s=None if idle_timeout is None else seconds(idle_timeout),
         metadata=metadata,
         labels=None if labels is None else list(labels),
     )
+
+
+def update(sandbox: str, change: Mapping[str, Any]) -> Request[SandboxInfo]:
     return request("PATCH", _path(sandbox), _info, json_body=change)
 
 
@@ -269,6 +271,10 @@ def snapshot(sandbox: str) -> Request[Snapshot]:
 
 def policy(sandbox: str) -> Request[dict[str, Any]]:
     return request("GET", _path(sandbox, "policy"), lambda body: dict(json_of(body)))
+
+
+def with_limits(policy: Mapping[str, Any], limits: Mapping[str, Any]) -> dict[str, Any]:
+    return {**policy, "limits": {**policy.get("limits", {}), **limits}}
 
 
 def set_policy(sandbox: str, policy: Mapping[str, Any]) -> Request[SandboxInfo]:

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any, Mapping, Optional, Sequence, Union
 
 from ._errors import ProgramError
+from ._hints import in_words_of_client
 
 Duration = Union[float, int, str, datetime.timedelta]
 """Seconds; or text as "500ms", "30s", "10m", "1h", "2d"; or a timedelta."""
@@ -255,8 +256,9 @@ class Result:
         value = report.get("value")
         why = report.get("error")
         error = why and ProgramError(
-            why["message"], code=why["code"], hint=why.get("hint", ""), traceback=why.get("traceback", ""), result=None
-        )
+            why["message"], code=why["code"], hint=in_words_of_client(why.get("hint", "")),
+            traceback=why.get("traceback", ""), result=None,
+        )  # fmt: skip
         if exit_code := report.get("exit_code"):
             said = f"the program ended itself with exit code {exit_code}"
             error = error or ProgramError(said, code="exit", hint="", traceback="", result=None)

@@ -1,0 +1,61 @@
+// What the service says is in words of its REST interface; here it becomes those of this client.
+
+const phrases: readonly (readonly [string | RegExp, string])[] = [
+  [
+    'The list of files says what there is: files.list() of the clients, GET …/files/list.',
+    'sandbox.files.list() says what there is.',
+  ],
+  ['GET /v1/templates lists them.', 'membrane templates lists them.'],
+  ['GET /v1/snapshots lists them.', 'new Snapshots().list() lists them.'],
+  ['GET …/contexts lists them.', 'sandbox.contexts.list() lists them.'],
+  ['GET …/policy says', 'sandbox.policy() says'],
+  [/membrane approvals \S+, or GET …\/approvals, lists/g, 'sandbox.approvals.list() lists'],
+  ['(membrane cp, PUT …/files)', '(sandbox.files.write())'],
+  ['(PUT …/files)', '(sandbox.files.write())'],
+  ['timeout_ms; timeout of the clients; --timeout of membrane exec.', '{ timeout }.'],
+  ['with "context" left out', 'without { context }'],
+  ['"open_stdin": true', '{ openStdin: true }'],
+  ['"background": true', '{ background: true }'],
+  ['"seal": true', '{ seal: true }'],
+  [/GET \/openapi\.json describes [^.]*\./g, ''],
+]
+
+// Members of requests, and the options that fill them.
+const options: Readonly<Record<string, string>> = {
+  ttl_s: 'ttl',
+  idle_timeout_s: 'idleTimeout',
+  timeout_ms: 'timeout',
+  ...Object.fromEntries(
+    ['context', 'count', 'env', 'labels', 'metadata', 'packages', 'seal', 'snapshot', 'stdin', 'template'].map((name) => [
+      name,
+      name,
+    ]),
+  ),
+}
+const names = Object.keys(options).join('|')
+const value = new RegExp(`"(${names})": ("[^"]*"|\\[[^\\]]*\\])`, 'g')
+const member = new RegExp(`"(${names})((?:\\.\\w+|\\[\\d+\\])*)"`, 'g')
+const limit = /limits\.(\w+) of the sandbox's policy(?: \("limits": (\{[^{}]*\})(?:, beside what it grants)?\))?/g
+const bound = /"(ttl_s|idle_timeout_s|timeout_ms)" must be (at most|at least) (\d{1,15})\b/g
+const unitsMs: readonly (readonly [string, number])[] = [
+  ['d', 86_400_000],
+  ['h', 3_600_000],
+  ['m', 60_000],
+  ['s', 1000],
+  ['ms', 1],
+]
+
+function timeOf(name: string, amount: string): string {
+  const amountMs = Number(amount) * (name.endsWith('_ms') ? 1 : 1000)
+  const [unit, size] = unitsMs.find(([, size]) => amountMs % size === 0)!
+  return `${amountMs / size}${unit}`
+}
+
+export function inWordsOfClient(text: string): string {
+  for (const [rest, ours] of phrases) text = text.replaceAll(rest, ours)
+  return text
+    .replace(limit, (_, name, limits) => `limits.${name}: sandbox.update({ limits: ${limits ?? `{ ${name}: … }`} })`)
+    .replace(bound, (_, name, which, amount) => `${options[name]} must be ${which} ${timeOf(name, amount)}`)
+    .replace(value, (_, name, given) => `{ ${options[name]}: ${given} }`)
+    .replace(member, (_, name, rest) => options[name] + rest)
+}
