@@ -177,6 +177,43 @@ for (const [name, Engine] of Object.entries(engines)) {
     assert.equal(await s.value("({a, c})"), "{ a: 1, c: 2 }");
   });
 
+  const kOwnUnderscores = ["const _ = [1, 2]", "let _ = [1, 2]", "var _ = [1, 2]", "const [a, _] = [0, [1, 2]]", "const {_} = {_: [1, 2]}",
+                          "_ = [1, 2]", "globalThis._ = [1, 2]"];
+  only("a program's own _ hides the last value", async () => {
+    for (const first of [undefined, "40 + 2"]) {
+      for (const code of kOwnUnderscores) {
+        const s = session(Engine);
+        if (first) assert.equal(await s.value(first), "42");
+        await s.value(code);
+        assert.equal(await s.value("_.map((n) => n + 1)"), "[ 2, 3 ]", code);
+        assert.equal(await s.value("7"), "7");
+        assert.equal(await s.value("_"), "[ 1, 2 ]", code);
+      }
+      for (const [code, kind] of [["function _() {}", "function"], ["class _ {}", "function"],
+                                  ['import _ from "node:path"', "object"], ['import * as _ from "node:path"', "object"]]) {
+        const s = session(Engine);
+        if (first) assert.equal(await s.value(first), "42");
+        await s.value(code);
+        assert.equal(await s.value("7"), "7");
+        assert.equal(await s.value("typeof _"), `'${kind}'`, code);
+      }
+    }
+  });
+
+  if (Engine === QuickJsEngine) {  // Node's vm does not freeze what is global
+    only("a session goes on behind Object.freeze(globalThis)", async () => {
+      const s = session(Engine);
+      assert.equal(await s.value("Object.freeze(globalThis); 5"), "5");
+      assert.equal(await s.value("1 + 1"), "2");
+      assert.equal(await s.value("1 + 2"), "3");
+      const t = session(Engine);
+      assert.equal(await t.value("1 + 1"), "2");
+      assert.equal(await t.value("Object.freeze(globalThis); 5"), "5");
+      assert.equal(await t.value("_ + 1"), "6");
+      assert.equal(await t.value("require('path').sep"), "'/'");
+    });
+  }
+
   only("await stands at the top", async () => {
     const s = session(Engine);
     assert.equal(await s.value("const v = await new Promise((r) => setTimeout(() => r(6), 5000))\nv + 1"), "7");
