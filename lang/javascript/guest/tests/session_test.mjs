@@ -212,6 +212,22 @@ for (const [name, Engine] of Object.entries(engines)) {
       assert.equal(await t.value("_ + 1"), "6");
       assert.equal(await t.value("require('path').sep"), "'/'");
     });
+
+    only("an error's stack has its name and message, and no place of ours", async () => {
+      const s = session(Engine);
+      await s.value("var e; try { null.x } catch (error) { e = error }");
+      assert.equal(await s.value("e.stack.split('\\n').map((line) => line.replace(/:\\d+:\\d+/, ''))", { name: "<cell 2>" }),
+                   `[ "TypeError: cannot read property 'x' of null", '    at <cell 1>' ]`);
+      assert.equal(await s.value("class Own extends Error { constructor(m) { super(m); this.name = 'Own' } }; new Own('z').stack.split('\\n')[0]"),
+                   "'Own: z'");
+      assert.equal(await s.value("const o = {name: 'O', message: 'm'}; Error.captureStackTrace(o); o.stack.split('\\n')[0]"), "'O: m'");
+      assert.equal(await s.value("[1].map(() => new Error('in').stack)[0].includes('membrane:')"), "false");
+      assert.equal(await s.value("require('events'); setTimeout(() => console.log(new Error('late').stack), 1); 0"), "0");
+      assert.match(s.host.output[1], /^Error: late\n    at /);
+      assert.doesNotMatch(s.host.output[1], /membrane:/);
+      assert.equal(await s.value("e.stack = 'own'; e.stack"), "'own'");
+      assert.equal(await s.value("Error.prepareStackTrace = (e, places) => places.length; new Error('n').stack > 0"), "true");
+    });
   }
 
   only("await stands at the top", async () => {
