@@ -53,13 +53,14 @@ def warm():
     if _warm:
         return
     _warm = True
-    from membrane import _capabilities, _hashes, _loop, _matplotlib, _net, _processes, _random, _threads, _tracebacks
+    from membrane import _capabilities, _files, _hashes, _loop, _matplotlib, _net, _processes, _random, _threads, _tracebacks
     _capabilities.modules()
     _hashes.install()
     _net.install()
     _loop.install()
     _threads.install()
     _processes.install()
+    _files.install()
     _tracebacks.install()
     _matplotlib.install()
     _random.install()

@@ -261,5 +261,24 @@ class Httpx(NetTest):
         self.default.HTTPTransport(verify=object(), retries=3)
 
 
+class Pytest(unittest.TestCase):
+    def test_it_has_the_options_that_it_needs_before_those_of_the_program(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        package = Path(folder.name) / "_pytest" / "config"
+        package.mkdir(parents=True)
+        (package.parent / "__init__.py").write_text("")
+        (package / "__init__.py").write_text("class Config:\n    def parse(self, args, addopts=True):\n        return args, addopts\n")
+        sys.path.insert(0, folder.name)
+        self.addCleanup(sys.path.remove, folder.name)
+        forget("_pytest")
+        self.addCleanup(forget, "_pytest")
+        _libraries.install()
+        self.addCleanup(sys.meta_path.remove, _imports._Finder)
+        config = importlib.import_module("_pytest.config").Config()
+        self.assertEqual(config.parse(["-q", "-s"], addopts=False),
+                         (["--capture=sys", "-p", "no:faulthandler", "-q", "-s"], False))
+
+
 if __name__ == "__main__":
     unittest.main()
