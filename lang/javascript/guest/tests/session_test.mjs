@@ -213,6 +213,18 @@ for (const [name, Engine] of Object.entries(engines)) {
       assert.equal(await t.value("require('path').sep"), "'/'");
     });
 
+    only("a module that is not there is named, whatever else is imported", async () => {
+      const s = session(Engine);
+      for (const code of ['import test from "node:test"; import assert from "node:assert"; import fs from "node:fs";',
+                          'import assert from "node:assert"; import { test } from "node:test"; import "node:path";']) {
+        const { outcome, error } = await s.run(code, { mode: "script", name: "/a.mjs" });
+        assert.equal(outcome, "error");
+        assert.match(error.message, /^Cannot find module 'node:test'/);
+      }
+      const other = await s.run('import { nosuch } from "node:fs"', { mode: "script", name: "/a.mjs" });
+      assert.match(other.error.message, /'nosuch' in module 'node:fs'/);
+    });
+
     only("an error's stack has its name and message, and no place of ours", async () => {
       const s = session(Engine);
       await s.value("var e; try { null.x } catch (error) { e = error }");
@@ -229,6 +241,14 @@ for (const [name, Engine] of Object.entries(engines)) {
       assert.equal(await s.value("Error.prepareStackTrace = (e, places) => places.length; new Error('n').stack > 0"), "true");
     });
   }
+
+  only("what Intl lacks is refused by name", async () => {
+    const s = session(Engine);
+    for (const [name, code] of [["DisplayNames", "new Intl.DisplayNames(['en'], {type: 'region'})"], ["Locale", "new Intl.Locale('en-US')"],
+                                ["DurationFormat", "new Intl.DurationFormat('en')"]])
+      assert.match((await s.run(code)).error.message, new RegExp(`^Intl\\.${name} is not there`));
+    assert.equal(await s.value("Intl.DisplayNames.supportedLocalesOf('en')"), "[]");
+  });
 
   only("await stands at the top", async () => {
     const s = session(Engine);
