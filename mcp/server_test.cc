@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include "mcp/server_testing.h"
+#include "mcp/tools.h"
 #include "sandbox/receipt.h"
 
 namespace membrane::mcp {
@@ -255,6 +256,16 @@ TEST_F(ServerTest, DescriptionsSayWhatIsGranted) {
   EXPECT_NE(text.find("Not granted: http, fs, sql"), std::string::npos) << text;
   const Json explained = result_of(stateless(2, "tools/call", call_of("explain_policy", Json::object())));
   EXPECT_TRUE(explained["structuredContent"]["policy"].is_string());
+}
+
+TEST(Tools, RunCodeSaysHowNumpyCountsWherePythonIsOffered) {
+  const auto description = [](const char* language) {
+    return tools_for({.languages = {{language, "A language", true}}, .policy = "p", .most_sessions = 1})
+        .front()
+        .description;
+  };
+  EXPECT_NE(description("python").find("give dtype=np.int64"), std::string::npos);
+  EXPECT_EQ(description("js").find("numpy"), std::string::npos);
 }
 
 TEST_F(ServerTest, ProgressGrowsAndHasWhatWasPrinted) {

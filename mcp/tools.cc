@@ -234,6 +234,15 @@ std::string policy_of(const Offer& offer) {
   return offer.policy.substr(0, utf8_cut(offer.policy, kMaxPolicyBytes)) + "…\nexplain_policy says the rest.";
 }
 
+// What a model would take for otherwise.
+std::string differences_of(const Offer& offer) {
+  const bool has_python = std::ranges::any_of(
+      offer.languages, [](const OfferedLanguage& language) { return language.name == "python"; });
+  return has_python
+             ? "\nIn Python, numpy integers have 32 bits by default: give dtype=np.int64 for large values."
+             : "";
+}
+
 Tool run_code_tool(const Offer& offer) {
   Tool tool = {.name = "run_code",
                .title = "Run code",
@@ -241,7 +250,7 @@ Tool run_code_tool(const Offer& offer) {
                    "Runs one program in a fresh sandbox, which is gone afterwards, and answers what it "
                    "printed, the value of its last expression, errors with their place, and what was "
                    "refused. What programs here may do:\n" +
-                   policy_of(offer),
+                   policy_of(offer) + differences_of(offer),
                .parameters = {language_parameter(offer, false)},
                .output_schema = schema_of_run(),
                .is_open_world = true,

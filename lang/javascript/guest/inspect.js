@@ -108,13 +108,40 @@ globalThis.__membrane = (() => {
     return name !== undefined && column < (sources.get(name)?.head ?? 0);
   };
 
+  // The engine's own stack has places alone, and is read through a getter, or stands in what captureStackTrace() was
+  // given. Programs get what Node gives them: "Name: message" before the places, and none of ours.
+  const engineStack = Object.getOwnPropertyDescriptor(Error.prototype, "stack");
+  const capture = Error.captureStackTrace;
+  const isPlaces = (stack) => typeof stack === "string" && /^(?:\s*at [^\n]*\n?)*$/.test(stack);
+  const givenStack = (error) => engineStack?.get && !Object.hasOwn(error, "stack") ? engineStack.get.call(error) : error.stack;
+  function wholeStack(error, stack) {
+    try {
+      return isPlaces(stack) ? stackOf(error) : stack;
+    } catch {
+      return stack;  // its name or message throws
+    }
+  }
+  if (engineStack?.get) {
+    const { stack } = Object.getOwnPropertyDescriptors({ get stack() { return wholeStack(this, engineStack.get.call(this)); } });
+    Object.defineProperty(Error.prototype, "stack", { __proto__: null, ...engineStack, get: stack.get });
+    const { captureStackTrace } = {
+      captureStackTrace(error, above) {
+        capture.call(Error, error, above);
+        const made = Object.getOwnPropertyDescriptor(error, "stack");
+        if (made && isPlaces(made.value)) Object.defineProperty(error, "stack", { __proto__: null, ...made, value: wholeStack(error, made.value) });
+      },
+    };
+    Object.defineProperty(Error, "captureStackTrace", { __proto__: null, value: captureStackTrace, writable: true, configurable: true });
+  }
+
   // "Name: message" and the places, of which ours are left out.
   function stackOf(error) {
     const name = String(error.name ?? "Error");
     const bare = error.message === undefined || error.message === "" ? name : `${name}: ${error.message}`;
     const isNodes = typeof error.code === "string" && /^ERR_/.test(error.code);
     const head = isNodes ? `${name} [${error.code}]${bare.slice(name.length)}` : bare;
-    let stack = typeof error.stack === "string" ? error.stack : "";
+    const given = givenStack(error);
+    let stack = typeof given === "string" ? given : "";
     if (stack.startsWith(bare)) stack = stack.slice(bare.length);
     const places = stack.split("\n")
       .filter((line) => /^\s*at /.test(line) && !/\(?(membrane:|native\b)/.test(line) && !isAroundCode(line))

@@ -748,6 +748,21 @@
     return made;
   }
 
+  // What would need tables of names and languages.
+  function refused(name) {
+    const kind = {
+      [name]: class {
+        constructor() {
+          throw new Error(`Intl.${name} is not there: Intl has numbers, dates, lists, plurals and order of en-US`);
+        }
+        static supportedLocalesOf() {
+          return [];
+        }
+      },
+    };
+    return kind[name];
+  }
+
   const Intl = {
     NumberFormat: callable(NumberFormat),
     DateTimeFormat: callable(DateTimeFormat),
@@ -756,6 +771,9 @@
     ListFormat,
     RelativeTimeFormat,
     Segmenter,
+    DisplayNames: refused("DisplayNames"),
+    DurationFormat: refused("DurationFormat"),
+    Locale: refused("Locale"),
     getCanonicalLocales: (locales) => [locales ?? []].flat(),
     supportedValuesOf: (key) => (key === "timeZone" ? ["UTC"] : []),
   };

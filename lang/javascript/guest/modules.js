@@ -616,7 +616,8 @@
 
   // What cannot be loaded is a module that throws why; a link that misses a name of it fails before that.
   const kRaw = '__membrane_import("membrane:raw")';
-  let notLoaded = null;
+  const kMostNotLoaded = 100;
+  const notLoaded = new Map(); // by the name that the engine knows: why
   const lent = new Map();
   let nextKey = 0;
   shared.lend = (value) => {
@@ -625,7 +626,8 @@
     return key;
   };
   const failed = (name, error) => {
-    notLoaded = { name, error };
+    if (notLoaded.size >= kMostNotLoaded) notLoaded.delete(notLoaded.keys().next().value);
+    notLoaded.set(name, error);
     return `throw ${kRaw}(${JSON.stringify(shared.lend(error))});`;
   };
   function resolve(base, name) {
@@ -637,7 +639,7 @@
     }
   }
   function load(name) {
-    notLoaded = null;
+    notLoaded.delete(name);
     const known = lent.get(name);
     try {
       if (known !== undefined) return failed(name, known.failure);
@@ -650,11 +652,9 @@
     }
   }
   function whyOf(error) {
-    const isOurs =
-      notLoaded !== null &&
-      (error instanceof ReferenceError || error instanceof SyntaxError) &&
-      error.message.includes(notLoaded.name);
-    return isOurs ? notLoaded.error : error;
+    if (!(error instanceof ReferenceError || error instanceof SyntaxError)) return error;
+    const [, name] = /'([^']*)'[^']*$/.exec(`${error.message}`) ?? [];
+    return notLoaded.get(name) ?? error;
   }
 
   const isName = (name) => /^[A-Za-z_$][\w$]*$/.test(name) && name !== "default";

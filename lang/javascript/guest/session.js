@@ -220,6 +220,24 @@
 
   let turn = null;
 
+  // The last value is `_` as long as the program has none of its own: what it assigns takes its place, as in Node's REPL.
+  let last;
+  const { get: getLast, set: setLast } = Object.getOwnPropertyDescriptor({
+    get _() { return last; },
+    set _(value) { Object.defineProperty(globalThis, "_", { __proto__: null, value, writable: true, configurable: true, enumerable: true }); },
+  }, "_");
+  function keepLast(value) {
+    last = value;
+    if (Object.hasOwn(globalThis, "_")) return;
+    Reflect.defineProperty(globalThis, "_", { __proto__: null, get: getLast, set: setLast, configurable: true, enumerable: false });
+  }
+
+  // Also where the program has frozen what is global.
+  function giveRequire() {
+    Reflect.defineProperty(globalThis, "require",
+                           { __proto__: null, value: globals.require, writable: true, configurable: true, enumerable: false });
+  }
+
   class Turn {
     constructor(request) {
       this.request = request;
@@ -236,7 +254,7 @@
       this.settled = true;
       if (value === undefined || this.isScript) return;
       this.result.value = bundleOf(value);
-      hide("_", value);
+      keepLast(value);
     }
     // The program ends itself: who listens for that hears of it, once.
     end(code) {
@@ -362,11 +380,11 @@
         if (turn.isScript && !/\.c[jt]s$/.test(name) && (isModuleFile(name) || isModule(code))) {
           const whole = shared.withMeta(name, shared.withoutMark(code));
           if (whole === code) keepSource(name, code);
-          delete globalThis.require;  // Node's modules have none
+          Reflect.deleteProperty(globalThis, "require");  // Node's modules have none
           return { code: whole, name, isModule: true };
         }
         keepSource(name, code, turn.isScript ? scriptHead.length : 0);
-        hide("require", globals.require);
+        giveRequire();
         return { code: rewrite(code, turn.isScript), name, isModule: false };
       } catch (error) {
         turn.fail(error);

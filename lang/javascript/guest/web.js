@@ -285,7 +285,7 @@
         const Kind = { EvalError, RangeError, ReferenceError, SyntaxError, TypeError, URIError }[v.name] ?? Error;
         const made = keep(Object.create(Kind.prototype));
         for (const name of ["message", "stack", "cause"])
-          if (Object.hasOwn(v, name)) Object.defineProperty(made, name, { value: copy(v[name]), writable: true, configurable: true });
+          if (Object.hasOwn(v, name) || (name === "stack" && typeof v.stack === "string")) Object.defineProperty(made, name, { value: copy(v[name]), writable: true, configurable: true });
         return made;
       }
       if (["Number", "String", "Boolean", "BigInt"].includes(kind) && typeof v.valueOf() !== "object") return keep(Object(v.valueOf()));

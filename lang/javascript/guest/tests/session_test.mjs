@@ -177,6 +177,79 @@ for (const [name, Engine] of Object.entries(engines)) {
     assert.equal(await s.value("({a, c})"), "{ a: 1, c: 2 }");
   });
 
+  const kOwnUnderscores = ["const _ = [1, 2]", "let _ = [1, 2]", "var _ = [1, 2]", "const [a, _] = [0, [1, 2]]", "const {_} = {_: [1, 2]}",
+                          "_ = [1, 2]", "globalThis._ = [1, 2]"];
+  only("a program's own _ hides the last value", async () => {
+    for (const first of [undefined, "40 + 2"]) {
+      for (const code of kOwnUnderscores) {
+        const s = session(Engine);
+        if (first) assert.equal(await s.value(first), "42");
+        await s.value(code);
+        assert.equal(await s.value("_.map((n) => n + 1)"), "[ 2, 3 ]", code);
+        assert.equal(await s.value("7"), "7");
+        assert.equal(await s.value("_"), "[ 1, 2 ]", code);
+      }
+      for (const [code, kind] of [["function _() {}", "function"], ["class _ {}", "function"],
+                                  ['import _ from "node:path"', "object"], ['import * as _ from "node:path"', "object"]]) {
+        const s = session(Engine);
+        if (first) assert.equal(await s.value(first), "42");
+        await s.value(code);
+        assert.equal(await s.value("7"), "7");
+        assert.equal(await s.value("typeof _"), `'${kind}'`, code);
+      }
+    }
+  });
+
+  if (Engine === QuickJsEngine) {  // Node's vm does not freeze what is global
+    only("a session goes on behind Object.freeze(globalThis)", async () => {
+      const s = session(Engine);
+      assert.equal(await s.value("Object.freeze(globalThis); 5"), "5");
+      assert.equal(await s.value("1 + 1"), "2");
+      assert.equal(await s.value("1 + 2"), "3");
+      const t = session(Engine);
+      assert.equal(await t.value("1 + 1"), "2");
+      assert.equal(await t.value("Object.freeze(globalThis); 5"), "5");
+      assert.equal(await t.value("_ + 1"), "6");
+      assert.equal(await t.value("require('path').sep"), "'/'");
+    });
+
+    only("a module that is not there is named, whatever else is imported", async () => {
+      const s = session(Engine);
+      for (const code of ['import test from "node:test"; import assert from "node:assert"; import fs from "node:fs";',
+                          'import assert from "node:assert"; import { test } from "node:test"; import "node:path";']) {
+        const { outcome, error } = await s.run(code, { mode: "script", name: "/a.mjs" });
+        assert.equal(outcome, "error");
+        assert.match(error.message, /^Cannot find module 'node:test'/);
+      }
+      const other = await s.run('import { nosuch } from "node:fs"', { mode: "script", name: "/a.mjs" });
+      assert.match(other.error.message, /'nosuch' in module 'node:fs'/);
+    });
+
+    only("an error's stack has its name and message, and no place of ours", async () => {
+      const s = session(Engine);
+      await s.value("var e; try { null.x } catch (error) { e = error }");
+      assert.equal(await s.value("e.stack.split('\\n').map((line) => line.replace(/:\\d+:\\d+/, ''))", { name: "<cell 2>" }),
+                   `[ "TypeError: cannot read property 'x' of null", '    at <cell 1>' ]`);
+      assert.equal(await s.value("class Own extends Error { constructor(m) { super(m); this.name = 'Own' } }; new Own('z').stack.split('\\n')[0]"),
+                   "'Own: z'");
+      assert.equal(await s.value("const o = {name: 'O', message: 'm'}; Error.captureStackTrace(o); o.stack.split('\\n')[0]"), "'O: m'");
+      assert.equal(await s.value("[1].map(() => new Error('in').stack)[0].includes('membrane:')"), "false");
+      assert.equal(await s.value("require('events'); setTimeout(() => console.log(new Error('late').stack), 1); 0"), "0");
+      assert.match(s.host.output[1], /^Error: late\n    at /);
+      assert.doesNotMatch(s.host.output[1], /membrane:/);
+      assert.equal(await s.value("e.stack = 'own'; e.stack"), "'own'");
+      assert.equal(await s.value("Error.prepareStackTrace = (e, places) => places.length; new Error('n').stack > 0"), "true");
+    });
+  }
+
+  only("what Intl lacks is refused by name", async () => {
+    const s = session(Engine);
+    for (const [name, code] of [["DisplayNames", "new Intl.DisplayNames(['en'], {type: 'region'})"], ["Locale", "new Intl.Locale('en-US')"],
+                                ["DurationFormat", "new Intl.DurationFormat('en')"]])
+      assert.match((await s.run(code)).error.message, new RegExp(`^Intl\\.${name} is not there`));
+    assert.equal(await s.value("Intl.DisplayNames.supportedLocalesOf('en')"), "[]");
+  });
+
   only("await stands at the top", async () => {
     const s = session(Engine);
     assert.equal(await s.value("const v = await new Promise((r) => setTimeout(() => r(6), 5000))\nv + 1"), "7");

@@ -1,6 +1,7 @@
 """Packages that are changed when they are first imported: those that would open connections of their own ask the capability,
-and one that works in processes has a lock for this one."""
+one that works in processes has a lock for this one, and one that duplicates descriptors does without."""
 
+import functools
 import threading
 
 from membrane import _door, _imports, _net, _wire
@@ -115,4 +116,20 @@ def _change_tqdm(module):
     module.TqdmDefaultWriteLock.mp_lock = threading.RLock()
 
 
-_CHANGES = {"tqdm.std": _change_tqdm, "httpx._transports.default": _change_httpx, "urllib3.connection": _change_urllib3}
+# --- pytest ---------------------------------------------------------------------------------------------------------
+
+_PYTEST_OPTIONS = ("--capture=sys", "-p", "no:faulthandler")  # the others duplicate descriptors, which is not there
+
+
+def _change_pytest(module):
+    """_pytest.config: what a program asks for comes after the options that it needs here, and counts."""
+    parse = module.Config.parse
+
+    @functools.wraps(parse)
+    def parse_with_ours(self, args, *more, **options):
+        return parse(self, [*_PYTEST_OPTIONS, *args], *more, **options)
+
+    module.Config.parse = parse_with_ours
+
+
+_CHANGES = {"_pytest.config": _change_pytest, "tqdm.std": _change_tqdm, "httpx._transports.default": _change_httpx, "urllib3.connection": _change_urllib3}

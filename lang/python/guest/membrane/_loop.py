@@ -8,6 +8,9 @@ import warnings
 from membrane import _pools, _resumable, _scheduler
 
 
+cell_loop = None  # gives the session's loop, while a cell runs
+
+
 class _Waiter:
     """Stands where a selector would: what becomes ready does so by time, or by a thread."""
 
@@ -106,10 +109,30 @@ def _time_to_timer(loop):
 class _Policy(getattr(asyncio.events, "_BaseDefaultEventLoopPolicy", None) or asyncio.events.BaseDefaultEventLoopPolicy):
     _loop_factory = Loop
 
+    def get_event_loop(self):
+        """In a cell there always is one, as in notebooks: asyncio.gather(), ensure_future() and the like take it."""
+        if self._local._loop is None and cell_loop is not None and _scheduler.current is _scheduler.MAIN:
+            return cell_loop()
+        return super().get_event_loop()
+
+
+def _create_task(coro, **options):
+    """asyncio.create_task: in a cell that does not await, the task begins when a later one does."""
+    loop = asyncio._get_running_loop()
+    if loop is None and cell_loop is not None and _scheduler.current is _scheduler.MAIN:
+        return cell_loop().create_task(coro, **options)
+    return _bare_create_task(coro, **options)
+
+
+_bare_create_task = asyncio.tasks.create_task
+_create_task.__name__ = _create_task.__qualname__ = "create_task"
+_create_task.__module__ = "asyncio.tasks"
+
 
 def install():
     """Makes asyncio.run(), asyncio.new_event_loop(), asyncio.EventLoop and the like give this loop."""
     asyncio.SelectorEventLoop = asyncio.EventLoop = Loop
+    asyncio.create_task = asyncio.tasks.create_task = _create_task
     _resumable.waits[asyncio.BaseEventLoop.run_forever] = _run_forever
     # What set_event_loop_policy(None) goes back to; where that is depends on the version.
     for module in (asyncio, sys.modules.get("asyncio.unix_events")):

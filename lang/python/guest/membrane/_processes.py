@@ -1,7 +1,6 @@
 """What there is not: processes and sockets. Who asks for them is told what to use instead."""
 
 import errno
-import http.client
 import multiprocessing
 import multiprocessing.context
 import multiprocessing.pool
@@ -138,7 +137,6 @@ def _replacements():
     yield socket.socket, "__init__", _no_socket
     for name in ("create_connection", "create_server", "getaddrinfo", "gethostbyname", "gethostbyname_ex", "socketpair"):
         yield socket, name, _no_socket
-    yield http.client.HTTPConnection, "connect", _no_socket
     yield multiprocessing.process.BaseProcess, "start", _start
     for name in _FOR_THREADS:
         yield context, name, _refused(name)

@@ -11,6 +11,7 @@ import __future__
 import ast
 import atexit
 import builtins
+import contextvars
 import importlib.machinery
 import inspect
 import io
@@ -24,7 +25,7 @@ import types
 from membrane import _display, _door, _packages
 
 _OURS = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
-_OUR_PACKAGES = (_OURS + "membrane" + os.sep, _OURS + "requests" + os.sep)
+_OUR_PACKAGES = tuple(_OURS + package + os.sep for package in ("membrane", "requests", "IPython"))
 _FUTURE_FLAGS = 0
 for _feature in __future__.all_feature_names:
     _FUTURE_FLAGS |= getattr(__future__, _feature).compiler_flag
@@ -52,13 +53,14 @@ def warm():
     if _warm:
         return
     _warm = True
-    from membrane import _capabilities, _hashes, _loop, _matplotlib, _net, _processes, _random, _threads, _tracebacks
+    from membrane import _capabilities, _files, _hashes, _loop, _matplotlib, _net, _processes, _random, _threads, _tracebacks
     _capabilities.modules()
     _hashes.install()
     _net.install()
     _loop.install()
     _threads.install()
     _processes.install()
+    _files.install()
     _tracebacks.install()
     _matplotlib.install()
     _random.install()
@@ -162,7 +164,7 @@ def _run(request):
             if script:
                 value = _run_script(code, name)
             else:
-                with _Threads(of_script=False):
+                with _Threads(of_script=False), _CellLoop(), _Hook():
                     value = _run_cell(code, name)
             if value is not None:
                 result["value"] = _display.bundle_of(value)
@@ -262,6 +264,7 @@ class _Surroundings:
 
     def __enter__(self):
         self._before = (sys.stdin, sys.argv, list(sys.path))
+        self._hook = getattr(sys, "excepthook", sys.__excepthook__)
         sys.argv = self._arguments
         if self._text is _Waiting:
             sys.stdin = _input_that_waits()
@@ -278,6 +281,7 @@ class _Surroundings:
         sys.stdin, sys.argv, path = self._before
         if self._script:
             sys.path[:] = path
+            sys.excepthook = self._hook
 
 
 def _run_script(code, name):
@@ -287,9 +291,38 @@ def _run_script(code, name):
     sys.modules["__main__"] = module
     try:
         with _AtExit(module.__dict__), _Threads(of_script=True):
-            exec(compile(code, name, "exec", dont_inherit=True), module.__dict__)
+            with _Hook():
+                exec(compile(code, name, "exec", dont_inherit=True), module.__dict__)
     finally:
         sys.modules["__main__"] = before
+
+
+class _Hook:
+    """Calls the program's own sys.excepthook, where it has set one, with the error that ends it, as Python does."""
+
+    def __enter__(self):
+        pass
+
+    def __exit__(self, kind, error, place):
+        hook = getattr(sys, "excepthook", None)
+        if error is None or isinstance(error, SystemExit) or hook is None or hook is sys.__excepthook__:
+            return
+        while place is not None and place.tb_frame.f_code.co_filename.startswith(_OUR_PACKAGES):
+            place = place.tb_next
+        try:
+            hook(kind, error, place)
+        except SystemExit:
+            raise
+        except BaseException as another:  # as Python does: it is told of, and the first one counts
+            print("Error in sys.excepthook:", file=sys.stderr)
+            _print_error(another)
+
+
+def _print_error(error):
+    try:
+        sys.stderr.write(traceback_of(error))
+    except Exception:  # its own text raises, or the program has closed the stream
+        pass
 
 
 class _Threads:
@@ -308,6 +341,18 @@ class _Threads:
         except RuntimeError:  # a deadlock: what the script ended with says more
             if error is None:
                 raise
+
+
+class _CellLoop:
+    """The session's loop is there for what wants one, while a cell runs."""
+
+    def __enter__(self):
+        from membrane import _loop
+        _loop.cell_loop = _session_loop
+
+    def __exit__(self, *_):
+        from membrane import _loop
+        _loop.cell_loop = None
 
 
 class _AtExit:
@@ -369,29 +414,70 @@ def _run_cell(code, name):
     """The value of the last expression; None when the cell ends in something else, or in a semicolon."""
     namespace = sys.modules["__main__"].__dict__
     # Both are compiled before one runs: a mistake that only the compiler finds must not leave half a cell done.
-    body, expression = _compile_cell(code, name)
-    if body is not None:
-        _evaluate(body, namespace)
-    if expression is None:
-        return None
-    value = _evaluate(expression, namespace)
-    if code.rstrip().endswith(";"):
+    parts = _compile_cell(code, name)
+    if any(part is not None and part.co_flags & inspect.CO_COROUTINE for part in parts):
+        value = _await_all(parts, namespace)
+    else:
+        value = None
+        for part in filter(None, parts):
+            value = eval(part, namespace)
+    if parts[1] is None or code.rstrip().endswith(";"):
         return None
     if value is not None:
         namespace["_"] = value
     return value
 
 
-def _evaluate(code, namespace):
-    value = eval(code, namespace)
-    if not code.co_flags & inspect.CO_COROUTINE:
+def _await_all(parts, namespace):
+    """Runs a cell that awaits as one coroutine: the session's loop runs for all its statements."""
+    import asyncio
+    ended = []
+
+    async def whole():
+        value = None
+        try:
+            for part in filter(None, parts):
+                value = eval(part, namespace)
+                if part.co_flags & inspect.CO_COROUTINE:
+                    value = await value
+        except GeneratorExit:
+            raise
+        except BaseException as error:  # raised again below: SystemExit, too, is the cell's and not the loop's
+            ended.append(error)
         return value
+
+    context = contextvars.copy_context()
+    loop = _session_loop()
+    asyncio.set_event_loop(loop)
+    task = loop.create_task(whole(), context=context)
+    try:
+        value = loop.run_until_complete(task)
+    except BaseException:
+        if not task.done():
+            task.cancel()  # what is left of the cell does not run in a later one
+        raise
+    finally:
+        _take_variables(context)
+    if ended:
+        raise ended[0]
+    return value
+
+
+def _session_loop():
+    """The loop of all cells: what one leaves in it goes on when a later one awaits."""
     global _loop
     import asyncio
     if _loop is None or _loop.is_closed():
         _loop = asyncio.new_event_loop()
-    asyncio.set_event_loop(_loop)
-    return _loop.run_until_complete(value)
+    return _loop
+
+
+def _take_variables(context):
+    """Sets what a cell has set in a context of its own."""
+    nothing = object()
+    for variable, value in context.items():
+        if variable.get(nothing) is not value:
+            variable.set(value)
 
 
 def _forget_directories():

@@ -25,7 +25,7 @@ class Wire:
 
     def makefile(self, mode="rb", *_, **__):
         request, self._sent = bytes(self._sent), bytearray()
-        return io.BytesIO(_answer(self._base, request))
+        return io.BufferedReader(_Answer(self._base, request))
 
     def _nothing(self, *_, **__):
         """There is no socket below."""
@@ -37,6 +37,22 @@ class Wire:
 
     def fileno(self):
         raise OSError("this connection has no socket: the host makes it")
+
+
+class _Answer(io.RawIOBase):
+    """The bytes of the answer. It is asked for when they are first read: whoever opened this is whole by then, and can close it."""
+
+    def __init__(self, base, request):
+        self._asked, self._bytes = (base, request), None
+
+    def readable(self):
+        return True
+
+    def readinto(self, buffer):
+        if self._bytes is None:
+            self._bytes = io.BytesIO()
+            self._bytes = io.BytesIO(_answer(*self._asked))
+        return self._bytes.readinto(buffer)
 
 
 def _answer(base, request):

@@ -1,15 +1,17 @@
+import gc
 import http.client
 import importlib.util
 import sys
 import sysconfig
 import tempfile
 import unittest
+import unittest.mock
 from pathlib import Path
 
 from tests.net_test import NetTest
 from tests.session_test import SessionTest
 
-from membrane import _imports, _libraries, _packages, _wire
+from membrane import _imports, _libraries, _packages, _processes, _wire
 
 GUEST = Path(__file__).resolve().parent.parent
 
@@ -142,12 +144,24 @@ class Wires(NetTest):
         answer = connection.getresponse()
         self.assertEqual((answer.getheader("content-length"), answer.read()), ("7", b""))
 
-    def test_a_refusal_is_that_of_the_capability(self):
+    def test_a_refusal_is_that_of_the_capability_and_is_told_once(self):
         self.deny()
+        told = []
+        with unittest.mock.patch.object(sys, "unraisablehook", told.append):
+            for kind in (http.client.HTTPConnection, http.client.HTTPSConnection):
+                connection = kind("h")
+                connection.request("GET", "/")
+                with self.assertRaisesRegex(PermissionError, "no grant allows it"):
+                    connection.getresponse()
+            gc.collect()
+        self.assertEqual(told, [])
+
+    def test_that_there_are_no_sockets_does_not_hold_of_its_connections(self):
+        self.addCleanup(_processes.install())
+        self.serve(200, "plain")
         connection = http.client.HTTPConnection("h")
         connection.request("GET", "/")
-        with self.assertRaisesRegex(PermissionError, "no grant allows it"):
-            connection.getresponse()
+        self.assertEqual(connection.getresponse().read(), b"plain")
 
     def test_a_proxy_is_refused(self):
         connection = http.client.HTTPSConnection("proxy")
@@ -245,6 +259,25 @@ class Httpx(NetTest):
             with self.assertRaisesRegex(NotImplementedError, "the host makes the connection"):
                 self.default.HTTPTransport(**options)
         self.default.HTTPTransport(verify=object(), retries=3)
+
+
+class Pytest(unittest.TestCase):
+    def test_it_has_the_options_that_it_needs_before_those_of_the_program(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        package = Path(folder.name) / "_pytest" / "config"
+        package.mkdir(parents=True)
+        (package.parent / "__init__.py").write_text("")
+        (package / "__init__.py").write_text("class Config:\n    def parse(self, args, addopts=True):\n        return args, addopts\n")
+        sys.path.insert(0, folder.name)
+        self.addCleanup(sys.path.remove, folder.name)
+        forget("_pytest")
+        self.addCleanup(forget, "_pytest")
+        _libraries.install()
+        self.addCleanup(sys.meta_path.remove, _imports._Finder)
+        config = importlib.import_module("_pytest.config").Config()
+        self.assertEqual(config.parse(["-q", "-s"], addopts=False),
+                         (["--capture=sys", "-p", "no:faulthandler", "-q", "-s"], False))
 
 
 if __name__ == "__main__":

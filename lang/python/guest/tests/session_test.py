@@ -91,6 +91,40 @@ class Cells(SessionTest):
         self.assertEqual(self.value("asyncio.run(f())"), "7")
         self.assertEqual(self.value("t = asyncio.get_event_loop().create_task(f())\nawait f()\nawait t"), "7")
 
+    def test_a_loop_runs_for_all_of_a_cell_that_awaits(self):
+        self.value("import asyncio, contextvars\nasync def f(n=7):\n  await asyncio.sleep(0)\n  return n")
+        self.assertEqual(self.value("t = asyncio.create_task(f())\nawait t"), "7")
+        self.assertEqual(self.value("loop = asyncio.get_running_loop()\nawait f()\nloop is asyncio.get_running_loop()"), "True")
+        self.assertEqual(self.value("ts = [asyncio.create_task(f(n)) for n in range(3)]\ndone, _ = await asyncio.wait(ts)\nlen(done)"), "3")
+        self.assertEqual(self.value("ts = [asyncio.create_task(f(n)) for n in range(3)]\nawait asyncio.gather(*ts)"), "[0, 1, 2]")
+        self.assertEqual(self.value("await f()\nq = asyncio.Queue()\nq.put_nowait(4)\nawait q.get()"), "4")
+        self.assertIsNone(self.value("x = await f()\nx;"))
+        self.assertEqual(self.value("x, asyncio.run(f(8))"), "(7, 8)")
+        self.value("v = contextvars.ContextVar('v')\nv.set(1)\nawait f()")
+        self.assertEqual(self.value("v.get()"), "1")
+
+    def test_tasks_go_on_in_a_later_cell_that_awaits(self):
+        self.value("import asyncio\nseen = []\nasync def f(n):\n  await asyncio.sleep(0)\n  seen.append(n)\n  return n")
+        self.value("a = asyncio.create_task(f(1))")  # a notebook has a loop in each cell
+        self.value("b = asyncio.ensure_future(f(2)); c = asyncio.gather(f(3), f(4))")
+        self.assertEqual(self.value("seen"), "[]")
+        self.assertEqual(self.value("asyncio.run(f(0))"), "0")
+        self.assertEqual(self.value("await a, await b, await c, seen"), "(1, 2, [3, 4], [0, 1, 2, 3, 4])")
+        self.assertEqual(self.value("asyncio.get_event_loop().run_until_complete(f(5))"), "5")
+        self.value("d = asyncio.create_task(f(6)); await asyncio.sleep(0)")
+        self.assertEqual(self.value("await asyncio.sleep(0.01)\nd.result()"), "6")
+
+    def test_what_ends_a_cell_that_awaits_ends_no_loop(self):
+        self.value("import asyncio, sys\nasync def f():\n  await asyncio.sleep(0)")
+        error = self.run_turn("t = asyncio.create_task(f())\nawait t\n1/0", name="<cell 2>")["error"]
+        self.assertEqual([line for line in error["traceback"].splitlines() if "File" in line], ['  File "<cell 2>", line 3, in <module>'])
+        self.assertEqual(self.run_turn("await f()\nsys.exit(3)")["exit_code"], 3)
+        self.assertEqual(self.run_turn("await f()\nraise KeyboardInterrupt")["error"]["type"], "KeyboardInterrupt")
+        self.assertEqual(self.run_turn("asyncio.current_task().cancel()\nawait f()")["error"]["type"], "asyncio.exceptions.CancelledError")
+        self.assertEqual(self.run_turn("future = asyncio.Future()\nawait future\nlate = 1")["error"]["type"], "RuntimeError")
+        self.assertEqual(self.value("future.cancelled() or future.set_result(1)\nawait f()\nawait f()\n'late' in globals()"), "False")
+        self.assertEqual(self.errors.getvalue(), "")
+
     def test_what_is_imported_from_the_future_stays(self):
         self.value("from __future__ import annotations")
         self.assertEqual(self.value("def f(a: nothing): pass\nf.__annotations__"), "{'a': 'nothing'}")
@@ -168,6 +202,35 @@ class Errors(SessionTest):
             result = self.run_turn(code)
             self.assertEqual((result["outcome"], result["exit_code"], result["error"]), ("exit", number, None))
         self.assertEqual(self.errors.getvalue(), "no\n")
+
+
+class Hooks(SessionTest):
+    def setUp(self):
+        super().setUp()
+        self.addCleanup(setattr, sys, "excepthook", sys.excepthook)
+
+    HOOK = "import sys, traceback\ndef hook(kind, error, place):\n  print('hook', kind.__name__, error, [f.name for f in traceback.extract_tb(place)])\nsys.excepthook = hook\n"
+
+    def test_a_programs_own_hook_is_called_when_an_error_ends_it(self):
+        result = self.run_turn(self.HOOK + "import atexit\natexit.register(print, 'end')\ndef f(): 1/0\nf()", mode="script", name="a.py")
+        self.assertEqual(self.output.getvalue(), "hook ZeroDivisionError division by zero ['<module>', 'f']\nend\n")
+        self.assertEqual((result["outcome"], result["error"]["type"], result["exit_code"]), ("error", "ZeroDivisionError", 1))
+        self.assertIs(sys.excepthook, sys.__excepthook__)  # it was the script's
+
+    def test_a_cell_has_it_too(self):
+        self.value(self.HOOK)
+        self.assertEqual(self.run_turn("import asyncio\nawait asyncio.sleep(0)\nraise KeyError(1)")["error"]["type"], "KeyError")
+        self.assertEqual(self.output.getvalue(), "hook KeyError 1 ['<module>']\n")
+        self.assertEqual(self.run_turn("sys.exit(2)")["outcome"], "exit")
+        self.assertEqual(self.output.getvalue(), "hook KeyError 1 ['<module>']\n")
+
+    def test_a_hook_that_fails_is_told_of(self):
+        result = self.run_turn("import sys\ndef hook(*_): raise ValueError('no')\nsys.excepthook = hook\n1/0")
+        self.assertEqual(result["error"]["type"], "ZeroDivisionError")
+        self.assertIn("Error in sys.excepthook:\nTraceback", self.errors.getvalue())
+        self.assertIn("ValueError: no\n", self.errors.getvalue())
+        result = self.run_turn("sys.excepthook = lambda *_: sys.exit(4)\n1/0")
+        self.assertEqual((result["outcome"], result["exit_code"]), ("exit", 4))
 
 
 class Scripts(SessionTest):
