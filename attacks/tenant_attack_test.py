@@ -6,9 +6,11 @@ attacker knows all their ids. What is not its own must not be there for it: the 
 """
 
 import concurrent.futures
+import contextlib
 import http.client
 import json
 import os
+import socket
 import sys
 import unittest
 from pathlib import Path
@@ -421,6 +423,32 @@ class Hoards(Tenants):
         kept = [self.as_attacker("GET", f"/v1/sandboxes/{sandbox}/execs").json["execs"] for sandbox in self.all]
         self.assertEqual(kept[0], [])
         self.assertEqual(len(kept[-1]), 1)
+
+    @stopped_by("quotas")
+    def test_streams_that_nobody_reads(self):
+        exec_id = self.exec_in(self.all[0], PRINTS).json["exec_id"]
+        head = (f"GET /v1/sandboxes/{self.all[0]}/execs/{exec_id}/events HTTP/1.1\r\nHost: x\r\n"
+                f"Authorization: Bearer {self.attacker}\r\nLast-Event-ID: 100\r\n\r\n").encode()
+        with contextlib.ExitStack() as all_of_them:
+            for _ in range(100):
+                connection = socket.create_connection((self.service.host, self.service.port), SECONDS)
+                all_of_them.enter_context(contextlib.closing(connection)).sendall(head)
+            self.as_neighbour("GET", "/v1/sandboxes")  # after those before it
+            self.grown_with_streams = resident_bytes(self.service.process.pid) - self.before
+        if not SANITIZED:
+            self.assertLess(self.grown_with_streams, self.MOST_GROWTH)
+
+    @stopped_by("quotas")
+    def test_requests_whose_clients_go(self):
+        for sandbox in self.all[:16]:
+            self.exec_in(sandbox, LOOP, background=True)
+        for sandbox in self.all[:16]:
+            for _ in range(62):
+                with socket.create_connection((self.service.host, self.service.port), SECONDS) as connection:
+                    connection.sendall((f"POST /v1/sandboxes/{sandbox}/exec HTTP/1.1\r\nHost: x\r\nContent-Type: application/json"
+                                        f"\r\nAuthorization: Bearer {self.attacker}\r\nContent-Length: 11\r\n\r\n"
+                                        '{"code":""}').encode())
+        self.as_neighbour("GET", "/v1/sandboxes")
 
     @stopped_by("quotas")
     def test_code_that_waits(self):

@@ -8,6 +8,7 @@ import stat
 import tempfile
 import threading
 import unittest
+from pathlib import Path
 from http.client import HTTPException
 
 from service_testing import NotStarted, Service, ServiceTest
@@ -474,6 +475,22 @@ class Parked(ServiceTest):
             self.assertEqual(self.service.request("POST", f"{path}/fork", {"count": 1}).status, 201)
             for sandbox in sandboxes:
                 self.assertEqual(self.service.request("DELETE", f"/v1/sandboxes/{sandbox}").status, 204)
+
+    def test_much_is_parked_on_the_disk(self):
+        if not self.service.has_template("javascript"):
+            self.skipTest("the language javascript is not installed")
+        small, large = (self.service.create("javascript") for _ in range(2))
+        self.service.exec(small, "var x = 41")
+        self.service.exec(large, "var x = new Uint8Array(4 << 20).map((_, i) => i * i % 251)")
+        for _ in range(2):
+            self.wait_until_parked()
+            self.assertLess(self.gauge("membrane_parked_bytes"), 1 << 20)
+            images = Path(self.service.state, "images")
+            self.assertGreater(sum(path.stat().st_size for path in images.rglob("*") if path.is_file()), 4 << 20)
+            self.assertEqual(self.service.exec(large, "x.length + x[4]")["result"], str((4 << 20) + 16))
+            self.assertEqual(self.service.exec(small, "x + 1")["result"], "42")
+        self.assertEqual(self.service.request("DELETE", f"/v1/sandboxes/{large}").status, 204)
+        self.wait_until_parked()
 
 
 class Quotas(ServiceTest):
