@@ -8,8 +8,8 @@ import stat
 import tempfile
 import threading
 import unittest
-from pathlib import Path
 from http.client import HTTPException
+from pathlib import Path
 
 from service_testing import NotStarted, Service, ServiceTest
 
