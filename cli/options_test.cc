@@ -86,7 +86,7 @@ TEST_F(Options, StandBeforeAndAfterWhatIsNamed) {
     named.resize(positionals_of(command).size(), "word");
     if (named.empty()) continue;
     for (const CLI::Option* const option : options_of(command)) {
-      if (is_help(*option) || !option->get_excludes().empty()) continue;
+      if (is_help(*option) || !option->get_excludes().empty() || !option->get_needs().empty()) continue;
       SCOPED_TRACE(command.app->get_name() + " " + name_of(*option));
       Words given = {name_of(*option)};
       if (option->get_expected_max() > 0) given.push_back("1");

@@ -150,7 +150,7 @@ FILES_OF = {
 # Of the manual's sections: how often the program's loop turns, at 5 fuel each; and what was done before the examples.
 TURNS_OF_PROGRAM = {"DESCRIPTION": 10_000, "membrane thaw": 500_000}
 ADDS_CALC = "membrane languages add calc calc.wasm"
-NO_KEY = 'rm -rf "$HOME/.config/membrane"'
+NO_KEY = 'rm -rf "$HOME/.config/membrane" run.receipt run.receipt.private receipts'  # with what it signed
 A_KEY = f"{NO_KEY}; membrane keys generate"
 A_RECEIPT = f"{A_KEY}; membrane run program.wat --seal run.receipt; membrane keys publish > keys.json"
 RECEIPTS = f"{A_KEY}; mkdir -p receipts; membrane run program.wat --seal receipts/run.receipt"
