@@ -69,7 +69,9 @@ Result<Json> amounts_of(const std::vector<std::string>& words) {
 Result<int> create(const CreateOptions& options) {
   Json spec = {{"name", options.name}, {"scopes", options.scopes}};
   if (!options.tenant.empty()) spec["tenant"] = options.tenant;
-  MEMBRANE_TRY(put_fields({.ttl = options.ttl}, spec));
+  SandboxFields fields;
+  fields.ttl = options.ttl;
+  MEMBRANE_TRY(put_fields(fields, spec));
   if (!options.quotas.empty()) {
     MEMBRANE_ASSIGN(spec["quotas"], amounts_of(options.quotas));
   }

@@ -112,12 +112,13 @@ struct Rest::Impl {
     if (!execs) return call->refuse(execs.error());
     OrderedJson list = OrderedJson::array();
     for (const auto& exec : *execs) {
+      const ExecState seen = exec->state();  // before the outcome, which an exec that is done has
       const std::string outcome = exec->outcome();
-      OrderedJson& each = list.emplace_back(
-          OrderedJson{{"exec_id", exec->id},
-                      {"state", name_of(outcome.empty() ? exec->state() : ExecState::kDone)},
-                      {"created_at", iso_time(exec->created_at_ms)}});
-      if (each["state"] == name_of(ExecState::kDone)) each["outcome"] = exec->outcome();
+      OrderedJson each = {{"exec_id", exec->id},
+                          {"state", name_of(outcome.empty() ? seen : ExecState::kDone)},
+                          {"created_at", iso_time(exec->created_at_ms)}};
+      if (!outcome.empty()) each["outcome"] = outcome;
+      list.push_back(std::move(each));
     }
     call->answer(200, {{"execs", list}});
   }
