@@ -57,3 +57,10 @@ def patch(url, data=None, **options):
 
 def delete(url, **options):
     return request("DELETE", url, **options)
+
+
+def __getattr__(name):
+    if name == "packages":  # when it is asked for: a package may have come since
+        import importlib
+        return importlib.import_module("requests.packages")
+    raise AttributeError(f"module 'requests' has no attribute {name!r}")
