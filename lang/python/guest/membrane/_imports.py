@@ -1,6 +1,7 @@
 """Modules of others that are changed when they are imported."""
 
 import importlib.machinery
+import importlib.util
 import sys
 
 _changes = {}  # by the name of the module: what is called with it, when it is made
@@ -44,3 +45,22 @@ class _Loader:
         module.__spec__.loader = module.__loader__ = self._loader
         self._loader.exec_module(module)
         self._change(module)
+
+
+_stand_ins = {}  # by the name of a package: the directory of what is there in its place
+
+
+def stand_in(name, directory):
+    """The directory is the package where nothing else is."""
+    _stand_ins[name] = directory
+    if _LastFinder not in sys.meta_path:
+        sys.meta_path.append(_LastFinder)
+
+
+class _LastFinder:
+    @staticmethod
+    def find_spec(name, path=None, target=None):
+        directory = _stand_ins.get(name)
+        if directory is None:
+            return None
+        return importlib.util.spec_from_file_location(name, f"{directory}/__init__.py", submodule_search_locations=[directory])

@@ -2,6 +2,7 @@
 one that works in processes has a lock for this one, and one that duplicates descriptors does without."""
 
 import functools
+import os
 import threading
 
 from membrane import _door, _imports, _net, _wire
@@ -12,6 +13,7 @@ _MOST_REDIRECTS = 100  # that a transport remembers the answer of
 def install():
     for name, change in _CHANGES.items():
         _imports.when_imported(name, change)
+    _imports.stand_in("urllib3", os.path.join(os.path.dirname(os.path.abspath(__file__)), "_urllib3"))
 
 
 # --- httpx ----------------------------------------------------------------------------------------------------------

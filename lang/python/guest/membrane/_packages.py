@@ -45,7 +45,8 @@ def _module_of(error):
     while error is not None and isinstance(error, ImportError) and seen < 10:
         name = getattr(error, "name", None)
         if isinstance(error, ModuleNotFoundError) and isinstance(name, str):
-            known = name in sys.stdlib_module_names or name.partition(".")[0] in sys.modules
+            there = sys.modules.get(name.partition(".")[0])
+            known = name in sys.stdlib_module_names or there is not None and not getattr(there, "stands_in", False)
             return name.partition(".")[0] if _MODULE.match(name) and len(name) <= 64 and not known else None
         error, seen = error.__cause__ or (None if error.__suppress_context__ else error.__context__), seen + 1
     return None

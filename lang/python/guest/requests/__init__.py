@@ -5,12 +5,13 @@
     answer.raise_for_status()
     items = answer.json()
 
-Redirects, compression, TLS and addresses are the host's. Not there: cookies, proxies, client certificates, `verify=False`,
+Redirects, compression, TLS and addresses are the host's. Cookies are sent, and answers bring none: the host
+shows no `Set-Cookie`. Not there: proxies, client certificates, `verify=False`,
 streams that come while they are read, and hooks. What would have to be done otherwise than asked raises
 NotImplementedError. A `timeout` cannot be longer than the grant's, which holds in any case.
 """
 
-from . import adapters, auth, exceptions, structures
+from . import adapters, auth, cookies, exceptions, structures
 from .exceptions import (ConnectionError, ConnectTimeout, HTTPError, JSONDecodeError, ReadTimeout, RequestException, Timeout,
                          TooManyRedirects, URLRequired)
 from .models import PreparedRequest, Request, Response
@@ -20,12 +21,12 @@ from .status_codes import codes
 __version__ = "2.32.0"  # whose interface this follows
 __all__ = ["ConnectTimeout", "ConnectionError", "HTTPError", "JSONDecodeError", "PreparedRequest", "ReadTimeout", "Request",
            "RequestException", "Response", "Session", "Timeout", "TooManyRedirects", "URLRequired", "adapters", "auth",
-           "codes", "delete", "exceptions", "get", "head", "options", "patch", "post", "put", "request", "session",
+           "codes", "cookies", "delete", "exceptions", "get", "head", "options", "patch", "post", "put", "request", "session",
            "structures"]
 
 
 def request(method, url, **options):
-    """Sends a request and gives its Response. Options: params, data, json, files, headers, auth, timeout."""
+    """Sends a request and gives its Response. Options: params, data, json, files, headers, auth, cookies, timeout."""
     with Session() as alone:
         return alone.request(method, url, **options)
 
@@ -56,3 +57,10 @@ def patch(url, data=None, **options):
 
 def delete(url, **options):
     return request("DELETE", url, **options)
+
+
+def __getattr__(name):
+    if name == "packages":  # when it is asked for: a package may have come since
+        import importlib
+        return importlib.import_module("requests.packages")
+    raise AttributeError(f"module 'requests' has no attribute {name!r}")

@@ -31,3 +31,10 @@ class HTTPAdapter(BaseAdapter):
     def send(self, request, stream=False, timeout=None, verify=True, cert=None, proxies=None):
         from .sessions import Session
         return Session().send(request)
+
+
+def __getattr__(name):
+    if name == "Retry":
+        from urllib3.util.retry import Retry
+        return Retry
+    raise AttributeError(f"module 'requests.adapters' has no attribute {name!r}")

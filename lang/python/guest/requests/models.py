@@ -5,7 +5,7 @@ import json
 import os
 import urllib.parse
 
-from . import exceptions
+from . import cookies, exceptions
 from .structures import CaseInsensitiveDict
 
 _REDIRECTS = (301, 302, 303, 307, 308)
@@ -14,9 +14,10 @@ _REDIRECTS = (301, 302, 303, 307, 308)
 class Request:
     """A request as a program says it; `prepare()` makes what is sent."""
 
-    def __init__(self, method=None, url=None, headers=None, files=None, data=None, params=None, auth=None, json=None):
+    def __init__(self, method=None, url=None, headers=None, files=None, data=None, params=None, auth=None, json=None,
+                 cookies=None):
         self.method, self.url, self.headers, self.files = method, url, headers or {}, files
-        self.data, self.params, self.auth, self.json = data, params, auth, json
+        self.data, self.params, self.auth, self.json, self.cookies = data, params, auth, json, cookies
 
     def prepare(self):
         return PreparedRequest(self)
@@ -33,6 +34,9 @@ class PreparedRequest:
         self.headers = CaseInsensitiveDict({str(k): _header(k, v) for k, v in request.headers.items() if v is not None})
         self.url = _url_of(request.url, request.params)
         self.body = self._body_of(request)
+        cookie = cookies.header_of(cookies.merged(request.cookies), self.url) if request.cookies else None
+        if cookie:
+            self.headers.setdefault("Cookie", cookie)
         auth = request.auth
         if auth is None:
             auth = self._take_user_from_url()
@@ -153,7 +157,7 @@ class Response:
         self.encoding = None
         self.history = []
         self.elapsed = None
-        self.cookies = {}
+        self.cookies = cookies.RequestsCookieJar()  # the host shows no Set-Cookie
         self._content = b""
 
     @classmethod

@@ -6,6 +6,8 @@ import urllib.parse
 
 from . import exceptions
 from .adapters import HTTPAdapter
+from .cookies import RequestsCookieJar
+from .cookies import merged as merged_cookies
 from .models import Request, Response
 from .structures import CaseInsensitiveDict
 
@@ -14,39 +16,41 @@ _REFUSED = {
     "verify": lambda value: value is False,
     "cert": lambda value: value is not None,
     "proxies": lambda value: bool(value),
-    "cookies": lambda value: bool(value),
     "hooks": lambda value: bool(value),
 }
 
 
 class Session:
-    """`headers`, `params` and `auth` are sent with each of its requests."""
+    """`headers`, `params`, `auth` and `cookies` are sent with each of its requests."""
 
     def __init__(self):
         self.headers = CaseInsensitiveDict()
         self.params = {}
         self.auth = None
-        self.verify, self.cert, self.proxies, self.hooks, self.cookies = True, None, {}, {}, {}
+        self.verify, self.cert, self.proxies, self.hooks = True, None, {}, {}
+        self.cookies = RequestsCookieJar()
         self.max_redirects, self.stream, self.trust_env = 30, False, True
         self.adapters = {}
 
     def request(self, method, url, params=None, data=None, headers=None, cookies=None, files=None, auth=None, timeout=None,
                 allow_redirects=True, proxies=None, hooks=None, stream=None, verify=None, cert=None, json=None):
         asked = {"verify": self.verify if verify is None else verify, "cert": cert or self.cert,
-                 "proxies": proxies or self.proxies, "cookies": cookies or self.cookies, "hooks": hooks or self.hooks}
+                 "proxies": proxies or self.proxies, "hooks": hooks or self.hooks}
         for name, is_refused in _REFUSED.items():
             if is_refused(asked[name]):
                 raise NotImplementedError(f"{name}={asked[name]!r} is not there: the host makes the connection")
         merged = self.headers.copy()
         merged.update({str(k): v for k, v in (headers or {}).items()})
-        prepared = Request(method, url, merged, files, data, _merge(self.params, params), auth or self.auth, json).prepare()
+        prepared = Request(method, url, merged, files, data, _merge(self.params, params), auth or self.auth, json,
+                           merged_cookies(self.cookies, cookies)).prepare()
         return self.send(prepared, allow_redirects=allow_redirects)
 
     def prepare_request(self, request):
         merged = self.headers.copy()
         merged.update(request.headers)
         return Request(request.method, request.url, merged, request.files, request.data,
-                       _merge(self.params, request.params), request.auth or self.auth, request.json).prepare()
+                       _merge(self.params, request.params), request.auth or self.auth, request.json,
+                       merged_cookies(self.cookies, request.cookies)).prepare()
 
     def send(self, request, allow_redirects=True, **_):
         adapter = self.get_adapter(request.url)

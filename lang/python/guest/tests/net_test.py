@@ -91,6 +91,59 @@ class Urllib(NetTest):
         urllib.request.urlcleanup()
 
 
+class Cookies(NetTest):
+    def sent(self):
+        return self.asked[-1][2].get("cookie")
+
+    def test_a_programs_cookies_are_sent(self):
+        self.serve()
+        requests.get("http://h/", cookies={"a": "b"})
+        self.assertEqual(self.sent(), "a=b")
+        with requests.Session() as session:
+            session.cookies.set("s", "1")
+            session.cookies["t"] = "2"
+            session.cookies.update({"u": 3})
+            session.get("http://h/")
+            self.assertEqual(self.sent(), "s=1; t=2; u=3")
+            session.get("http://h/", cookies={"s": "9"})
+            self.assertEqual(self.sent(), "s=9; t=2; u=3")
+            session.get("http://h/", headers={"Cookie": "own"})
+            self.assertEqual(self.sent(), "own")
+            session.send(session.prepare_request(requests.Request("GET", "http://h/", cookies={"v": "4"})))
+            self.assertEqual(self.sent(), "s=1; t=2; u=3; v=4")
+            session.cookies.clear()
+            session.get("http://h/")
+            self.assertIsNone(self.sent())
+
+    def test_one_of_a_domain_is_for_that(self):
+        self.serve()
+        with requests.Session() as session:
+            session.cookies.set("a", "b", domain="example.org", path="/in")
+            for url, cookie in (("https://example.org/in/x", "a=b"), ("https://example.org/", None), ("https://other.net/in", None),
+                                ("https://notexample.org/in", None)):
+                session.get(url)
+                self.assertEqual(self.sent(), cookie, url)
+
+    def test_a_jar_is_a_dict_and_has_cookies(self):
+        jar = requests.cookies.cookiejar_from_dict({"a": "1", "b": "2"})
+        self.assertEqual((jar.get_dict(), dict(jar), jar["a"], jar.get("c"), jar.get("c", 5), len(jar), "b" in jar),
+                         ({"a": "1", "b": "2"}, {"a": "1", "b": "2"}, "1", None, 5, 2, True))
+        self.assertEqual([(cookie.name, cookie.value, cookie.path) for cookie in jar], [("a", "1", "/"), ("b", "2", "/")])
+        del jar["a"]
+        jar.set("b", None)
+        self.assertEqual(jar.items(), [])
+        self.assertRaises(KeyError, lambda: jar["a"])
+        jar.set("a", "1", domain="x.org")
+        jar.set("a", "2", domain="y.org")
+        self.assertRaises(requests.cookies.CookieConflictError, jar.get, "a")
+        self.assertEqual((jar.get("a", domain="y.org"), jar.copy().get_dict("x.org"), jar.list_domains()), ("2", {"a": "1"}, ["x.org", "y.org"]))
+
+    def test_answers_bring_none(self):
+        self.serve()
+        answer = requests.get("http://h/")
+        self.assertEqual((answer.cookies.get_dict(), answer.history), ({}, []))
+
+
 class Requests(NetTest):
     def test_get_has_what_a_response_has(self):
         self.serve(200, '{"a": 1}', {"content-type": "application/json"}, url="http://h/there")
@@ -200,7 +253,7 @@ class Requests(NetTest):
 
     def test_what_is_not_there_is_refused(self):
         self.serve(url="http://h/elsewhere")
-        for more in ({"verify": False}, {"cert": "x"}, {"proxies": {"http": "x"}}, {"cookies": {"a": "b"}}):
+        for more in ({"verify": False}, {"cert": "x"}, {"proxies": {"http": "x"}}):
             self.assertRaises(NotImplementedError, requests.get, "http://h/", **more)
         self.assertEqual(self.asked, [])
         self.assertRaises(NotImplementedError, requests.get, "http://h/", allow_redirects=False)

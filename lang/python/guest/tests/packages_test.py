@@ -6,11 +6,13 @@ import sysconfig
 import tempfile
 import unittest
 import unittest.mock
+import warnings
 from pathlib import Path
 
 from tests.net_test import NetTest
 from tests.session_test import SessionTest
 
+import requests
 from membrane import _imports, _libraries, _packages, _processes, _wire
 
 GUEST = Path(__file__).resolve().parent.parent
@@ -259,6 +261,43 @@ class Httpx(NetTest):
             with self.assertRaisesRegex(NotImplementedError, "the host makes the connection"):
                 self.default.HTTPTransport(**options)
         self.default.HTTPTransport(verify=object(), retries=3)
+
+
+class Urllib3(SessionTest):
+    def setUp(self):
+        super().setUp()
+        self.addCleanup(sys.path.__setitem__, slice(None), list(sys.path))
+        sys.path[:] = [entry for entry in sys.path if not entry.endswith("-packages")]  # where this machine may have it
+        kept = {name: sys.modules.pop(name) for name in list(sys.modules) if name.partition(".")[0] == "urllib3"}
+        self.addCleanup(sys.modules.update, kept)
+        for package in ("urllib3", "requests.packages"):
+            self.addCleanup(lambda begin=package: [sys.modules.pop(name) for name in list(sys.modules) if name.startswith(begin)])
+        self.addCleanup(vars(requests).pop, "packages", None)
+        caught = warnings.catch_warnings()
+        caught.__enter__()
+        self.addCleanup(caught.__exit__, None, None, None)
+        _libraries.install()
+        for finder in (_imports._Finder, _imports._LastFinder):
+            self.addCleanup(sys.meta_path.remove, finder)
+
+    def test_what_goes_with_requests_is_there(self):
+        self.value("import requests\nfrom requests.adapters import HTTPAdapter, Retry\nfrom urllib3.util.retry import Retry as Same")
+        self.assertEqual(self.value("Retry is Same, Retry(total=3, backoff_factor=1, status_forcelist=[500]).new(total=2)"),
+                         "(True, Retry(total=2, connect=None, read=None, redirect=None, status=None))")
+        self.value("s = requests.Session()\ns.mount('https://', HTTPAdapter(max_retries=Retry.from_int(3)))")
+        self.value("requests.packages.urllib3.disable_warnings(requests.packages.urllib3.exceptions.InsecureRequestWarning)")
+        self.value("import urllib3\nurllib3.disable_warnings(urllib3.exceptions.InsecureRequestWarning)")
+        self.value("from requests.packages.urllib3.util.retry import Retry\nfrom requests.packages.urllib3.exceptions import InsecureRequestWarning")
+
+    def test_who_wants_more_is_told_of_the_package(self):
+        for code in ("import urllib3\nurllib3.PoolManager()", "from urllib3 import PoolManager", "import urllib3.poolmanager"):
+            self.assertEqual(self.run_turn(code)["error"]["missing"]["module"], "urllib3", code)
+        self.assertEqual(self.value("import urllib3\nhasattr(urllib3, '__path__'), hasattr(urllib3, '__nothing__')"), "(True, False)")
+
+    def test_the_package_itself_is_taken_where_it_is(self):
+        with tempfile.TemporaryDirectory() as folder:
+            (Path(folder) / "urllib3.py").write_text("whole = True\n")
+            self.assertEqual(self.value("import urllib3\nurllib3.whole", packages=folder), "True")
 
 
 class Pytest(unittest.TestCase):

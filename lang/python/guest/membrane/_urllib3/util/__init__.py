@@ -1,0 +1,3 @@
+from .retry import Retry
+
+__all__ = ["Retry"]
