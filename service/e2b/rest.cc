@@ -324,8 +324,14 @@ void list_snapshots(const Service& service, const SharedCall& call) {
   call->reply(json_response(200, list.dump()));
 }
 
+// E2B's snapshots are its templates: the name goes with the snapshot.
 void delete_snapshot(const Service& service, const SharedCall& call, const std::string& id) {
-  const auto removed = service.sandboxes.snapshots().remove(call->caller.tenant, id);
+  Snapshots& snapshots = service.sandboxes.snapshots();
+  const auto found = snapshots.find(call->caller.tenant, id);
+  if (found && !found->info.name.empty())
+    if (const auto taken = snapshots.remove_template(call->caller.tenant, found->info.name); !taken)
+      return call->refuse(taken.error());
+  const auto removed = snapshots.remove(call->caller.tenant, id);
   if (removed) call->reply({.status = 204});
   else call->refuse(removed.error());
 }
