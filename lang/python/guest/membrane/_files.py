@@ -5,6 +5,7 @@ Whoever unpacks an archive that was made here wants to read what is in it: a fil
 
 import os
 import stat
+import types
 
 from membrane import _pools
 
@@ -48,6 +49,8 @@ class DirEntry:
 
     def stat(self, *, follow_symlinks=True):
         return _with_mode(self._entry.stat(follow_symlinks=follow_symlinks))
+
+    __class_getitem__ = classmethod(types.GenericAlias)
 
     def __fspath__(self):
         return self.path

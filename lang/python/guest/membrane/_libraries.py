@@ -1,5 +1,6 @@
 """Packages that are changed when they are first imported: those that would open connections of their own ask the capability,
-one that works in processes has a lock for this one, and one that duplicates descriptors does without."""
+one that works in processes has a lock for this one, one that duplicates descriptors does without, and one that shows
+values does so here. For two there is a part that programs ask for, where the package is not."""
 
 import functools
 import os
@@ -13,7 +14,8 @@ _MOST_REDIRECTS = 100  # that a transport remembers the answer of
 def install():
     for name, change in _CHANGES.items():
         _imports.when_imported(name, change)
-    _imports.stand_in("urllib3", os.path.join(os.path.dirname(os.path.abspath(__file__)), "_urllib3"))
+    for name, directory in (("urllib3", "_urllib3"), ("IPython", "_ipython")):
+        _imports.stand_in(name, os.path.join(os.path.dirname(os.path.abspath(__file__)), directory))
 
 
 # --- httpx ----------------------------------------------------------------------------------------------------------
@@ -134,4 +136,13 @@ def _change_pytest(module):
     module.Config.parse = parse_with_ours
 
 
-_CHANGES = {"_pytest.config": _change_pytest, "tqdm.std": _change_tqdm, "httpx._transports.default": _change_httpx, "urllib3.connection": _change_urllib3}
+# --- IPython --------------------------------------------------------------------------------------------------------
+
+
+def _change_ipython(module):
+    """IPython.core.display_functions: without a shell of its own it would print what a cell can show."""
+    from membrane._ipython.display import display
+    module.display = display
+
+
+_CHANGES = {"IPython.core.display_functions": _change_ipython, "_pytest.config": _change_pytest, "tqdm.std": _change_tqdm, "httpx._transports.default": _change_httpx, "urllib3.connection": _change_urllib3}

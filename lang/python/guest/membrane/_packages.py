@@ -31,7 +31,7 @@ def missing(error, code):
     name = _module_of(error)
     if name is None:
         return None
-    return {"module": name, "near": _near(name), "install": []}
+    return {"module": name, "near": [] if name in sys.modules else _near(name), "install": []}
 
 
 def without_advice(text):

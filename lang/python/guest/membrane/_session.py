@@ -25,7 +25,7 @@ import types
 from membrane import _display, _door, _packages
 
 _OURS = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
-_OUR_PACKAGES = tuple(_OURS + package + os.sep for package in ("membrane", "requests", "IPython"))
+_OUR_PACKAGES = tuple(_OURS + package + os.sep for package in ("membrane", "requests"))
 _FUTURE_FLAGS = 0
 for _feature in __future__.all_feature_names:
     _FUTURE_FLAGS |= getattr(__future__, _feature).compiler_flag

@@ -68,6 +68,7 @@ class Modes(unittest.TestCase):
         self.assertEqual({name: oct(entry.stat(follow_symlinks=False).st_mode) for name, entry in found.items()},
                          {"d": "0o40755", "l": "0o120777"})
         self.assertIsInstance(found["d"], os.DirEntry)
+        self.assertIs(os.DirEntry[str].__origin__, os.DirEntry)
         self.assertEqual((found["d"].is_dir(), found["l"].is_file(), os.fspath(found["d"])), (True, True, str(self.root / "d")))
         self.assertEqual(sorted(names for _, _, names in os.walk(self.root)), [["f"], ["l"]])
         self.assertEqual(sorted(self.root.rglob("f")), [self.root / "d" / "f"])

@@ -5,6 +5,8 @@ from pathlib import Path
 
 from tests.session_test import SessionTest
 
+from membrane import _imports, _libraries
+
 PNG = b"\x89PNG\r\n"
 GIF = b"GIF89a"
 
@@ -16,6 +18,11 @@ def told(data):
 class Display(SessionTest):
     def setUp(self):
         super().setUp()
+        self.addCleanup(sys.path.__setitem__, slice(None), list(sys.path))
+        sys.path[:] = [entry for entry in sys.path if not entry.endswith("-packages")]  # where this machine may have it
+        _libraries.install()
+        for finder in (_imports._Finder, _imports._LastFinder):
+            self.addCleanup(sys.meta_path.remove, finder)
         self.value("from IPython.display import *\nfrom IPython.display import display, HTML, Markdown, Image, JSON")
         self.addCleanup(lambda: [sys.modules.pop(name) for name in list(sys.modules) if name.partition(".")[0] == "IPython"])
 
@@ -52,6 +59,20 @@ class Display(SessionTest):
         self.assertEqual(displays, [{"text/plain": "1"}, {"text/plain": "<IPython.core.display.HTML object>", "text/html": "<b>"},
                                     {"text/plain": "'x'"}, {"text/plain": "'y'"}, {"text/plain": "p", "text/html": "h"},
                                     {"text/plain": "", "text/markdown": "# m"}])
+
+    def test_the_package_itself_is_taken_where_it_is_and_shows_here(self):
+        for name in [name for name in sys.modules if name.partition(".")[0] == "IPython"]:
+            del sys.modules[name]
+        with tempfile.TemporaryDirectory() as folder:
+            core = Path(folder) / "IPython" / "core"
+            core.mkdir(parents=True)
+            (core.parent / "__init__.py").write_text("whole = True\n")
+            (core.parent / "display.py").write_text("from IPython.core.display_functions import *\n")
+            (core / "__init__.py").write_text("")
+            (core / "display_functions.py").write_text("def display(*objs): print(*objs)\n")
+            self.addCleanup(sys.path_importer_cache.pop, folder, None)
+            displays = self.run_turn("import IPython\nfrom IPython.display import display\ndisplay(IPython.whole)", packages=folder)["displays"]
+        self.assertEqual(displays, [{"text/plain": "True"}])
 
     def test_older_names_are_there_and_a_shell_is_not(self):
         self.assertEqual(self.value("from IPython.core.display import HTML as Old, display as shows\nOld is HTML, shows is display"), "(True, True)")
