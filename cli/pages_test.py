@@ -89,6 +89,10 @@ BLOCKS_NOT_RUN = {
         "the reason of a refusal: host/flows_test.cc and attacks/flows_attack_test.py read it",
     ("docs/service.md", "$ membrane serve"): "what it prints, shortened: service/rest_test.py asks the same",
     ("docs/service.md", "[server]"): "the service's settings: service/config_test.cc reads them",
+    ("docs/service.md", "$ membrane tokens create ci --scope sandboxes:read --scope sandboxes:write --scope exec --ttl 30d --quota sandboxes=10"):
+        "asks a service: service/clients_test.py makes tokens",
+    ("docs/service.md", '$ curl -H "Authorization: Bearer $TOKEN" http://127.0.0.1:7400/v1/tokens --json \'{"name":"ci",'):
+        "asks a service: service/rest_test.py makes tokens",
     ("docs/sandboxes.md", '{"template": "python", "policy": {"time": {"real": true}}}'):
         "the body of a request: service/lifecycle_test.py sends it",
     ("docs/sandboxes.md", 'PUT /v1/secrets/KEY {"value": "sk-…", "hosts": ["api.example.com"]}'):

@@ -391,7 +391,7 @@ void send_signal(const Service& service, const SharedCall& call, const Json& mes
 Answer<void> write_input(const Service& service, const SharedCall& call, const Command& command,
                          std::string_view bytes, bool is_end) {
   const auto exec = command.find_exec();
-  if (exec == nullptr) return refuse(ApiCode::kConflict, "the command is over");
+  if (exec == nullptr) return refuse(ApiCode::kConflict, "the command is over, and takes no input");
   return service.sandboxes.write_input(call->known->tenant, call->known->id, exec->id, bytes, is_end);
 }
 
