@@ -67,6 +67,9 @@ Result<Json> amounts_of(const std::vector<std::string>& words) {
 }
 
 Result<int> create(const CreateOptions& options) {
+  if (options.scopes.empty())
+    return fail(ErrorCode::kInvalidArgument, "the token has no scope",
+                "Say what it may do, as --scope exec --scope sandboxes:read (--help names them all).");
   Json spec = {{"name", options.name}, {"scopes", options.scopes}};
   if (!options.tenant.empty()) spec["tenant"] = options.tenant;
   SandboxFields fields;
@@ -97,23 +100,18 @@ void add_create(CLI::App& group, int& exit_code) {
       group.add_subcommand("create", "Make a token, and print it; it is not shown again");
   const auto options = std::make_shared<CreateOptions>();
   command->add_option("name", options->name, "What lists call it")->required()->type_name("NAME");
-  command
-      ->add_option("--scope", options->scopes,
-                   "What it may do, may be repeated: sandboxes:read, sandboxes:write, exec, files:read, "
-                   "files:write, policy:widen, secrets, logs, approve; admin: all")
-      ->required()
-      ->allow_extra_args(false)
+  add_repeatable(*command, "--scope", options->scopes,
+                 "What it may do, may be repeated: sandboxes:read, sandboxes:write, exec, files:read, "
+                 "files:write, policy:widen, secrets, logs, approve; admin: all")
       ->type_name("SCOPE");
   command->add_option("--ttl", options->ttl, "Until it is over, as 12h or 30d (never)")->type_name("TIME");
   command
       ->add_option("--tenant", options->tenant,
                    "Whose sandboxes it sees and whose quotas it shares (a tenant of its own)")
       ->type_name("TENANT");
-  command
-      ->add_option("--quota", options->quotas,
-                   "What the sandboxes of its tenant may use together, may be repeated: sandboxes, "
-                   "memory_bytes, fuel_a_day, egress_bytes_a_day; as fuel_a_day=1e12, memory_bytes=4GiB")
-      ->allow_extra_args(false)
+  add_repeatable(*command, "--quota", options->quotas,
+                 "What the sandboxes of its tenant may use together, may be repeated: sandboxes, "
+                 "memory_bytes, fuel_a_day, egress_bytes_a_day; as fuel_a_day=1e12, memory_bytes=4GiB")
       ->type_name("NAME=AMOUNT");
   command->add_flag("--json", options->json, "Print the token with what the service says of it");
   options->remote.add_to(*command);

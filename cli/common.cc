@@ -33,8 +33,7 @@ void PolicyOptions::add_to(CLI::App& command, Of of) {
   add_repeatable(
       command, "--allow", allow_,
       of == Of::kService
-          ? "Grant, on top of the policy: http:GET:https://example.org/*, kv, ai, time, random, ask; "
-            "may be repeated"
+          ? "Grant, on top of the policy: http:GET:https://example.org/*, kv, time, random; may be repeated"
           : "Grant, on top of the policy: http:GET:https://example.org/*, fs:read:./data, kv, "
             "sql:name:file.db, ai, time, random, ask; may be repeated")
       ->type_name("GRANT")

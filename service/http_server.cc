@@ -191,8 +191,10 @@ class HttpServer::Impl {
       if (--server->under_way_[tenant] == 0) server->under_way_.erase(tenant);
     }
   };
-  std::unique_ptr<UnderWay> begin_request(const std::string& tenant) {
-    if (under_way_[tenant] >= options_.most_requests_of_each()) return nullptr;
+  std::unique_ptr<UnderWay> begin_request(const std::string& tenant, const std::string& method) {
+    const size_t most =
+        method == "DELETE" ? options_.most_with_deletes_of_each() : options_.most_requests_of_each();
+    if (under_way_[tenant] >= most) return nullptr;
     ++under_way_[tenant];
     return std::make_unique<UnderWay>(this, tenant);
   }
@@ -484,12 +486,12 @@ awaitable<bool> HttpServer::Impl::serve_request(Stream& stream, beast::flat_buff
   if (!admission.refusal)
     if (const auto room = held.try_grow(announced); !room)
       admission.refusal = error_response(room.error(), head.request_id);
-  const auto under_way = admission.tenant.empty() ? nullptr : begin_request(admission.tenant);
+  const auto under_way = admission.tenant.empty() ? nullptr : begin_request(admission.tenant, head.method);
   if (!admission.refusal && !admission.tenant.empty() && under_way == nullptr)
     admission.refusal = error_response(
         {ApiCode::kTooManyRequests,
          "the token has " + std::to_string(options_.most_requests_of_each()) + " requests under way",
-         "Wait for an answer, or close a stream."},
+         "Wait for an answer, or end the sandboxes that keep them waiting."},
         head.request_id);
   const bool keep_alive = parser.get().keep_alive() && !draining_;
   const auto presence = std::make_shared<Presence>();

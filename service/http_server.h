@@ -30,6 +30,8 @@ struct HttpServerOptions {
       256u << 20;  // of bodies of a tenant's requests, and of answers that are being sent
   // Of a tenant's requests that have no answer yet: three quarters of the connections.
   [[nodiscard]] size_t most_requests_of_each() const { return most_connections - most_connections / 4; }
+  // With those that end something, so that there is a way back.
+  [[nodiscard]] size_t most_with_deletes_of_each() const { return most_connections - most_connections / 8; }
   std::chrono::milliseconds idle_timeout = std::chrono::seconds(75);      // between two requests
   std::chrono::milliseconds header_timeout = std::chrono::seconds(10);    // for a request's head, whole
   std::chrono::milliseconds body_timeout = std::chrono::seconds(30);      // for each 64 KiB of a body
