@@ -52,9 +52,8 @@ bool FileWatch::count() {
   constexpr uint64_t kBytesOfEach = 96;  // besides the path
   uint64_t bytes = waiting_.size();
   for (const auto& [of, known] : known_) bytes += of.size() + kBytesOfEach;
-  if (bytes > held_.bytes()) return held_.try_grow(bytes - held_.bytes()).has_value();
-  held_.shrink(held_.bytes() - bytes);
-  return true;
+  held_.shrink_to(bytes);
+  return held_.try_reach(bytes).has_value();
 }
 
 void FileWatch::end() {

@@ -39,6 +39,13 @@ class HeldBytes {
     // Whatever the bound is: for what is bounded otherwise.
     void grow(uint64_t bytes);
     void shrink(uint64_t bytes);
+    // At least, and at most, so many in all. Errors: as try_grow().
+    Answer<void> try_reach(uint64_t bytes) {
+      return bytes > bytes_ ? try_grow(bytes - bytes_) : Answer<void>();
+    }
+    void shrink_to(uint64_t bytes) {
+      if (bytes < bytes_) shrink(bytes_ - bytes);
+    }
 
     [[nodiscard]] uint64_t bytes() const { return bytes_; }
 

@@ -511,9 +511,7 @@ awaitable<bool> HttpServer::Impl::serve_request(Stream& stream, beast::flat_buff
       below.expires_after(options_.body_timeout);
     }
     co_await http::async_read_some(stream, buffer, parser, as_value(error));
-    const uint64_t got = parser.get().body().size();
-    if (got <= held.bytes()) continue;
-    if (const auto room = held.try_grow(got - held.bytes()); !room) {  // chunked: it was not announced
+    if (const auto room = held.try_reach(parser.get().body().size()); !room) {  // chunked: not announced
       (void)co_await refuse(stream, room.error(), head, version);
       co_return false;
     }
@@ -548,9 +546,8 @@ awaitable<bool> HttpServer::Impl::serve_request(Stream& stream, beast::flat_buff
     const std::lock_guard lock(slot->mutex);
     response = *std::move(slot->response);
   }
-  if (const uint64_t bytes = response.body.size(); bytes > held.bytes())
-    if (const auto room = held.try_grow(bytes - held.bytes()); !room)
-      response = error_response(room.error(), head.request_id);
+  if (const auto room = held.try_reach(response.body.size()); !room)
+    response = error_response(room.error(), head.request_id);
   co_return co_await write(stream, response, head, version, keep_alive && !draining_, *presence, held);
 }
 
@@ -618,7 +615,7 @@ awaitable<bool> HttpServer::Impl::write_source(Stream& stream, http::response<ht
       piece.bytes = source.keep_alive();
     }
     if (piece.bytes.empty()) continue;
-    if (held.bytes() < piece.bytes.size() && !held.try_grow(piece.bytes.size() - held.bytes())) {
+    if (!held.try_reach(piece.bytes.size())) {
       error = asio::error::no_memory;  // the tenant's other readers have it; this one can come again
       break;
     }
@@ -626,7 +623,7 @@ awaitable<bool> HttpServer::Impl::write_source(Stream& stream, http::response<ht
     if (is_chunked)
       co_await asio::async_write(stream, http::make_chunk(asio::buffer(piece.bytes)), as_value(error));
     else co_await asio::async_write(stream, asio::buffer(piece.bytes), as_value(error));
-    if (held.bytes() > kPieceBytes) held.shrink(held.bytes() - kPieceBytes);
+    held.shrink_to(kPieceBytes);
   }
   if (error) {
     source.abandon();

@@ -43,8 +43,11 @@ struct Sandboxes::Sandbox {
   // Of the task that runs, which changes them under the mutex; a guest that runs may be stopped by others under it. One
   // of the three is there.
   std::unique_ptr<Guest> guest;
-  std::optional<std::vector<KeptContext>> parked;  // in memory
-  HeldBytes::Hold parked_held;                     // of it
+  struct Parked {
+    std::vector<KeptContext> contexts;
+    HeldBytes::Hold held;  // of them
+  };
+  std::optional<Parked> parked;   // in memory
   std::optional<KeptGuest> kept;  // in images: when it is paused, or a service before has parked it
   uint64_t forks = 0;             // so many were made of it
 };

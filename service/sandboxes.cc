@@ -103,6 +103,11 @@ int64_t Sandboxes::now_ms() const {
       .count();
 }
 
+static std::unexpected<ApiError> too_much_to_do() {
+  return refuse(ApiCode::kOverloaded, "the service has as much to do as it takes, for the token or for all",
+                "Try again later.");
+}
+
 // -- what a sandbox has to do -------------------------------------------------------------------------------------
 
 Answer<void> Sandboxes::post(const std::shared_ptr<Sandbox>& sandbox, Task task, Turn turn) {
@@ -114,9 +119,7 @@ Answer<void> Sandboxes::post(const std::shared_ptr<Sandbox>& sandbox, Task task,
   if (turn == Turn::kIdle && sandbox->is_at_work) return refuse(ApiCode::kConflict, "the sandbox is in use");
   const auto work = [this, sandbox] { work_on(sandbox); };
   if (!sandbox->is_at_work && turn == Turn::kAtEnd) pool_.post_rest(sandbox->tenant, work);
-  else if (!sandbox->is_at_work && !pool_.post(sandbox->tenant, work))
-    return refuse(ApiCode::kOverloaded, "the service has as much to do as it takes, for the token or for all",
-                  "Try again later.");
+  else if (!sandbox->is_at_work && !pool_.post(sandbox->tenant, work)) return too_much_to_do();
   sandbox->is_at_work = true;
   const bool is_use = turn != Turn::kIdle;
   sandbox->uses += is_use ? 1 : 0;
@@ -129,7 +132,6 @@ Answer<void> Sandboxes::post(const std::shared_ptr<Sandbox>& sandbox, Task task,
 void Sandboxes::let_go(Sandbox& sandbox) {
   sandbox.guest.reset();
   sandbox.parked.reset();
-  sandbox.parked_held = {};
   if (sandbox.kept && !is_ending_) drop_images(images_, *sandbox.kept);
   sandbox.kept.reset();
 }
@@ -367,8 +369,7 @@ void Sandboxes::create(const std::string& tenant, SandboxSpec spec, Then<Sandbox
   });
   if (posted) return;
   give_room_back(tenant, 1, memory_bytes);
-  then(refuse(ApiCode::kOverloaded, "the service has as much to do as it takes, for the token or for all",
-              "Try again later."));
+  then(too_much_to_do());
 }
 
 bool Sandboxes::is_over(const Sandbox& sandbox, int64_t now) const {
@@ -575,9 +576,7 @@ Sandboxes::Counts Sandboxes::counts() const {
     const std::lock_guard lock_sandbox(sandbox->mutex);
     counts.running += sandbox->running ? 1 : 0;
     counts.resident += sandbox->guest ? 1 : 0;
-    if (sandbox->parked)
-      for (const KeptContext& context : *sandbox->parked)
-        counts.parked_bytes += context.bytes.size() + context.seal.size();
+    if (sandbox->parked) counts.parked_bytes += sandbox->parked->held.bytes();
     counts.memory_bytes += sandbox->memory_bytes;
   }
   return counts;

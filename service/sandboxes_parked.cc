@@ -15,7 +15,7 @@ constexpr size_t kMostParksAtOnce = 64;  // more would keep execs waiting for a 
 // -- into bytes ---------------------------------------------------------------------------------------------------
 
 Answer<std::vector<KeptContext>> Sandboxes::kept_contexts(Sandbox& in) {
-  if (in.parked) return *in.parked;
+  if (in.parked) return in.parked->contexts;
   return in.guest->keep();
 }
 
@@ -59,7 +59,6 @@ Answer<void> Sandboxes::put_away(Sandbox& in, bool is_paused, const std::vector<
   in.kept = *std::move(guest);
   in.is_paused = is_paused;
   in.parked.reset();
-  in.parked_held = {};
   ended = std::move(in.guest);
   return {};
 }
@@ -90,8 +89,7 @@ void Sandboxes::park(Sandbox& in) {
   in.cannot_be_kept = !contexts || (!is_small && !is_on_disk);
   if (in.cannot_be_kept || is_on_disk || in.is_dead) return;
   for (KeptContext& context : *contexts) context.bytes.shrink_to_fit();
-  in.parked = *std::move(contexts);
-  in.parked_held = std::move(held);
+  in.parked.emplace(*std::move(contexts), std::move(held));
   ended = std::move(in.guest);
 }
 
@@ -107,7 +105,7 @@ Answer<Guest*> Sandboxes::bring_back(Sandbox& in) {
   Answer<std::vector<KeptContext>> of_images;
   if (in.kept) of_images = get_images(images_, *in.kept);
   if (!of_images) return std::unexpected(of_images.error());
-  auto guest = guests_.restore(with_secrets(in.tenant, in.spec), in.kept ? *of_images : *in.parked);
+  auto guest = guests_.restore(with_secrets(in.tenant, in.spec), in.kept ? *of_images : in.parked->contexts);
   if (!guest) return std::unexpected(guest.error());
   if (in.kept)
     if (const auto noted = watcher_.resumed(in.tenant, in.id); !noted) return std::unexpected(noted.error());
@@ -115,7 +113,6 @@ Answer<Guest*> Sandboxes::bring_back(Sandbox& in) {
   in.guest = *std::move(guest);
   in.is_paused = false;
   in.parked.reset();
-  in.parked_held = {};
   if (in.kept) drop_images(images_, *in.kept);
   in.kept.reset();
   return in.guest.get();

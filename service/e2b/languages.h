@@ -14,7 +14,8 @@ std::string_view language_of(std::string_view theirs);
 // Our template that runs a language: TypeScript is JavaScript's.
 std::string_view template_that_runs(std::string_view language);
 
-// Code that makes a directory and makes it the current one, and shows values as E2B does; and the two around a program that is to run in one.
+// Code that makes a directory, makes it the current one, and shows values as E2B does; and the two around a program that is
+// to run in one.
 std::string code_to_begin_in(std::string_view language, const std::string& directory);
 std::string code_to_enter(std::string_view language, const std::string& directory);
 std::string code_to_leave(std::string_view language);
