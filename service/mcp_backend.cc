@@ -254,7 +254,7 @@ SessionInfo SandboxBackend::info_of(const SandboxInfo& sandbox) const {
                       .language = lang::language_named(sandbox.template_name),
                       .parent = sandbox.parent,
                       .turns = sandbox.execs,
-                      .is_busy = sandbox.state == SandboxState::kRunning};
+                      .is_busy = sandbox.has_exec};
   if (const auto said = sandbox.metadata.find(kLanguageKey); said != sandbox.metadata.end())
     info.language = said->second;
   return info;

@@ -492,7 +492,9 @@ SandboxInfo Sandboxes::info_under_lock(const Sandbox& sandbox) {
           .version = sandbox.version,
           .execs = sandbox.execs_run,
           .parent = sandbox.parent,
-          .seals = sandbox.spec.seals};
+          .seals = sandbox.spec.seals,
+          .has_exec = std::ranges::any_of(
+              sandbox.execs, [](const auto& exec) { return exec->state() != ExecState::kDone; })};
 }
 
 Answer<SandboxInfo> Sandboxes::get(const std::string& tenant, const std::string& id) {

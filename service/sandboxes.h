@@ -77,6 +77,7 @@ struct SandboxInfo {
   uint64_t execs = 0;       // that have run in it, and in those that it was forked from
   std::string parent = {};  // the sandbox that it was forked from; "" for none
   bool seals = false;       // a receipt is made of every exec
+  bool has_exec = false;    // one that runs or waits; a sandbox whose files are read runs, but has none
 };
 
 struct ContextInfo {

@@ -140,6 +140,29 @@ TEST_F(SandboxesTest, ThoseWhoDoNotAnswerAtTheEndAreEnded) {
   EXPECT_TRUE(act.get());
 }
 
+// Another caller that lists files meanwhile shall see that it can do so, too.
+TEST_F(SandboxesTest, HaveNoExecWhileOnlyTheirFilesAreRead) {
+  const std::string id = create();
+  std::promise<void> begun, ended;
+  Awaited<std::string> act;
+  const auto hang = [&](Guest&) -> Answer<std::string> {
+    begun.set_value();
+    ended.get_future().wait();
+    return "";
+  };
+  sandboxes().with_files("t", id, hang, act.then());
+  begun.get_future().wait();
+  EXPECT_EQ(sandboxes().get("t", id)->state, SandboxState::kRunning);
+  EXPECT_FALSE(sandboxes().get("t", id)->has_exec);
+  const auto exec = sandboxes().exec("t", id, {.code = kLoop});
+  ASSERT_TRUE(exec);
+  EXPECT_TRUE(sandboxes().get("t", id)->has_exec);
+  sandboxes().cancel_execs();
+  ended.set_value();
+  report_of(*exec);
+  EXPECT_FALSE(sandboxes().get("t", id)->has_exec);
+}
+
 // Prints a page of 64 KiB.
 constexpr const char* kPrints =
     "(import \"wasi_snapshot_preview1\" \"fd_write\" (func $write (param i32 i32 i32 i32) (result i32)))"
