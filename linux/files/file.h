@@ -1,0 +1,105 @@
+// An open file description: what descriptors of one or more processes name. Pipes, sockets, terminals, directories and
+// regular files are kinds of it.
+//
+// Nothing here waits. What cannot be done now is EAGAIN; ready() says what could, and the queues of queues() are woken when
+// that may have changed. The system call decides whether to answer EAGAIN or to wait and ask again.
+//
+// Bytes come and go through Buffer, which is guest memory or the kernel's own.
+#pragma once
+
+#include <poll.h>
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+
+#include "linux/abi/answer.h"
+#include "linux/files/wait_queue.h"
+#include "linux/fs/node.h"
+#include "linux/platform/platform.h"
+
+namespace membrane::linux {
+
+// The program that calls: who it is, and its memory.
+class Caller {
+ public:
+  virtual ~Caller() = default;
+  [[nodiscard]] virtual const Credentials& credentials() const = 0;
+  [[nodiscard]] virtual int process_id() const = 0;
+  [[nodiscard]] virtual int process_group() const = 0;
+  [[nodiscard]] virtual int session() const = 0;
+  // Guest memory, all or nothing. Errors: EFAULT.
+  virtual Done read_memory(uint64_t address, std::span<std::byte> bytes) = 0;
+  virtual Done write_memory(uint64_t address, std::span<const std::byte> bytes) = 0;
+  // To all processes of a group; to the caller itself.
+  virtual void signal_group(int group, int signal) = 0;
+  virtual void signal_self(int signal) = 0;
+  // Whether the caller ignores or blocks a signal (terminals ask), and whether its process group is orphaned.
+  virtual bool ignores(int signal) = 0;
+  virtual bool is_orphaned() = 0;
+
+  template <typename T>
+  Try<T> get(uint64_t address) {
+    T value;
+    if (auto read = read_memory(address, std::as_writable_bytes(std::span(&value, 1))); !read)
+      return err(read.error());
+    return value;
+  }
+  template <typename T>
+  Done put(uint64_t address, const T& value) {
+    return write_memory(address, std::as_bytes(std::span(&value, 1)));
+  }
+};
+
+// Where bytes are written to, or read from, piece by piece. take() and put() move as many as there are; fewer only when guest
+// memory faults, and EFAULT when not one could be moved.
+class Buffer {
+ public:
+  virtual ~Buffer() = default;
+  [[nodiscard]] virtual size_t size() const = 0;  // bytes left
+  virtual Try<size_t> take(std::span<std::byte> to) = 0;
+  virtual Try<size_t> put(std::span<const std::byte> from) = 0;
+};
+
+class File : public std::enable_shared_from_this<File> {
+ public:
+  virtual ~File() = default;
+
+  int flags =
+      0;  // O_ACCMODE, O_APPEND, O_NONBLOCK, O_PATH, O_DIRECT…; not O_CLOEXEC, which is a descriptor's
+  int owner = 0;  // F_SETOWN
+
+  // What it is a file of. Pipes, sockets and such have nodes, too, for fstat() and /proc.
+  [[nodiscard]] virtual const NodeRef& node() const = 0;
+  // As /proc/PID/fd shows it: "/usr/bin/env", "pipe:[12]".
+  [[nodiscard]] virtual std::string description() const = 0;
+
+  virtual Try<size_t> read(Caller&, Buffer&) { return err(EINVAL); }
+  virtual Try<size_t> write(Caller&, Buffer&) { return err(EINVAL); }
+  virtual Try<size_t> read_at(Caller&, Buffer&, uint64_t /*offset*/) { return err(ESPIPE); }
+  virtual Try<size_t> write_at(Caller&, Buffer&, uint64_t /*offset*/) { return err(ESPIPE); }
+  virtual Try<uint64_t> seek(int64_t /*offset*/, int /*whence*/) { return err(ESPIPE); }
+  // POLLIN, POLLOUT, POLLERR, POLLHUP, POLLRDHUP, POLLPRI: all that is so now.
+  virtual short ready() { return POLLIN | POLLOUT | POLLRDNORM | POLLWRNORM; }
+  // Joins the queues that are woken when ready() may have changed. Whoever is always ready has none.
+  virtual void join(Waiter&) {}
+  virtual bool can_poll() { return false; }  // regular files and directories cannot be in an epoll instance
+  virtual Try<int64_t> ioctl(Caller&, uint64_t /*request*/, uint64_t /*argument*/) { return err(ENOTTY); }
+  // One entry after the other, from where it stands; add() says whether it had room. Errors: ENOTDIR.
+  virtual Done list(const std::function<bool(const DirectoryEntry&)>& /*add*/) { return err(ENOTDIR); }
+  virtual Done truncate(uint64_t /*size*/) { return err(EINVAL); }
+  virtual Done sync() { return err(EINVAL); }
+  // What a mapping of it has behind it. Errors: ENODEV, EACCES.
+  virtual Try<Backing> mapping(uint64_t /*offset*/, uint64_t /*length*/, bool /*is_shared*/,
+                               int /*protection*/) {
+    return err(ENODEV);
+  }
+  // A descriptor of it was closed in a process; the description itself goes with its last reference.
+  virtual void on_close(Caller&) {}
+};
+using FileRef = std::shared_ptr<File>;
+
+}  // namespace membrane::linux

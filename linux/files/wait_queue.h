@@ -1,0 +1,42 @@
+// Who waits for what. A system call that waits holds no stack: it says which queues may change its answer, and is asked
+// again when one of them is woken. Threads: the kernel's one.
+#pragma once
+
+#include <cstddef>
+#include <vector>
+
+namespace membrane::linux {
+
+class WaitQueue;
+
+// Of a task, or of an epoll instance. Not moved while it is in queues.
+class Waiter {
+ public:
+  virtual ~Waiter() { leave(); }
+  // A queue that it is in was woken; it is still in all of them. It must not join, leave or wake queues in here, but
+  // note that it has been woken.
+  virtual void on_wake() = 0;
+  void join(WaitQueue& queue);
+  void leave();  // all queues
+  [[nodiscard]] bool is_waiting() const { return !queues_.empty(); }
+
+ private:
+  friend class WaitQueue;
+  std::vector<WaitQueue*> queues_;
+};
+
+class WaitQueue {
+ public:
+  WaitQueue() = default;
+  WaitQueue(const WaitQueue&) = delete;
+  WaitQueue& operator=(const WaitQueue&) = delete;
+  ~WaitQueue();  // those who wait are woken
+  void wake();   // all, in the order in which they came
+  [[nodiscard]] bool is_empty() const { return waiters_.empty(); }
+
+ private:
+  friend class Waiter;
+  std::vector<Waiter*> waiters_;
+};
+
+}  // namespace membrane::linux

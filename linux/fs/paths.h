@@ -1,0 +1,68 @@
+// From paths to nodes: symbolic links, "..", mounts, trailing slashes, permissions. Threads: the kernel's one.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "linux/abi/answer.h"
+#include "linux/fs/node.h"
+
+namespace membrane::linux {
+
+constexpr int kMostLinks = 40;  // followed in one walk; then ELOOP
+constexpr size_t kMostPathBytes = 4096, kMostNameBytes = 255;
+
+// A directory or file as it was reached: its node, and by which names. The path is for getcwd() and /proc.
+struct Location {
+  NodeRef node;
+  std::shared_ptr<const Location> parent;  // nullptr for the root of all
+  std::string name;                        // in it; empty for the root
+};
+using LocationRef = std::shared_ptr<const Location>;
+
+// Where a process is.
+struct Place {
+  LocationRef root, directory;
+  uint32_t umask = 022;
+};
+
+struct WalkOptions {
+  bool follows_last = true;  // a symbolic link as the last part
+  bool wants_directory = false;
+  bool in_root = false, beneath = false, no_links = false, no_magic_links = false;  // openat2()
+};
+
+// The last part need not exist: for making, removing and renaming.
+struct Parent {
+  LocationRef directory;
+  std::string name;        // may be "." or "..", which most callers refuse
+  bool has_slash = false;  // "name/"
+};
+
+// A mount: another file system on top of a directory.
+class Mounts {
+ public:
+  void add(const Node& directory, NodeRef root);
+  [[nodiscard]] NodeRef over(const NodeRef& node) const;  // what is mounted there, or the node itself
+
+ private:
+  std::vector<std::pair<const Node*, NodeRef>> mounts_;
+};
+
+// `from` is where a relative path begins. Errors: ENOENT, ENOTDIR, ELOOP, EACCES, ENAMETOOLONG; ENOENT for "".
+Try<LocationRef> walk(const Mounts& mounts, const Place& place, const LocationRef& from,
+                      std::string_view path, const Credentials& who, const WalkOptions& options = {});
+Try<Parent> walk_to_parent(const Mounts& mounts, const Place& place, const LocationRef& from,
+                           std::string_view path, const Credentials& who);
+// As seen from the root of `place`; "(unreachable)/…" when it is not below it.
+std::string path_of(const Place& place, const Location& location);
+
+// `wanted`: R_OK, W_OK, X_OK. Errors: EACCES.
+Done may(const Credentials& who, const Attributes& attributes, int wanted);
+// Whether `who` may remove or rename a name in the directory: writing, and the sticky bit. Errors: EACCES, EPERM.
+Done may_remove(const Credentials& who, const Attributes& directory, const Attributes& child);
+
+}  // namespace membrane::linux

@@ -1,0 +1,79 @@
+// The kernel of one sandbox: its processes, files and clock, and the loop that answers their system calls. Everything is
+// one thread's; what comes from outside (input, the end of a wait, an order to stop) comes by Platform::wake().
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "linux/fs/paths.h"
+#include "linux/kernel/task.h"
+#include "linux/platform/platform.h"
+
+namespace membrane::linux {
+
+struct KernelLimits {
+  int most_tasks = 256;              // threads of all processes
+  uint64_t memory_bytes = 2u << 30;  // writable private memory of all processes
+  int most_files = 4096;             // descriptions
+};
+
+struct KernelOptions {
+  std::unique_ptr<Platform> platform;
+  NodeRef root;
+  KernelLimits limits;
+  std::string host_name = "membrane";
+};
+
+// Bytes that come from or go to the outside: standard streams of the first process. Filled from any thread.
+class Kernel {
+ public:
+  explicit Kernel(KernelOptions options);
+  ~Kernel();
+
+  struct Start {
+    std::vector<std::string> arguments;  // the first is found by PATH
+    std::vector<std::string> environment;
+    std::string directory = "/";
+    Credentials credentials = {};
+    FileRef input, output, errors;  // descriptors 0, 1, 2
+    FileRef terminal = nullptr;     // the controlling terminal, when they are one
+  };
+  // A new process without a parent, a leader of its session. Errors: those of execve().
+  Try<int> start(const Start& start);
+  // Until the process has ended; its wait status.
+  int run(int process);
+  // From any thread: every process is killed, and run() ends.
+  void stop();
+
+  // -- for handlers
+  Mounts mounts;
+  LocationRef root;
+  [[nodiscard]] timespec now(int clock) const;  // CLOCK_REALTIME, CLOCK_MONOTONIC
+  [[nodiscard]] Process* process_of(int id);
+  [[nodiscard]] Task* task_of(int id);
+  [[nodiscard]] const std::map<int, std::unique_ptr<Process>>& processes() const { return processes_; }
+  Platform& platform() { return *options_.platform; }
+  [[nodiscard]] const KernelOptions& options() const { return options_; }
+  // Called at the time, in the loop, unless `alive` is gone.
+  void at(std::chrono::steady_clock::time_point time, std::weak_ptr<void> alive, std::function<void()> act);
+  void make_ready(Task& task);
+  std::map<std::string, uint64_t> absent_calls;  // by name: how often
+
+  struct Impl;
+  Impl& impl() { return *impl_; }
+
+ private:
+  friend struct Impl;
+  KernelOptions options_;
+  std::map<int, std::unique_ptr<Process>> processes_;
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace membrane::linux

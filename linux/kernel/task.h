@@ -1,0 +1,148 @@
+// Processes and their threads as the kernel knows them. Plain data with few functions: what acts on it is in the file of its
+// subject (signals.h, exec.h, memory.h, calls_*.cc).
+//
+//   Session 1─* group 1─* Process 1─* Task ─1 platform Thread
+//   Process ─1 Memory, Descriptors, Place     shared after clone() with CLONE_VM, CLONE_FILES, CLONE_FS
+#pragma once
+
+#include <signal.h>
+#include <sys/resource.h>
+
+#include <array>
+#include <chrono>
+#include <cstdint>
+#include <deque>
+#include <list>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "linux/files/descriptors.h"
+#include "linux/files/file.h"
+#include "linux/fs/paths.h"
+#include "linux/platform/platform.h"
+
+namespace membrane::linux {
+
+class Kernel;
+class Memory;
+struct Process;
+
+using SignalSet = uint64_t;  // bit N-1 for signal N
+constexpr SignalSet bit_of(int signal) { return uint64_t{1} << (signal - 1); }
+
+// As the guest's kernel_sigaction has it.
+struct SignalAction {
+  uint64_t handler = 0, flags = 0, restorer = 0;
+  SignalSet mask = 0;
+};
+
+struct PendingSignal {
+  int number = 0;
+  siginfo_t info = {};
+};
+
+struct PendingSignals {
+  std::deque<PendingSignal> queue;
+  [[nodiscard]] SignalSet set() const;
+};
+
+struct SignalStack {
+  uint64_t base = 0, size = 0;
+  int flags = SS_DISABLE;
+};
+
+// What the kernel keeps of a call that waits.
+struct Waiting {
+  bool is_again = false;  // the call has waited, and is asked again
+  bool is_asleep = false;
+  bool is_interrupt = false;  // OnSignal::kInterrupt
+  std::optional<std::chrono::steady_clock::time_point> deadline;
+  uint64_t kept = 0;
+  SignalSet saved_mask = 0;  // of sigsuspend, ppoll, pselect, epoll_pwait: put back after the call
+  bool has_saved_mask = false;
+};
+
+enum class TaskState : uint8_t { kRunning, kWaiting, kStopped, kDead };
+
+// A thread of a guest process.
+struct Task final : Waiter, Caller {
+  int id = 0;
+  Process* process = nullptr;
+  Kernel* kernel = nullptr;
+  std::unique_ptr<Thread> thread;
+  TaskState state = TaskState::kRunning;
+  std::string name;  // comm, 15 bytes at most
+
+  SignalSet blocked = 0;
+  PendingSignals pending;
+  SignalStack signal_stack;
+  uint64_t clear_child_tid = 0, robust_list = 0, robust_list_size = 0;
+  uint64_t rseq = 0;
+  uint32_t rseq_size = 0, rseq_signature = 0;
+  uint64_t vfork_parent = 0;  // the id of a task that waits until this one has another memory; 0 for none
+
+  Waiting waiting;
+  uint64_t call_number = 0;  // of the call that it is in
+  std::array<uint64_t, 6> arguments = {};
+  bool is_ready = false;  // in the kernel's list of those to be asked again
+
+  // Caller
+  [[nodiscard]] const Credentials& credentials() const override;
+  [[nodiscard]] int process_id() const override;
+  [[nodiscard]] int process_group() const override;
+  [[nodiscard]] int session() const override;
+  Done read_memory(uint64_t address, std::span<std::byte> bytes) override;
+  Done write_memory(uint64_t address, std::span<const std::byte> bytes) override;
+  void signal_group(int group, int signal) override;
+  void signal_self(int signal) override;
+  bool ignores(int signal) override;
+  bool is_orphaned() override;
+  // Waiter
+  void on_wake() override;
+};
+
+struct IntervalTimer {
+  std::optional<std::chrono::steady_clock::time_point> next;
+  std::chrono::nanoseconds interval{0};
+};
+
+struct Process {
+  int id = 0;                 // that of its first task
+  Process* parent = nullptr;  // nullptr for the first process
+  int group = 0, session = 0;
+  std::shared_ptr<File> terminal;  // the session's controlling terminal
+  std::list<std::unique_ptr<Task>> tasks;
+  std::vector<Process*> children;
+  int exit_signal = SIGCHLD;
+
+  std::shared_ptr<Memory> memory;
+  std::shared_ptr<Descriptors> descriptors;
+  std::shared_ptr<Place> place;  // root, working directory, umask
+  Credentials credentials;
+  std::array<SignalAction, 65> actions = {};  // by number
+  PendingSignals pending;
+  std::array<rlimit, RLIM_NLIMITS> limits = {};
+  IntervalTimer real_timer;
+
+  std::string executable;              // its path
+  std::vector<std::string> arguments;  // as it was started, for /proc
+  NodeRef executable_node;
+  bool has_executed = false;  // since it was forked (setpgid asks)
+
+  // Its end, or its stop, until someone has waited for it.
+  bool is_zombie = false;
+  int status = 0;  // as wait4() gives it
+  bool is_stopped = false, tells_stop = false, tells_continue = false;
+  bool is_dumpable = true, keeps_no_zombie = false;
+  int death_signal = 0;
+  bool is_subreaper = false;
+  WaitQueue child_changed;  // of its children
+  WaitQueue ended;          // for pidfd
+  std::chrono::steady_clock::time_point started;
+  rusage children_usage = {};
+};
+
+}  // namespace membrane::linux
