@@ -23,6 +23,8 @@
 
 namespace membrane::linux {
 
+struct Location;  // linux/fs/paths.h
+
 // The program that calls: who it is, and its memory.
 class Caller {
  public:
@@ -71,6 +73,8 @@ class File : public std::enable_shared_from_this<File> {
   int flags =
       0;  // O_ACCMODE, O_APPEND, O_NONBLOCK, O_PATH, O_DIRECT…; not O_CLOEXEC, which is a descriptor's
   int owner = 0;  // F_SETOWN
+  // How it was reached, when it was opened by a path: for openat(), fchdir() and /proc. Set by open().
+  std::shared_ptr<const Location> location;
 
   // What it is a file of. Pipes, sockets and such have nodes, too, for fstat() and /proc.
   [[nodiscard]] virtual const NodeRef& node() const = 0;
