@@ -1,7 +1,6 @@
 #include "linux/kernel/user_buffer.h"
 
 #include <algorithm>
-#include <cstring>
 #include <utility>
 
 namespace membrane::linux {
@@ -87,20 +86,6 @@ Try<size_t> UserBuffer::put(std::span<const std::byte> from) {
   return go(from.size(), [&](uint64_t address, size_t offset, size_t length) {
     return caller_->write_memory(address, from.subspan(offset, length)).has_value();
   });
-}
-
-Try<size_t> KernelBuffer::take(std::span<std::byte> to) {
-  const size_t bytes = std::min(to.size(), bytes_.size());
-  std::memcpy(to.data(), bytes_.data(), bytes);
-  bytes_ = bytes_.subspan(bytes);
-  return bytes;
-}
-
-Try<size_t> KernelBuffer::put(std::span<const std::byte> from) {
-  const size_t bytes = std::min(from.size(), bytes_.size());
-  std::memcpy(bytes_.data(), from.data(), bytes);
-  bytes_ = bytes_.subspan(bytes);
-  return bytes;
 }
 
 }  // namespace membrane::linux

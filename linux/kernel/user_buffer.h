@@ -43,16 +43,4 @@ class UserBuffer final : public Buffer {
   size_t left_ = 0;
 };
 
-// The kernel's own memory as a Buffer: for copies between files.
-class KernelBuffer final : public Buffer {
- public:
-  explicit KernelBuffer(std::span<std::byte> bytes) : bytes_(bytes) {}
-  [[nodiscard]] size_t size() const override { return bytes_.size(); }
-  Try<size_t> take(std::span<std::byte> to) override;
-  Try<size_t> put(std::span<const std::byte> from) override;
-
- private:
-  std::span<std::byte> bytes_;
-};
-
 }  // namespace membrane::linux

@@ -102,14 +102,5 @@ TEST(UserBuffer, Skips) {
   EXPECT_EQ(buffer.size(), 0u);
 }
 
-TEST(KernelBuffer, MovesBytes) {
-  std::string text = "abcdef";
-  KernelBuffer buffer(std::as_writable_bytes(std::span(text)));
-  EXPECT_EQ(taken(buffer, 2), "ab");
-  EXPECT_EQ(buffer.put(bytes_of("XYZ")), 3u);
-  EXPECT_EQ(text, "abXYZf");
-  EXPECT_EQ(buffer.size(), 1u);
-}
-
 }  // namespace
 }  // namespace membrane::linux
