@@ -55,6 +55,7 @@ struct DirectoryEntry {
 
 class Node;
 class File;
+struct Location;  // paths.h
 class Caller;
 using NodeRef = std::shared_ptr<Node>;
 
@@ -105,6 +106,9 @@ class Node : public std::enable_shared_from_this<Node> {
 
   // -- symbolic links
   virtual Try<std::string> target() { return err(EINVAL); }
+  // Of a magic link (/proc/self/fd/3, /proc/7/exe): where a walk that follows it goes on, whatever its target() reads. nullptr for
+  // other links. Errors: ENOENT.
+  virtual Try<std::shared_ptr<const Location>> jump() { return std::shared_ptr<const Location>(); }
 
   // -- extended attributes. Errors: ENODATA, EEXIST, ERANGE is the caller's.
   virtual Try<std::string> attribute(std::string_view /*name*/) { return err(EOPNOTSUPP); }

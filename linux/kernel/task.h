@@ -61,6 +61,7 @@ struct Waiting {
   bool is_interrupt = false;  // OnSignal::kInterrupt
   std::optional<std::chrono::steady_clock::time_point> deadline;
   uint64_t kept = 0;
+  std::shared_ptr<File> file;  // what open() made, while it is not complete (file.h)
   SignalSet saved_mask = 0;  // of sigsuspend, ppoll, pselect, epoll_pwait: put back after the call
   bool has_saved_mask = false;
 };
