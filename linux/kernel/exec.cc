@@ -1,6 +1,7 @@
 #include "linux/kernel/exec.h"
 
 #include <elf.h>
+#include <fcntl.h>
 #include <sys/auxv.h>
 #include <sys/mman.h>
 #include <sys/random.h>
@@ -8,6 +9,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "linux/files/regular_file.h"
 #include "linux/kernel/elf.h"
 #include "linux/kernel/memory.h"
 #include "linux/kernel/signals.h"
@@ -224,16 +226,20 @@ Try<uint64_t> make_stack(Memory& memory, const Process& process, const Execution
 }
 
 // The file of a program's mappings.
-Try<FileRef> file_of(Kernel& kernel, Task& task, const LocationRef& location);
+Try<FileRef> file_of(Task& task, const LocationRef& location) {
+  LINUX_ASSIGN(FileRef file, open_node(task, location->node, O_RDONLY));
+  file->location = location;
+  return file;
+}
 
-Done load(Kernel& kernel, Task& task, const Execution& wanted, const Found& found) {
+Done load(Task& task, const Execution& wanted, const Found& found) {
   Memory& memory = *task.process->memory;
-  LINUX_ASSIGN(const FileRef file, file_of(kernel, task, found.location));
+  LINUX_ASSIGN(const FileRef file, file_of(task, found.location));
   LINUX_ASSIGN(const uint64_t shift, map_program(memory, file, found.elf, kProgramBase));
   Loaded loaded = {.entry = found.elf.entry + shift, .start = found.elf.entry + shift,
                    .headers = found.elf.headers_address + shift, .base = 0};
   if (found.interpreter) {
-    LINUX_ASSIGN(const FileRef its_file, file_of(kernel, task, found.interpreter_location));
+    LINUX_ASSIGN(const FileRef its_file, file_of(task, found.interpreter_location));
     LINUX_ASSIGN(const uint64_t its_shift, map_program(memory, its_file, *found.interpreter, 0));
     loaded.base = its_shift + found.interpreter->lowest;
     loaded.start = found.interpreter->entry + its_shift;
@@ -248,7 +254,7 @@ Done load(Kernel& kernel, Task& task, const Execution& wanted, const Found& foun
   return task.thread->set_vector_state({});
 }
 
-void reset_for_program(Kernel& kernel, Task& task, const Execution& wanted, const Found& found) {
+void reset_for_program(Task& task, const Execution& wanted, const Found& found) {
   Process& process = *task.process;
   for (SignalAction& action : process.actions)
     if (action.handler != 1) action = {};
@@ -267,7 +273,6 @@ void reset_for_program(Kernel& kernel, Task& task, const Execution& wanted, cons
     who.egid = who.sgid = who.fsgid = attributes.gid;
   if (process.descriptors.use_count() > 1) process.descriptors = process.descriptors->copy();
   for (const FileRef& file : process.descriptors->remove_for_exec()) file->on_close(task);
-  static_cast<void>(kernel);
 }
 
 // Its own memory, empty, and no other task in the process.
@@ -302,8 +307,8 @@ Done execute(Kernel& kernel, Task& task, Execution wanted) {
   if (size_of(wanted.arguments) + size_of(wanted.environment) > kMostStrings) return err(E2BIG);
   LINUX_ASSIGN(const Found found, find(kernel, *task.process, wanted));
   LINUX_TRY(leave_old_program(kernel, task));
-  reset_for_program(kernel, task, wanted, found);
-  if (!load(kernel, task, wanted, found)) {
+  reset_for_program(task, wanted, found);
+  if (!load(task, wanted, found)) {
     kernel.end_process(*task.process, SIGSEGV);
     return err(ENOMEM);
   }

@@ -47,6 +47,17 @@ bool Task::is_orphaned() {
   });
 }
 
+FileRef Task::terminal() { return process->terminal; }
+
+void Task::set_terminal(const FileRef& terminal) {
+  process->terminal = terminal;
+  if (process->id != process->session) return;
+  for (const auto& [id, each] : kernel->processes())
+    if (each->session == process->session) each->terminal = terminal;
+}
+
+uint64_t Task::file_size_limit() { return process->limits[RLIMIT_FSIZE].rlim_cur; }
+
 void Task::on_wake() { kernel->make_ready(*this); }
 
 }  // namespace membrane::linux

@@ -117,6 +117,9 @@ struct Task final : Waiter, Caller {
   void signal_self(int signal) override;
   bool ignores(int signal) override;
   bool is_orphaned() override;
+  FileRef terminal() override;
+  void set_terminal(const FileRef& terminal) override;
+  uint64_t file_size_limit() override;
   // Waiter
   void on_wake() override;
 };
