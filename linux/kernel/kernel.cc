@@ -20,6 +20,8 @@ constexpr uint64_t kSyscallBytes = 2;  // of the instruction
 constexpr rlim_t kStackBytes = 8u << 20;
 constexpr size_t kAgainAtOnce = 64;  // calls asked again between two looks at the platform
 
+constexpr auto kLookAtMemoryEvery = std::chrono::milliseconds(50);
+
 using Clock = std::chrono::steady_clock;
 
 }  // namespace
@@ -36,7 +38,7 @@ struct Kernel::Impl {
   std::atomic<bool> is_stopping = false;
 };
 
-Kernel::Kernel(KernelOptions options) : options_(std::move(options)), impl_(std::make_unique<Impl>()) {
+Kernel::Kernel(KernelOptions options) : options_(std::move(options)), impl_(std::make_shared<Impl>()) {
   root = std::make_shared<Location>(Location{.node = options_.root, .parent = nullptr, .name = ""});
 }
 
@@ -336,7 +338,29 @@ void Kernel::do_due() {
   }
 }
 
+// Memory is counted now and then; when it is too much, the largest process ends, as Linux would have it.
+void Kernel::watch_memory() {
+  uint64_t all = 0, most = 0;
+  Process* largest = nullptr;
+  for (const auto& [id, process] : processes_) {
+    if (process->is_zombie || process->memory == nullptr) continue;
+    const uint64_t bytes = process->memory->space().resident_bytes();
+    all += bytes;
+    if (largest == nullptr || bytes > most) {
+      most = bytes;
+      largest = process.get();
+    }
+  }
+  memory_peak_bytes_ = std::max(memory_peak_bytes_, all);
+  if (all > options_.limits.memory_bytes && largest != nullptr) {
+    was_out_of_memory_ = true;
+    end_process(*largest, SIGKILL);
+  }
+  at(Clock::now() + kLookAtMemoryEvery, impl_, [this] { watch_memory(); });
+}
+
 int Kernel::run(int process) {
+  watch_memory();
   for (;;) {
     impl_->ended_tasks.clear();
     impl_->ended_processes.clear();
