@@ -246,7 +246,7 @@ void Kernel::go_on(Task& task) {
   task.waiting.is_again = false;
   task.waiting.deadline.reset();
   task.deadline_alive.reset();
-  task.waiting.kept = 0;
+  task.waiting.kept = task.waiting.rest_at = 0;
   Task* const before = std::exchange(current_, &task);
   const bool lives = deliver_signals(*this, task);
   current_ = before;
@@ -278,12 +278,21 @@ void Kernel::ask(Task& task) {
   go_on(task);
 }
 
+// Of a sleep that a signal ends.
+static void tell_rest(Task& task) {
+  if (task.waiting.rest_at == 0 || !task.waiting.deadline) return;
+  const auto rest = std::max(*task.waiting.deadline - Clock::now(), Clock::duration::zero());
+  const int64_t ns = std::chrono::duration_cast<std::chrono::nanoseconds>(rest).count();
+  static_cast<void>(task.put(task.waiting.rest_at, timespec{ns / 1'000'000'000, ns % 1'000'000'000}));
+}
+
 // The call waits no more: something that it waits for has happened, its time is over, or a signal is there.
 void Kernel::ask_again(Task& task) {
   task.is_ready = false;
   if (task.process->is_stopped) return;
   task.leave();
   if (!has_signal(task)) return ask(task);
+  tell_rest(task);
   Registers& r = task.thread->registers;
   const bool is_restarted = !task.waiting.is_interrupt && restarts_after_signal(task);
   r.rax = static_cast<uint64_t>(-EINTR);
