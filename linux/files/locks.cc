@@ -82,7 +82,8 @@ Done FileLocks::unlock(const void* owner, uint64_t first, uint64_t last) {
 }
 
 void FileLocks::unlock_all(const void* owner) {
-  if (std::erase_if(records_, [owner](const RecordLock& lock) { return lock.owner == owner; }) != 0) changed.wake();
+  if (std::erase_if(records_, [owner](const RecordLock& lock) { return lock.owner == owner; }) != 0)
+    changed.wake();
 }
 
 // Takes a range out of the owner's locks. One that has it in its middle becomes two.
@@ -102,7 +103,8 @@ Done FileLocks::cut(const void* owner, uint64_t first, uint64_t last) {
     }
   }
   if (records_.size() + rest.size() > kMostRecords) return err(ENOLCK);
-  std::erase_if(records_, [&](const RecordLock& lock) { return lock.owner == owner && overlap(lock, first, last); });
+  std::erase_if(records_,
+                [&](const RecordLock& lock) { return lock.owner == owner && overlap(lock, first, last); });
   records_.insert(records_.end(), rest.begin(), rest.end());
   return {};
 }

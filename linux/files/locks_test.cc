@@ -47,14 +47,16 @@ TEST(FileLocks, UnlockingTheMiddleLeavesTheEnds) {
 
 TEST(FileLocks, NeighboursAreJoined) {
   FileLocks locks;
-  for (uint64_t at = 0; at < FileLocks::kMostRecords * 2; ++at) ASSERT_TRUE(locks.lock(record(at, at, true, &kOne)));
+  for (uint64_t at = 0; at < FileLocks::kMostRecords * 2; ++at)
+    ASSERT_TRUE(locks.lock(record(at, at, true, &kOne)));
   EXPECT_EQ(locks.conflict_with(record(5, 5, true, &kTwo))->first, 0u);
 }
 
 TEST(FileLocks, AreBounded) {
   FileLocks locks;
   Done last;
-  for (uint64_t at = 0; at < FileLocks::kMostRecords * 2 && last; ++at) last = locks.lock(record(at * 2, at * 2, true, &kOne));
+  for (uint64_t at = 0; at < FileLocks::kMostRecords * 2 && last; ++at)
+    last = locks.lock(record(at * 2, at * 2, true, &kOne));
   EXPECT_EQ(last.error(), ENOLCK);
 }
 
