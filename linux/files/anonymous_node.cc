@@ -34,6 +34,11 @@ Done AnonymousNode::change(const AttributeChange& change) {
   return {};
 }
 
+Try<std::shared_ptr<File>> AnonymousNode::open(Caller&, int flags) {
+  if (!opener_) return err(ENXIO);
+  return opener_(shared_from_this(), flags);
+}
+
 std::shared_ptr<AnonymousNode> make_anonymous_node(AnonymousDevice device, uint32_t mode,
                                                    const Credentials& owner) {
   return std::make_shared<AnonymousNode>(device, mode, owner);

@@ -14,9 +14,14 @@ class AnonymousNode final : public Node {
   AnonymousNode(AnonymousDevice device, uint32_t mode, const Credentials& owner);
   [[nodiscard]] Attributes attributes() override { return attributes_; }
   Done change(const AttributeChange& change) override;
+  // What opening it by /proc/PID/fd gives; ENXIO without one.
+  using Opener = std::function<Try<std::shared_ptr<File>>(const NodeRef& node, int flags)>;
+  void set_opener(Opener opener) { opener_ = std::move(opener); }
+  Try<std::shared_ptr<File>> open(Caller& caller, int flags) override;
 
  private:
   Attributes attributes_;
+  Opener opener_;
 };
 
 std::shared_ptr<AnonymousNode> make_anonymous_node(AnonymousDevice device, uint32_t mode,

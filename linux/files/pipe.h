@@ -14,7 +14,7 @@ class Pipe {
   static constexpr size_t kUsualCapacity = 65536, kMostCapacity = 1 << 20;
   ByteQueue bytes;
   size_t capacity = kUsualCapacity;
-  int readers = 0, writers = 0;                       // open ends
+  int readers = 0, writers = 0;                     // open ends
   uint64_t readers_so_far = 0, writers_so_far = 0;  // ever opened
   WaitQueue changed;
   [[nodiscard]] size_t room() const { return bytes.size() < capacity ? capacity - bytes.size() : 0; }
@@ -45,7 +45,7 @@ class PipeEnd final : public File {
   [[nodiscard]] bool writes() const;
   const std::shared_ptr<Pipe> pipe_;
   const NodeRef node_;
-  const int opened_as_;           // O_ACCMODE
+  const int opened_as_;                             // O_ACCMODE
   const uint64_t readers_before_, writers_before_;  // of the pipe, when it was opened
   const bool is_named_;
 };

@@ -75,6 +75,18 @@ TEST(Pipe, WakesItsOtherEnd) {
   EXPECT_EQ(waiter.wakes, 2);
 }
 
+TEST(Pipe, IsOpenedAnewByItsNode) {
+  FakeCaller caller;
+  auto pipe = make_pipe({}, 0).value();
+  auto another = pipe.reader->node()->open(caller, O_WRONLY).value();
+  pipe.writer.reset();
+  EXPECT_TRUE(write_text(*another, caller, "x"));
+  EXPECT_EQ(read_text(*pipe.reader, caller), "x");
+  EXPECT_EQ(read_text(*pipe.reader, caller), "error 11");
+  another.reset();
+  EXPECT_EQ(read_text(*pipe.reader, caller), "");
+}
+
 TEST(Fifo, WaitsForItsOtherSide) {
   FakeCaller caller;
   std::weak_ptr<Pipe> pipe;

@@ -147,8 +147,7 @@ TEST(RegularFile, DoesAsAFileOfTheHost) {
           ASSERT_EQ(at ? static_cast<off_t>(*at) : -1, lseek(host, offset, whence));
           break;
         }
-        default:
-          ASSERT_EQ(ours.truncate(size).has_value(), ftruncate(host, static_cast<off_t>(size)) == 0);
+        default: ASSERT_EQ(ours.truncate(size).has_value(), ftruncate(host, static_cast<off_t>(size)) == 0);
       }
     }
     close(host);
