@@ -20,6 +20,14 @@ void trim(Entries& entries) {
 
 }  // namespace
 
+// Empties an entry. What the process has locked of the file is free.
+FileRef Descriptors::let_go(Entry& entry) {
+  FileRef file = std::move(entry.file);
+  entry = {};
+  if (file != nullptr && !locks_.empty() && file->node() != nullptr) locks_.erase(file->node().get());
+  return file;
+}
+
 Try<FileRef> Descriptors::get(int descriptor) const {
   if (!has(entries_, descriptor)) return err(EBADF);
   return entries_[static_cast<size_t>(descriptor)].file;
@@ -39,15 +47,14 @@ Try<FileRef> Descriptors::set(int descriptor, FileRef file, bool closes_on_exec,
   if (descriptor < 0 || static_cast<uint64_t>(descriptor) >= limit) return err(EBADF);
   const auto at = static_cast<size_t>(descriptor);
   if (at >= entries_.size()) entries_.resize(at + 1);
-  FileRef before = std::exchange(entries_[at].file, std::move(file));
-  entries_[at].closes_on_exec = closes_on_exec;
+  FileRef before = let_go(entries_[at]);
+  entries_[at] = {std::move(file), closes_on_exec};
   return before;
 }
 
 Try<FileRef> Descriptors::remove(int descriptor) {
   if (!has(entries_, descriptor)) return err(EBADF);
-  FileRef file = std::move(entries_[static_cast<size_t>(descriptor)].file);
-  entries_[static_cast<size_t>(descriptor)] = {};
+  FileRef file = let_go(entries_[static_cast<size_t>(descriptor)]);
   trim(entries_);
   return file;
 }
@@ -63,14 +70,17 @@ Done Descriptors::set_closes_on_exec(int descriptor, bool closes) {
   return {};
 }
 
-std::shared_ptr<Descriptors> Descriptors::copy() const { return std::make_shared<Descriptors>(*this); }
+std::shared_ptr<Descriptors> Descriptors::copy() const {
+  auto made = std::make_shared<Descriptors>();
+  made->entries_ = entries_;
+  return made;
+}
 
 std::vector<FileRef> Descriptors::remove_for_exec() {
   std::vector<FileRef> removed;
   for (Entry& entry : entries_) {
     if (entry.file == nullptr || !entry.closes_on_exec) continue;
-    removed.push_back(std::move(entry.file));
-    entry = {};
+    removed.push_back(let_go(entry));
   }
   trim(entries_);
   return removed;
@@ -83,8 +93,7 @@ std::vector<FileRef> Descriptors::remove_range(uint32_t first, uint32_t last) {
   const size_t end = std::min<size_t>(entries_.size(), size_t{last} + 1);
   for (size_t at = first; at < end; ++at) {
     if (entries_[at].file == nullptr) continue;
-    removed.push_back(std::move(entries_[at].file));
-    entries_[at] = {};
+    removed.push_back(let_go(entries_[at]));
   }
   trim(entries_);
   return removed;

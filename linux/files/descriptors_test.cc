@@ -5,8 +5,14 @@
 namespace membrane::linux {
 namespace {
 
+class NoNode final : public Node {
+ public:
+  Attributes attributes() override { return {}; }
+};
+
 class NoFile final : public File {
  public:
+  explicit NoFile(NodeRef node = nullptr) : node_(std::move(node)) {}
   const NodeRef& node() const override { return node_; }
   std::string description() const override { return "none"; }
 
@@ -72,6 +78,18 @@ TEST(Descriptors, ACopyIsItsOwn) {
   ASSERT_TRUE(copy->remove(0));
   EXPECT_TRUE(table.get(0));
   EXPECT_EQ(table.closes_on_exec(0), true);
+}
+
+TEST(Descriptors, ClosingAnyOfAFileFreesItsLocks) {
+  Descriptors table;
+  auto node = std::make_shared<NoNode>();
+  for (int i = 0; i < 2; ++i) ASSERT_TRUE(table.add(std::make_shared<NoFile>(node), false, 16));
+  auto locks = std::make_shared<int>();
+  table.keep_locks(*node, locks);
+  EXPECT_EQ(table.copy()->has_locks(*node), false);
+  ASSERT_TRUE(table.remove(0));
+  EXPECT_EQ(table.has_locks(*node), false);
+  EXPECT_EQ(locks.use_count(), 1);
 }
 
 TEST(Descriptors, RemovesRanges) {

@@ -55,6 +55,7 @@ struct DirectoryEntry {
 
 class Node;
 class File;
+class FileLocks;  // linux/files/locks.h
 struct Location;  // paths.h
 class Caller;
 using NodeRef = std::shared_ptr<Node>;
@@ -72,6 +73,7 @@ class Node : public std::enable_shared_from_this<Node> {
   [[nodiscard]] virtual Attributes attributes() = 0;
   virtual Done change(const AttributeChange&) { return err(EPERM); }
   [[nodiscard]] uint32_t type() { return attributes().mode & S_IFMT; }
+  std::shared_ptr<FileLocks> locks;  // made with the first one
 
   // -- directories. Names have no '/', and are neither "." nor "..". Errors: ENOTDIR; ENOENT; EEXIST; ENOTEMPTY; ENOSPC; EROFS.
   virtual Try<NodeRef> look_up(std::string_view /*name*/) { return err(ENOTDIR); }

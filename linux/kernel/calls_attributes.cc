@@ -86,7 +86,8 @@ Done change_times(Call& call, Node& node, const Times& wish) {
 }
 
 bool is_valid(const timespec& time) {
-  return time.tv_nsec == UTIME_NOW || time.tv_nsec == UTIME_OMIT || (time.tv_nsec >= 0 && time.tv_nsec < 1000000000);
+  return time.tv_nsec == UTIME_NOW || time.tv_nsec == UTIME_OMIT ||
+         (time.tv_nsec >= 0 && time.tv_nsec < 1000000000);
 }
 
 // `microseconds`: timevals, as of utimes().
@@ -130,6 +131,9 @@ Done check_size(Call& call, uint64_t size) {
 int64_t sys_chmod(Call& call) { return change_mode_at(call, AT_FDCWD, call.arg(0), call.arg(1), 0); }
 int64_t sys_fchmodat(Call& call) {
   return change_mode_at(call, call.int_arg(0), call.arg(1), call.arg(2), 0);
+}
+int64_t sys_fchmodat2(Call& call) {
+  return change_mode_at(call, call.int_arg(0), call.arg(1), call.arg(2), call.int_arg(3));
 }
 int64_t sys_fchmod(Call& call) {
   CALL_ASSIGN(const FileRef file, open_file(call, call.int_arg(0)));

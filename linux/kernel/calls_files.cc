@@ -14,9 +14,7 @@ namespace {
 constexpr int kNoWait = 8, kAppend = 16;  // RWF_NOWAIT, RWF_APPEND
 constexpr int kKnownFlags = 31;           // and HIPRI, DSYNC, SYNC, which change nothing here
 
-bool waits(const File& file, int flags) {
-  return (file.flags & O_NONBLOCK) == 0 && (flags & kNoWait) == 0;
-}
+bool waits(const File& file, int flags) { return (file.flags & O_NONBLOCK) == 0 && (flags & kNoWait) == 0; }
 
 // The offset argument of the p-calls. Errors: EINVAL.
 Try<std::optional<uint64_t>> offset_arg(Call& call, int i) {
@@ -68,6 +66,7 @@ int64_t write_to(Call& call, File& file, UserBuffer& buffer, std::optional<uint6
     const Try<size_t> got =
         offset ? file.write_at(call.task, buffer, *offset) : file.write(call.task, buffer);
     if (!got && got.error() == EAGAIN && waits(file, flags)) {
+      call.task.call_keeps_bytes = true;
       call.join(file);
       return call.wait();
     }

@@ -12,12 +12,12 @@
 namespace membrane::linux {
 namespace {
 
-constexpr int kLargeFile = 0100000;        // what a 64-bit kernel adds to every open file
-constexpr int kTmpFile = 020000000;        // O_TMPFILE without its O_DIRECTORY
+constexpr int kLargeFile = 0100000;  // what a 64-bit kernel adds to every open file
+constexpr int kTmpFile = 020000000;  // O_TMPFILE without its O_DIRECTORY
 constexpr int kFlagsOfPath = O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC;
-constexpr int kKnownFlags = O_ACCMODE | O_CREAT | O_EXCL | O_NOCTTY | O_TRUNC | O_APPEND | O_NONBLOCK | O_DSYNC |
-                            O_ASYNC | O_DIRECT | kLargeFile | O_DIRECTORY | O_NOFOLLOW | O_NOATIME | O_CLOEXEC |
-                            O_SYNC | O_PATH | kTmpFile;
+constexpr int kKnownFlags = O_ACCMODE | O_CREAT | O_EXCL | O_NOCTTY | O_TRUNC | O_APPEND | O_NONBLOCK |
+                            O_DSYNC | O_ASYNC | O_DIRECT | kLargeFile | O_DIRECTORY | O_NOFOLLOW | O_NOATIME |
+                            O_CLOEXEC | O_SYNC | O_PATH | kTmpFile;
 
 // A file that is only named (O_PATH).
 class PathFile final : public File {
@@ -82,8 +82,8 @@ Try<Found> find_nameless(Call& call, const OpenWish& wish) {
   const Attributes attributes = directory->node->attributes();
   if (!S_ISDIR(attributes.mode)) return err(ENOTDIR);
   LINUX_TRY(may(who(call), attributes, W_OK | X_OK));
-  LINUX_ASSIGN(NodeRef made, directory->node->create_nameless(
-                                 new_node(call, attributes, S_IFREG | (wish.mode & 07777))));
+  LINUX_ASSIGN(NodeRef made,
+               directory->node->create_nameless(new_node(call, attributes, S_IFREG | (wish.mode & 07777))));
   const std::string name = "#" + std::to_string(made->attributes().number);
   return Found{std::make_shared<const Location>(Location{std::move(made), directory, name}), true};
 }
@@ -137,6 +137,7 @@ int64_t open_path(Call& call, const OpenWish& given) {
   CALL_TRY(check_flags(wish));
   const bool closes_on_exec = (wish.flags & O_CLOEXEC) != 0;
   FileRef file = std::exchange(call.task.waiting.file, nullptr);
+  if (!call.is_again()) file = nullptr;  // of a call that a signal ended
   if (file == nullptr) {
     const bool is_exclusive = (wish.flags & O_CREAT) != 0 && (wish.flags & O_EXCL) != 0;
     wish.walk.follows_last = (wish.flags & O_NOFOLLOW) == 0 && !is_exclusive;

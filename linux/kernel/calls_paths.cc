@@ -115,7 +115,8 @@ bool is_above(const NodeRef& node, NodeRef directory) {
 }
 
 // The rules when the new name is there.
-Done check_replaced(Call& call, const Existing& from, const Parent& to, const NodeRef& replaced, unsigned flags) {
+Done check_replaced(Call& call, const Existing& from, const Parent& to, const NodeRef& replaced,
+                    unsigned flags) {
   LINUX_TRY(may_remove(who(call), to.directory->node->attributes(), replaced->attributes()));
   if (call.kernel.mounts.over(replaced) != replaced) return err(EBUSY);
   const bool is_directory = from.node->type() == S_IFDIR, was_directory = replaced->type() == S_IFDIR;
@@ -161,7 +162,8 @@ int64_t rename_at(Call& call, int old_directory, uint64_t old_path, int new_dire
   return answer(rename_to(call, existing, to, flags));
 }
 
-int64_t link_at(Call& call, int old_directory, uint64_t old_path, int new_directory, uint64_t new_path, int flags) {
+int64_t link_at(Call& call, int old_directory, uint64_t old_path, int new_directory, uint64_t new_path,
+                int flags) {
   if ((flags & ~(AT_SYMLINK_FOLLOW | AT_EMPTY_PATH)) != 0) return -EINVAL;
   const int find = (flags & AT_EMPTY_PATH) | ((flags & AT_SYMLINK_FOLLOW) != 0 ? 0 : AT_SYMLINK_NOFOLLOW);
   CALL_ASSIGN(const Target target, target_at(call, old_directory, old_path, find));
@@ -173,7 +175,7 @@ int64_t link_at(Call& call, int old_directory, uint64_t old_path, int new_direct
 
 // -- where the process is
 
-Done enter(Call& call, const LocationRef& location, LocationRef Place::*where) {
+Done enter(Call& call, const LocationRef& location, LocationRef Place::* where) {
   const Attributes attributes = location->node->attributes();
   if (!S_ISDIR(attributes.mode)) return err(ENOTDIR);
   LINUX_TRY(may(who(call), attributes, X_OK));
@@ -188,7 +190,9 @@ int64_t sys_mkdirat(Call& call) { return make_directory(call, call.int_arg(0), c
 int64_t sys_mknod(Call& call) { return make_node(call, AT_FDCWD, call.arg(0), call.arg(1)); }
 int64_t sys_mknodat(Call& call) { return make_node(call, call.int_arg(0), call.arg(1), call.arg(2)); }
 int64_t sys_symlink(Call& call) { return make_symbolic_link(call, call.arg(0), AT_FDCWD, call.arg(1)); }
-int64_t sys_symlinkat(Call& call) { return make_symbolic_link(call, call.arg(0), call.int_arg(1), call.arg(2)); }
+int64_t sys_symlinkat(Call& call) {
+  return make_symbolic_link(call, call.arg(0), call.int_arg(1), call.arg(2));
+}
 
 int64_t sys_unlink(Call& call) { return remove_file(call, AT_FDCWD, call.arg(0)); }
 int64_t sys_rmdir(Call& call) { return remove_directory(call, AT_FDCWD, call.arg(0)); }

@@ -61,7 +61,9 @@ struct statx statx_of(const Attributes& attributes) {
   return to;
 }
 
-int64_t put_stat(Call& call, Node& node, uint64_t to) { return answer(call.put(to, stat_of(node.attributes()))); }
+int64_t put_stat(Call& call, Node& node, uint64_t to) {
+  return answer(call.put(to, stat_of(node.attributes())));
+}
 
 int64_t stat_at(Call& call, int directory, uint64_t path, uint64_t to, int flags) {
   constexpr int kKnown = AT_SYMLINK_NOFOLLOW | AT_EMPTY_PATH | AT_NO_AUTOMOUNT;

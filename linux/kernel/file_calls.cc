@@ -30,8 +30,6 @@ Try<FileRef> file_to_write(Call& call, int descriptor) {
   return file;
 }
 
-uint64_t file_limit(const Call& call) { return call.process().limits[RLIMIT_NOFILE].rlim_cur; }
-
 Try<int> add_file(Call& call, FileRef file, bool closes_on_exec, int from) {
   return call.process().descriptors->add(std::move(file), closes_on_exec, file_limit(call), from);
 }

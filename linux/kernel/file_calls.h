@@ -25,8 +25,7 @@ void close_file(Call& call, const FileRef& file);
 // -- paths in guest memory. `directory` is a descriptor or AT_FDCWD.
 Try<std::string> path_at(Call& call, uint64_t address);
 Try<LocationRef> base_of(Call& call, int directory, std::string_view path);
-Try<LocationRef> walk_from(Call& call, int directory, std::string_view path,
-                           const WalkOptions& options = {});
+Try<LocationRef> walk_from(Call& call, int directory, std::string_view path, const WalkOptions& options = {});
 Try<Parent> parent_from(Call& call, int directory, std::string_view path);
 
 // What `flags` (AT_SYMLINK_NOFOLLOW, AT_EMPTY_PATH) of the *at calls name. A file without a location has its node alone.

@@ -62,8 +62,7 @@ Try<size_t> UserBuffer::go(size_t bytes, const Move& move) {
     }
     UserRange piece = next(bytes - done);
     if (piece.address + piece.length < piece.address) is_careful = true;
-    if (is_careful)
-      piece.length = std::min(piece.length, kPageBytes - piece.address % kPageBytes);
+    if (is_careful) piece.length = std::min(piece.length, kPageBytes - piece.address % kPageBytes);
     if (!move(piece.address, done, piece.length)) {
       if (is_careful) break;
       is_careful = true;

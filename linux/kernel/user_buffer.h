@@ -38,7 +38,7 @@ class UserBuffer final : public Buffer {
 
   Caller* caller_;
   std::vector<UserRange> ranges_;
-  size_t at_ = 0;       // in ranges_
+  size_t at_ = 0;        // in ranges_
   uint64_t inside_ = 0;  // bytes done of that one
   size_t left_ = 0;
 };

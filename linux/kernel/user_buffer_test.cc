@@ -35,7 +35,8 @@ class FakeCaller final : public Caller {
 
  private:
   bool is_inside(uint64_t address, size_t size) const {
-    return size == 0 || (address >= kBase && size <= memory.size() && address - kBase <= memory.size() - size);
+    return size == 0 ||
+           (address >= kBase && size <= memory.size() && address - kBase <= memory.size() - size);
   }
   Credentials credentials_;
 };
