@@ -88,6 +88,8 @@ class File : public std::enable_shared_from_this<File> {
   int owner = 0;  // F_SETOWN
   // How it was reached, when it was opened by a path: for openat(), fchdir() and /proc. Set by open().
   std::shared_ptr<const Location> location;
+  // What it holds by flock(), and by locks of open file descriptions: they go with it (locks.h).
+  std::shared_ptr<void> whole_lock, record_locks;
 
   // What it is a file of. Pipes, sockets and such have nodes, too, for fstat() and /proc.
   [[nodiscard]] virtual const NodeRef& node() const = 0;

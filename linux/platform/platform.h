@@ -130,8 +130,11 @@ class Platform {
 struct TrapOptions {
   uint32_t spins = 0;  // rounds that each side looks before it sleeps; more than one core wanted
   int most_threads = 4096;
+  // The calling thread and all guests run on the core that the caller is on, until the platform's end: waking another core
+  // takes longer than the rest of a system call.
+  bool shares_core = true;
 };
-// linux/platform/trap.h has more. Errors: kUnsupported on a machine whose kernel has no seccomp filters or no fsgsbase.
+// linux/platform/trap/trap.h has more. Errors: kUnsupported on a machine whose kernel has no seccomp filters or no fsgsbase.
 Result<std::unique_ptr<Platform>> start_trap_platform(const TrapOptions& options);
 
 }  // namespace membrane::linux
