@@ -66,20 +66,18 @@ InetAddress loopback_like(const InetAddress& address) {
 }
 
 Try<InetAddress> inet_address_of(const SocketAddress& address, int domain) {
-  if (address.bytes.size() < sizeof(sa_family_t)) return err(EINVAL);
-  const int family = address.family();
-  if (family != domain) return err(EAFNOSUPPORT);
+  const size_t least = domain == AF_INET ? sizeof(sockaddr_in) : kLeastInet6;
+  if (address.bytes.size() < least) return err(EINVAL);
+  if (address.family() != domain) return err(EAFNOSUPPORT);
   InetAddress made = any_of(domain);
   if (domain == AF_INET) {
     sockaddr_in record = {};
-    if (address.bytes.size() < sizeof record) return err(EINVAL);
     std::memcpy(&record, address.bytes.data(), sizeof record);
     std::memcpy(&made.ip[12], &record.sin_addr, 4);
     made.port = ntohs(record.sin_port);
     return made;
   }
   sockaddr_in6 record = {};
-  if (address.bytes.size() < kLeastInet6) return err(EINVAL);
   std::memcpy(&record, address.bytes.data(), std::min(address.bytes.size(), sizeof record));
   std::memcpy(made.ip.data(), &record.sin6_addr, 16);
   made.port = ntohs(record.sin6_port);

@@ -174,10 +174,17 @@ SocketSpace::End SocketSpace::find_inet(const InetAddress& address, int type) co
 }
 
 void SocketSpace::unbind(const SocketEnd& end) {
+  // An accepted end has its listener's name, but is not found by it.
+  const auto is_own = [&](const std::weak_ptr<SocketEnd>& bound) {
+    return bound.expired() || bound.lock().get() == &end;
+  };
   if (!is_internet(end)) {
-    if (end.name.node != nullptr) nodes_.erase(end.name.node.get());
-    else if (const auto name = unix_name_of(end.name); name && !name->is_unnamed)
-      abstract_.erase(name->abstract);
+    const auto node = nodes_.find(end.name.node.get());
+    if (node != nodes_.end() && is_own(node->second.second)) nodes_.erase(node);
+    const auto name = unix_name_of(end.name);
+    if (!name || name->is_path || name->is_unnamed) return;
+    const auto found = abstract_.find(name->abstract);
+    if (found != abstract_.end() && is_own(found->second)) abstract_.erase(found);
     return;
   }
   const auto [first, last] = ports_.equal_range(end.local.port);
