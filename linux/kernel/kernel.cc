@@ -110,9 +110,9 @@ void Kernel::rename(Task& task, int id) {
 
 void Kernel::let_go_of_parent(Task& task) {
   Task* const parent = task_of(std::exchange(task.vfork_parent, 0));
-  if (parent == nullptr || !parent->is_parked) return;
-  parent->is_parked = false;
-  go_on(*parent);
+  if (parent == nullptr || !parent->waits_for_vfork) return;
+  parent->waits_for_vfork = false;
+  if (parent->is_parked) go_on(*parent);
 }
 
 void Kernel::end_task(Task& task, int status) {
