@@ -46,6 +46,7 @@ class FakeCaller : public Caller {
   bool is_orphaned() override { return orphaned; }
   FileRef terminal() override { return its_terminal; }
   void set_terminal(const FileRef& terminal) override { its_terminal = terminal; }
+  int session_of_group(int of) override { return of < 1000 ? its_session : 0; }
 
   // An ioctl with a value that it reads, writes, or both.
   template <typename T>
@@ -76,6 +77,16 @@ inline std::string read_text(File& file, Caller& caller, size_t most = 65536) {
   text.resize(*count);
   return text;
 }
+
+// Notes what the processes of a kernel are sent.
+class FakeJobs final : public Jobs {
+ public:
+  std::vector<std::pair<int, int>> group_signals, process_signals;  // to whom, signal
+  std::vector<int> lost;                                            // sessions
+  void signal_group(int group, int signal) override { group_signals.emplace_back(group, signal); }
+  void signal_process(int process, int signal) override { process_signals.emplace_back(process, signal); }
+  void lose_terminal(int session) override { lost.push_back(session); }
+};
 
 // Counts how often it was woken.
 class CountingWaiter final : public Waiter {

@@ -26,6 +26,10 @@ namespace membrane::linux {
 struct Location;  // linux/fs/paths.h
 using FileRef = std::shared_ptr<File>;
 
+// What a file answers having sent the caller a signal that is to stop it, as terminals do to background processes (ERESTARTSYS):
+// the call is asked again after the signal, as if that had come while it waited.
+constexpr int kAskAgain = 512;
+
 // The program that calls: who it is, and its memory.
 class Caller {
  public:
@@ -47,6 +51,8 @@ class Caller {
   virtual FileRef terminal() { return nullptr; }
   // nullptr takes it from the process, and when that leads its session, from all processes of the session.
   virtual void set_terminal(const FileRef&) {}
+  // The session of a process group; 0 when there is no such group.
+  virtual int session_of_group(int group) { return group == process_group() ? session() : 0; }
   // RLIMIT_FSIZE.
   virtual uint64_t file_size_limit() { return UINT64_MAX; }
 

@@ -20,11 +20,14 @@ class Timers {
                   std::function<void()> act) = 0;
 };
 
-class SignalSender {
+// Process groups and sessions.
+class Jobs {
  public:
-  virtual ~SignalSender() = default;
+  virtual ~Jobs() = default;
   virtual void signal_group(int group, int signal) = 0;
   virtual void signal_process(int process, int signal) = 0;
+  // Its processes have no controlling terminal any more.
+  virtual void lose_terminal(int session) = 0;
 };
 
 }  // namespace membrane::linux

@@ -23,20 +23,13 @@ timespec time_of(Call& call, int clock) {
   return {.tv_sec = since / 1'000'000'000, .tv_nsec = since % 1'000'000'000};
 }
 
-int64_t sleep_until(Call& call, Clock::time_point deadline, uint64_t rest_at) {
-  if (call.is_late()) return 0;
-  static_cast<void>(rest_at);
-  return call.wait_until(deadline, OnSignal::kInterrupt);
-}
-
 int64_t sleep(Call& call, uint64_t time_at, uint64_t rest_at, bool is_absolute, int clock) {
   if (call.is_late()) return 0;
   CALL_ASSIGN(const timespec time, call.get<timespec>(time_at));
   CALL_ASSIGN(const auto deadline, deadline_of(call.kernel, time, is_absolute, clock));
   if (deadline <= Clock::now()) return 0;
-  // What is left is told at once, for the case that a signal comes: a guest may look at it only then.
-  if (rest_at != 0 && !is_absolute) CALL_TRY(call.put(rest_at, time));
-  return sleep_until(call, call.deadline().value_or(deadline), rest_at);
+  if (!is_absolute) call.task.waiting.rest_at = rest_at;
+  return call.wait_until(deadline, OnSignal::kInterrupt);
 }
 
 struct Micros {

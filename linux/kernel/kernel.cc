@@ -20,6 +20,8 @@ constexpr uint64_t kSyscallBytes = 2;  // of the instruction
 constexpr rlim_t kStackBytes = 8u << 20;
 constexpr size_t kAgainAtOnce = 64;  // calls asked again between two looks at the platform
 
+constexpr auto kLookAtMemoryEvery = std::chrono::milliseconds(50);
+
 using Clock = std::chrono::steady_clock;
 
 }  // namespace
@@ -36,7 +38,7 @@ struct Kernel::Impl {
   std::atomic<bool> is_stopping = false;
 };
 
-Kernel::Kernel(KernelOptions options) : options_(std::move(options)), impl_(std::make_unique<Impl>()) {
+Kernel::Kernel(KernelOptions options) : options_(std::move(options)), impl_(std::make_shared<Impl>()) {
   root = std::make_shared<Location>(Location{.node = options_.root, .parent = nullptr, .name = ""});
 }
 
@@ -108,9 +110,9 @@ void Kernel::rename(Task& task, int id) {
 
 void Kernel::let_go_of_parent(Task& task) {
   Task* const parent = task_of(std::exchange(task.vfork_parent, 0));
-  if (parent == nullptr || !parent->is_parked) return;
-  parent->is_parked = false;
-  go_on(*parent);
+  if (parent == nullptr || !parent->waits_for_vfork) return;
+  parent->waits_for_vfork = false;
+  if (parent->is_parked) go_on(*parent);
 }
 
 void Kernel::end_task(Task& task, int status) {
@@ -244,7 +246,7 @@ void Kernel::go_on(Task& task) {
   task.waiting.is_again = false;
   task.waiting.deadline.reset();
   task.deadline_alive.reset();
-  task.waiting.kept = 0;
+  task.waiting.kept = task.waiting.rest_at = 0;
   Task* const before = std::exchange(current_, &task);
   const bool lives = deliver_signals(*this, task);
   current_ = before;
@@ -276,12 +278,21 @@ void Kernel::ask(Task& task) {
   go_on(task);
 }
 
+// Of a sleep that a signal ends.
+static void tell_rest(Task& task) {
+  if (task.waiting.rest_at == 0 || !task.waiting.deadline) return;
+  const auto rest = std::max(*task.waiting.deadline - Clock::now(), Clock::duration::zero());
+  const int64_t ns = std::chrono::duration_cast<std::chrono::nanoseconds>(rest).count();
+  static_cast<void>(task.put(task.waiting.rest_at, timespec{ns / 1'000'000'000, ns % 1'000'000'000}));
+}
+
 // The call waits no more: something that it waits for has happened, its time is over, or a signal is there.
 void Kernel::ask_again(Task& task) {
   task.is_ready = false;
   if (task.process->is_stopped) return;
   task.leave();
   if (!has_signal(task)) return ask(task);
+  tell_rest(task);
   Registers& r = task.thread->registers;
   const bool is_restarted = !task.waiting.is_interrupt && restarts_after_signal(task);
   r.rax = static_cast<uint64_t>(-EINTR);
@@ -336,7 +347,29 @@ void Kernel::do_due() {
   }
 }
 
+// Memory is counted now and then; when it is too much, the largest process ends, as Linux would have it.
+void Kernel::watch_memory() {
+  uint64_t all = 0, most = 0;
+  Process* largest = nullptr;
+  for (const auto& [id, process] : processes_) {
+    if (process->is_zombie || process->memory == nullptr) continue;
+    const uint64_t bytes = process->memory->space().resident_bytes();
+    all += bytes;
+    if (largest == nullptr || bytes > most) {
+      most = bytes;
+      largest = process.get();
+    }
+  }
+  memory_peak_bytes_ = std::max(memory_peak_bytes_, all);
+  if (all > options_.limits.memory_bytes && largest != nullptr) {
+    was_out_of_memory_ = true;
+    end_process(*largest, SIGKILL);
+  }
+  at(Clock::now() + kLookAtMemoryEvery, impl_, [this] { watch_memory(); });
+}
+
 int Kernel::run(int process) {
+  watch_memory();
   for (;;) {
     impl_->ended_tasks.clear();
     impl_->ended_processes.clear();

@@ -79,6 +79,8 @@ class Kernel {
   // To the guest, or to the next signal: `task` has its answer.
   void go_on(Task& task);
   std::map<FutexKey, std::deque<int>> futexes;  // the tasks that wait, by id
+  [[nodiscard]] uint64_t memory_peak_bytes() const { return memory_peak_bytes_; }
+  [[nodiscard]] bool was_out_of_memory() const { return was_out_of_memory_; }
   // Called in the loop after each Platform::wake(): looks at what came from outside.
   std::function<void()> on_outside;
   [[nodiscard]] Task* current() const { return current_; }
@@ -96,6 +98,7 @@ class Kernel {
   void ask_again(Task& task);
   void tell_parent(Process& process, int code, int status);
   void do_due();
+  void watch_memory();
   void adopt_children(Process& process);
   void hang_up_session(Process& leader);
   [[nodiscard]] bool restarts_after_signal(const Task& task) const;
@@ -103,9 +106,11 @@ class Kernel {
 
   std::map<int, std::unique_ptr<Process>> processes_;
   std::map<int, Task*> tasks_by_id_;
-  std::unique_ptr<Impl> impl_;
+  std::shared_ptr<Impl> impl_;
   Task* current_ = nullptr;
   int tasks_ = 0, last_id_ = 0;
+  uint64_t memory_peak_bytes_ = 0;
+  bool was_out_of_memory_ = false;
 };
 
 }  // namespace membrane::linux

@@ -62,6 +62,7 @@ struct Waiting {
   std::optional<std::chrono::steady_clock::time_point> deadline;
   uint64_t kept = 0;
   std::shared_ptr<File> file;  // what open() made, while it is not complete (file.h)
+  uint64_t rest_at = 0;      // where nanosleep() says how long it would have slept still, when a signal comes; 0: nowhere
   SignalSet saved_mask = 0;  // of sigsuspend, ppoll, pselect, epoll_pwait: put back after the call
   bool has_saved_mask = false;
 };
