@@ -32,7 +32,7 @@ struct Kernel::Impl {
     std::function<void()> act;
   };
   std::multimap<Clock::time_point, Timer> timers;
-  std::deque<int> ready;  // tasks, by id
+  std::deque<int> ready;                           // tasks, by id
   std::vector<std::unique_ptr<Task>> ended_tasks;  // until no handler has them
   std::vector<std::unique_ptr<Process>> ended_processes;
   std::atomic<bool> is_stopping = false;
@@ -153,7 +153,8 @@ void Kernel::end_process(Process& process, int status) {
 // Its children are those of the next subreaper above it, or nobody's.
 void Kernel::adopt_children(Process& process) {
   Process* heir = process.parent;
-  while (heir != nullptr && (heir->is_zombie || (!heir->is_subreaper && heir->parent != nullptr))) heir = heir->parent;
+  while (heir != nullptr && (heir->is_zombie || (!heir->is_subreaper && heir->parent != nullptr)))
+    heir = heir->parent;
   for (Process* child : std::exchange(process.children, {})) {
     child->parent = heir;
     if (heir != nullptr) {
@@ -211,7 +212,8 @@ void Kernel::stop_process(Process& process, int signal) {
   process.tells_continue = false;
   process.status = signal << 8 | 0x7f;
   for (const auto& task : process.tasks)
-    if (task->state == TaskState::kRunning && task.get() != current_ && !task->is_parked) task->thread->interrupt();
+    if (task->state == TaskState::kRunning && task.get() != current_ && !task->is_parked)
+      task->thread->interrupt();
   tell_parent(process, CLD_STOPPED, signal);
 }
 
@@ -415,7 +417,8 @@ Try<int> Kernel::start(const Start& start) {
   process.credentials = start.credentials;
   process.descriptors = std::make_shared<Descriptors>();
   process.place = std::make_shared<Place>(Place{.root = root, .directory = root});
-  process.memory = std::make_shared<Memory>(thread->space(), options_.platform->lowest(), options_.platform->highest());
+  process.memory =
+      std::make_shared<Memory>(thread->space(), options_.platform->lowest(), options_.platform->highest());
   process.limits.fill({RLIM_INFINITY, RLIM_INFINITY});
   process.limits[RLIMIT_STACK] = {kStackBytes, RLIM_INFINITY};
   process.limits[RLIMIT_NOFILE] = {1024, 4096};
@@ -424,10 +427,11 @@ Try<int> Kernel::start(const Start& start) {
   for (const FileRef& file : {start.input, start.output, start.errors})
     static_cast<void>(process.descriptors->add(file, false, RLIM_INFINITY));
   const auto begun = [&]() -> Done {
-    LINUX_ASSIGN(process.place->directory,
-                 walk(mounts, *process.place, root, start.directory, process.credentials, {.wants_directory = true}));
+    LINUX_ASSIGN(process.place->directory, walk(mounts, *process.place, root, start.directory,
+                                                process.credentials, {.wants_directory = true}));
     LINUX_ASSIGN(const std::string path, find_program(*this, process, start));
-    return execute(*this, task, {.path = path, .arguments = start.arguments, .environment = start.environment});
+    return execute(*this, task,
+                   {.path = path, .arguments = start.arguments, .environment = start.environment});
   }();
   if (!begun) {
     end_process(process, SIGKILL);
@@ -448,7 +452,8 @@ Try<std::string> Call::get_string(uint64_t address, size_t most) {
   while (text.size() < most) {
     const uint64_t here = address + text.size();
     const size_t wanted = std::min({piece.size(), kPage - here % kPage, most - text.size()});
-    const size_t got = task.thread->space()->read(here, std::as_writable_bytes(std::span(piece.data(), wanted)));
+    const size_t got =
+        task.thread->space()->read(here, std::as_writable_bytes(std::span(piece.data(), wanted)));
     const auto end = std::find(piece.data(), piece.data() + got, '\0');
     text.append(piece.data(), end);
     if (end != piece.data() + got) return text;
