@@ -43,10 +43,18 @@ Kernel::Kernel(KernelOptions options) : options_(std::move(options)), impl_(std:
 }
 
 Kernel::~Kernel() {
-  for (const auto& [id, process] : processes_)
-    if (!process->is_zombie) end_process(*process, SIGKILL);
+  end_all();
   tasks_by_id_.clear();
   processes_.clear();
+}
+
+// An end may take other processes with it, so each is looked for anew.
+void Kernel::end_all() {
+  for (;;) {
+    const auto alive = std::ranges::find_if(processes_, [](const auto& each) { return !each.second->is_zombie; });
+    if (alive == processes_.end()) return;
+    end_process(*alive->second, SIGKILL);
+  }
 }
 
 // -- tasks and processes ------------------------------------------------------------------------------------------
@@ -171,13 +179,14 @@ void Kernel::adopt_children(Process& process) {
 // The end of a session's leader takes its terminal away.
 void Kernel::hang_up_session(Process& leader) {
   if (leader.id != leader.session || leader.terminal == nullptr) return;
-  for (const auto& [id, each] : processes_) {
-    if (each->session != leader.session || each.get() == &leader || each->is_zombie) continue;
-    each->terminal.reset();
-    send_signal(*this, *each, signal_from(SIGHUP, SI_KERNEL, nullptr));
-    send_signal(*this, *each, signal_from(SIGCONT, SI_KERNEL, nullptr));
+  std::vector<int> others;
+  for (const auto& [id, each] : processes_)
+    if (each->session == leader.session && each.get() != &leader && !each->is_zombie) others.push_back(id);
+  lose_terminal(leader.session);
+  for (const int id : others) {
+    signal_process(id, SIGHUP);
+    signal_process(id, SIGCONT);
   }
-  leader.terminal.reset();
 }
 
 void Kernel::forget(Process& process) {
@@ -276,6 +285,7 @@ void Kernel::ask(Task& task) {
     if (has_signal(task)) make_ready(task);
     return;
   }
+  if (value == -kAskAgain) return restart(task);
   if (value != kNoAnswer) task.thread->registers.rax = static_cast<uint64_t>(value);
   go_on(task);
 }
@@ -288,6 +298,18 @@ static void tell_rest(Task& task) {
   static_cast<void>(task.put(task.waiting.rest_at, timespec{ns / 1'000'000'000, ns % 1'000'000'000}));
 }
 
+// A signal comes before the call's answer: the guest makes the call again after it, unless a handler says that it is interrupted.
+void Kernel::restart(Task& task) {
+  Registers& r = task.thread->registers;
+  if (restarts_after_signal(task)) {
+    r.rax = task.call_number;
+    r.rip -= kSyscallBytes;
+  } else {
+    r.rax = static_cast<uint64_t>(-EINTR);
+  }
+  go_on(task);
+}
+
 // The call waits no more: something that it waits for has happened, its time is over, or a signal is there.
 void Kernel::ask_again(Task& task) {
   task.is_ready = false;
@@ -296,14 +318,12 @@ void Kernel::ask_again(Task& task) {
   if (!has_signal(task)) return ask(task);
   tell_rest(task);
   Registers& r = task.thread->registers;
-  const bool is_restarted = !task.waiting.is_interrupt && restarts_after_signal(task);
-  r.rax = static_cast<uint64_t>(-EINTR);
-  if (task.waiting.kept != 0 && !task.waiting.is_interrupt && task.call_keeps_bytes) {
+  if (task.waiting.kept != 0 && task.call_keeps_bytes) {
     r.rax = task.waiting.kept;  // so much of it was done
-  } else if (is_restarted) {
-    r.rax = task.call_number;
-    r.rip -= kSyscallBytes;
+    return go_on(task);
   }
+  if (!task.waiting.is_interrupt) return restart(task);
+  r.rax = static_cast<uint64_t>(-EINTR);
   go_on(task);
 }
 
@@ -316,6 +336,22 @@ bool Kernel::restarts_after_signal(const Task& task) const {
     if (action.handler > 1 && (action.flags & SA_RESTART) == 0) return false;
   }
   return true;
+}
+
+void Kernel::signal_group(int group, int signal) {
+  std::vector<int> ids;
+  for (const auto& [id, each] : processes_)
+    if (each->group == group) ids.push_back(id);
+  for (const int id : ids) signal_process(id, signal);
+}
+
+void Kernel::signal_process(int id, int signal) {
+  if (Process* const process = process_of(id)) send_signal(*this, *process, signal_from(signal, SI_KERNEL, nullptr));
+}
+
+void Kernel::lose_terminal(int session) {
+  for (const auto& [id, each] : processes_)
+    if (each->session == session) each->terminal.reset();
 }
 
 // -- the loop -----------------------------------------------------------------------------------------------------
@@ -375,9 +411,7 @@ int Kernel::run(int process) {
   for (;;) {
     impl_->ended_tasks.clear();
     impl_->ended_processes.clear();
-    if (impl_->is_stopping)
-      while (!processes_.empty() && !processes_.begin()->second->is_zombie)
-        end_process(*processes_.begin()->second, SIGKILL);
+    if (impl_->is_stopping) end_all();
     const Process* const first = process_of(process);
     if (first == nullptr) return SIGKILL;
     if (first->is_zombie) return first->status;
