@@ -56,6 +56,7 @@ struct DirectoryEntry {
 class Node;
 class File;
 class Caller;
+struct Location;  // paths.h
 using NodeRef = std::shared_ptr<Node>;
 
 struct NewNode {
@@ -105,6 +106,8 @@ class Node : public std::enable_shared_from_this<Node> {
 
   // -- symbolic links
   virtual Try<std::string> target() { return err(EINVAL); }
+  // A link that leads to a place and not to a path (/proc/PID/fd/3, /proc/PID/cwd): walks jump there. nullptr for all others.
+  virtual Try<std::shared_ptr<const Location>> jump() { return std::shared_ptr<const Location>(); }
 
   // -- extended attributes. Errors: ENODATA, EEXIST, ERANGE is the caller's.
   virtual Try<std::string> attribute(std::string_view /*name*/) { return err(EOPNOTSUPP); }
