@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <vector>
 
@@ -33,8 +34,14 @@ class Descriptors {
   std::vector<FileRef> remove_range(uint32_t first, uint32_t last);
   [[nodiscard]] std::vector<int> numbers() const;
 
+  // The process's record locks of a node (locks.h): they go when any descriptor of the node is closed, and are not copied.
+  [[nodiscard]] bool has_locks(const Node& node) const { return locks_.contains(&node); }
+  void keep_locks(const Node& node, std::shared_ptr<void> locks) { locks_[&node] = std::move(locks); }
+
  private:
+  FileRef let_go(Entry& entry);
   std::vector<Entry> entries_;
+  std::map<const Node*, std::shared_ptr<void>> locks_;
 };
 
 }  // namespace membrane::linux

@@ -23,6 +23,13 @@
 
 namespace membrane::linux {
 
+struct Location;  // linux/fs/paths.h
+using FileRef = std::shared_ptr<File>;
+
+// What a file answers having sent the caller a signal that is to stop it, as terminals do to background processes (ERESTARTSYS):
+// the call is asked again after the signal, as if that had come while it waited.
+constexpr int kAskAgain = 512;
+
 // The program that calls: who it is, and its memory.
 class Caller {
  public:
@@ -40,6 +47,14 @@ class Caller {
   // Whether the caller ignores or blocks a signal (terminals ask), and whether its process group is orphaned.
   virtual bool ignores(int signal) = 0;
   virtual bool is_orphaned() = 0;
+  // The controlling terminal of the calling process; nullptr when it has none. It is not an open file of it (terminal.h).
+  virtual FileRef terminal() { return nullptr; }
+  // nullptr takes it from the process, and when that leads its session, from all processes of the session.
+  virtual void set_terminal(const FileRef&) {}
+  // The session of a process group; 0 when there is no such group.
+  virtual int session_of_group(int group) { return group == process_group() ? session() : 0; }
+  // RLIMIT_FSIZE.
+  virtual uint64_t file_size_limit() { return UINT64_MAX; }
 
   template <typename T>
   Try<T> get(uint64_t address) {
@@ -71,6 +86,10 @@ class File : public std::enable_shared_from_this<File> {
   int flags =
       0;  // O_ACCMODE, O_APPEND, O_NONBLOCK, O_PATH, O_DIRECT…; not O_CLOEXEC, which is a descriptor's
   int owner = 0;  // F_SETOWN
+  // How it was reached, when it was opened by a path: for openat(), fchdir() and /proc. Set by open().
+  std::shared_ptr<const Location> location;
+  // What it holds by flock(), and by locks of open file descriptions: they go with it (locks.h).
+  std::shared_ptr<void> whole_lock, record_locks;
 
   // What it is a file of. Pipes, sockets and such have nodes, too, for fstat() and /proc.
   [[nodiscard]] virtual const NodeRef& node() const = 0;
@@ -97,9 +116,13 @@ class File : public std::enable_shared_from_this<File> {
                                int /*protection*/) {
     return err(ENODEV);
   }
+  // Whether its opening is over. A FIFO waits for its other side: while it is not complete, open() joins the queues and
+  // keeps the file (Waiting::file) until it is asked again. Then the file is asked, not opened anew.
+  virtual bool is_complete() { return true; }
+  // A new description of the same thing, as opening /dev/tty makes of the controlling terminal. Errors: ENXIO.
+  virtual Try<FileRef> reopen(Caller&, int /*flags*/) { return err(ENXIO); }
   // A descriptor of it was closed in a process; the description itself goes with its last reference.
   virtual void on_close(Caller&) {}
 };
-using FileRef = std::shared_ptr<File>;
 
 }  // namespace membrane::linux

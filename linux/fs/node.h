@@ -55,8 +55,9 @@ struct DirectoryEntry {
 
 class Node;
 class File;
-class Caller;
+class FileLocks;  // linux/files/locks.h
 struct Location;  // paths.h
+class Caller;
 using NodeRef = std::shared_ptr<Node>;
 
 struct NewNode {
@@ -72,6 +73,7 @@ class Node : public std::enable_shared_from_this<Node> {
   [[nodiscard]] virtual Attributes attributes() = 0;
   virtual Done change(const AttributeChange&) { return err(EPERM); }
   [[nodiscard]] uint32_t type() { return attributes().mode & S_IFMT; }
+  std::shared_ptr<FileLocks> locks;  // made with the first one
 
   // -- directories. Names have no '/', and are neither "." nor "..". Errors: ENOTDIR; ENOENT; EEXIST; ENOTEMPTY; ENOSPC; EROFS.
   virtual Try<NodeRef> look_up(std::string_view /*name*/) { return err(ENOTDIR); }
@@ -106,7 +108,8 @@ class Node : public std::enable_shared_from_this<Node> {
 
   // -- symbolic links
   virtual Try<std::string> target() { return err(EINVAL); }
-  // A link that leads to a place and not to a path (/proc/PID/fd/3, /proc/PID/cwd): walks jump there. nullptr for all others.
+  // Of a magic link (/proc/self/fd/3, /proc/7/exe): where a walk that follows it goes on, whatever its target() reads. nullptr for
+  // other links. Errors: ENOENT.
   virtual Try<std::shared_ptr<const Location>> jump() { return std::shared_ptr<const Location>(); }
 
   // -- extended attributes. Errors: ENODATA, EEXIST, ERANGE is the caller's.

@@ -63,6 +63,9 @@ class Call {
   [[nodiscard]] uint64_t& kept() { return task.waiting.kept; }
 };
 
+// What a handler answers that waits (wait() does), and one that has set the registers itself.
+constexpr int64_t kWaits = INT64_MIN, kNoAnswer = INT64_MIN + 1;
+
 // `return answer(some_try);`
 inline int64_t answer(const Done& done) { return done ? 0 : -done.error(); }
 template <typename T>

@@ -63,7 +63,28 @@ class Kernel {
   [[nodiscard]] const KernelOptions& options() const { return options_; }
   // Called at the time, in the loop, unless `alive` is gone.
   void at(std::chrono::steady_clock::time_point time, std::weak_ptr<void> alive, std::function<void()> act);
-  void make_ready(Task& task);
+  void make_ready(Task& task);  // its call is asked again
+  // Of tasks: a new one of a process, with its id; one that ends, or all of a process, with the status of wait4().
+  Try<int> take_id();
+  Process& add_process(int id, Process* parent);
+  Task& add_task(Process& process, int id, std::unique_ptr<Thread> thread);
+  void end_task(Task& task, int status);
+  void end_process(Process& process, int status);
+  void rename(Task& task, int id);    // the program's thread has the id of its process
+  void let_go_of_parent(Task& task);  // the task has a memory of its own now
+  void forget(Process& process);      // a zombie that was waited for
+  // A stopped process and its tasks.
+  void stop_process(Process& process, int signal);
+  void continue_process(Process& process);
+  // To the guest, or to the next signal: `task` has its answer.
+  void go_on(Task& task);
+  std::map<FutexKey, std::deque<int>> futexes;  // the tasks that wait, by id
+  [[nodiscard]] uint64_t memory_peak_bytes() const { return memory_peak_bytes_; }
+  [[nodiscard]] bool was_out_of_memory() const { return was_out_of_memory_; }
+  // Called in the loop after each Platform::wake(): looks at what came from outside.
+  std::function<void()> on_outside;
+  [[nodiscard]] Task* current() const { return current_; }
+  [[nodiscard]] int tasks() const { return tasks_; }
   std::map<std::string, uint64_t> absent_calls;  // by name: how often
 
   struct Impl;
@@ -72,8 +93,24 @@ class Kernel {
  private:
   friend struct Impl;
   KernelOptions options_;
+  void look_at(Thread& thread);
+  void ask(Task& task);
+  void ask_again(Task& task);
+  void tell_parent(Process& process, int code, int status);
+  void do_due();
+  void watch_memory();
+  void adopt_children(Process& process);
+  void hang_up_session(Process& leader);
+  [[nodiscard]] bool restarts_after_signal(const Task& task) const;
+  void close_all(Task& task, const std::vector<FileRef>& files);
+
   std::map<int, std::unique_ptr<Process>> processes_;
-  std::unique_ptr<Impl> impl_;
+  std::map<int, Task*> tasks_by_id_;
+  std::shared_ptr<Impl> impl_;
+  Task* current_ = nullptr;
+  int tasks_ = 0, last_id_ = 0;
+  uint64_t memory_peak_bytes_ = 0;
+  bool was_out_of_memory_ = false;
 };
 
 }  // namespace membrane::linux

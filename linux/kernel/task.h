@@ -61,8 +61,17 @@ struct Waiting {
   bool is_interrupt = false;  // OnSignal::kInterrupt
   std::optional<std::chrono::steady_clock::time_point> deadline;
   uint64_t kept = 0;
+  std::shared_ptr<File> file;  // what open() made, while it is not complete (file.h)
+  uint64_t rest_at = 0;      // where nanosleep() says how long it would have slept still, when a signal comes; 0: nowhere
   SignalSet saved_mask = 0;  // of sigsuspend, ppoll, pselect, epoll_pwait: put back after the call
   bool has_saved_mask = false;
+};
+
+// What a futex is known by (futexes.h).
+struct FutexKey {
+  const void* memory = nullptr;
+  uint64_t offset = 0;
+  auto operator<=>(const FutexKey&) const = default;
 };
 
 enum class TaskState : uint8_t { kRunning, kWaiting, kStopped, kDead };
@@ -78,16 +87,25 @@ struct Task final : Waiter, Caller {
 
   SignalSet blocked = 0;
   PendingSignals pending;
+  WaitQueue signal_queue;  // woken when a signal is pending for it, blocked or not: sigtimedwait(), signalfd
   SignalStack signal_stack;
   uint64_t clear_child_tid = 0, robust_list = 0, robust_list_size = 0;
   uint64_t rseq = 0;
   uint32_t rseq_size = 0, rseq_signature = 0;
-  uint64_t vfork_parent = 0;  // the id of a task that waits until this one has another memory; 0 for none
+  int vfork_parent = 0;  // the id of a task that waits until this one has another memory; 0 for none
+
+  std::optional<FutexKey> futex;  // that it waits for
+  uint32_t futex_bits = 0;
+  bool is_futex_woken = false;
 
   Waiting waiting;
   uint64_t call_number = 0;  // of the call that it is in
   std::array<uint64_t, 6> arguments = {};
-  bool is_ready = false;  // in the kernel's list of those to be asked again
+  bool call_keeps_bytes = false;       // waiting.kept is what a signal makes it answer: bytes that were moved
+  std::shared_ptr<void> deadline_alive;  // the timer of waiting.deadline ends with it
+  bool waits_for_vfork = false;
+  bool is_ready = false;     // in the kernel's list of those to be asked again
+  bool is_parked = false;    // would run, but its process is stopped, or it waits for the end of a vfork()
 
   // Caller
   [[nodiscard]] const Credentials& credentials() const override;
@@ -100,6 +118,9 @@ struct Task final : Waiter, Caller {
   void signal_self(int signal) override;
   bool ignores(int signal) override;
   bool is_orphaned() override;
+  FileRef terminal() override;
+  void set_terminal(const FileRef& terminal) override;
+  uint64_t file_size_limit() override;
   // Waiter
   void on_wake() override;
 };
@@ -107,6 +128,7 @@ struct Task final : Waiter, Caller {
 struct IntervalTimer {
   std::optional<std::chrono::steady_clock::time_point> next;
   std::chrono::nanoseconds interval{0};
+  std::shared_ptr<void> alive;  // the kernel's timer ends with it
 };
 
 struct Process {

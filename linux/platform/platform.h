@@ -71,7 +71,8 @@ class Space {
   virtual void map(uint64_t address, uint64_t length, int protection, const Backing& backing) = 0;
   virtual void unmap(uint64_t address, uint64_t length) = 0;
   virtual void protect(uint64_t address, uint64_t length, int protection) = 0;
-  // As mremap() with MREMAP_MAYMOVE and MREMAP_FIXED; what is at the new address is replaced.
+  // As mremap() with MREMAP_MAYMOVE and MREMAP_FIXED; what is at the new address is replaced. To its own address it grows,
+  // into room that is free. What is moved was mapped by one call of map().
   virtual void move(uint64_t from, uint64_t length, uint64_t to, uint64_t new_length) = 0;
   // As madvise(MADV_DONTNEED): private pages are as they were mapped.
   virtual void discard(uint64_t address, uint64_t length) = 0;
@@ -133,8 +134,11 @@ class Platform {
 struct TrapOptions {
   uint32_t spins = 0;  // rounds that each side looks before it sleeps; more than one core wanted
   int most_threads = 4096;
+  // The calling thread and all guests run on the core that the caller is on, until the platform's end: waking another core
+  // takes longer than the rest of a system call.
+  bool shares_core = true;
 };
-// linux/platform/trap.h has more. Errors: kUnsupported on a machine whose kernel has no seccomp filters or no fsgsbase.
+// linux/platform/trap/trap.h has more. Errors: kUnsupported on a machine whose kernel has no seccomp filters or no fsgsbase.
 Result<std::unique_ptr<Platform>> start_trap_platform(const TrapOptions& options);
 
 }  // namespace membrane::linux

@@ -1,0 +1,60 @@
+// Locks on files: of the whole (flock) and of ranges (fcntl). They are advice among programs: reading and writing do not ask.
+//
+// An owner is an open file description, or the descriptors of a process; it is a pointer that is compared, not followed. Its locks are
+// free when the last LockHold of it goes. Threads: the kernel's one.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "linux/abi/answer.h"
+#include "linux/files/wait_queue.h"
+#include "linux/fs/node.h"
+
+namespace membrane::linux {
+
+struct RecordLock {
+  uint64_t first = 0, last = 0;  // bytes, both included
+  bool is_exclusive = false;
+  const void* owner = nullptr;
+  int process = 0;  // for F_GETLK; -1 of an open file description
+};
+
+class FileLocks {
+ public:
+  static constexpr size_t kMostRecords = 4096;
+
+  // Woken when any lock becomes free or is shared.
+  WaitQueue changed;
+
+  // flock(). An owner's lock is converted. Errors: EAGAIN when another owner's is in the way.
+  Done lock_whole(const void* owner, bool is_exclusive);
+  void unlock_whole(const void* owner);
+
+  // The first lock in the way of `wanted`.
+  [[nodiscard]] const RecordLock* conflict_with(const RecordLock& wanted) const;
+  // Replaces what the owner has of the range. Errors: EAGAIN; ENOLCK above kMostRecords.
+  Done lock(const RecordLock& wanted);
+  Done unlock(const void* owner, uint64_t first, uint64_t last);
+  void unlock_all(const void* owner);
+
+ private:
+  struct Whole {
+    const void* owner = nullptr;
+    bool is_exclusive = false;
+  };
+  Done cut(const void* owner, uint64_t first, uint64_t last);
+  std::vector<Whole> wholes_;
+  std::vector<RecordLock> records_;
+};
+
+// The locks of a node, made when there are none yet.
+const std::shared_ptr<FileLocks>& locks_of(Node& node);
+
+// While there is one, the owner's locks of a kind last.
+enum class LockKind : uint8_t { kWhole, kRecords };
+std::shared_ptr<void> hold_locks(std::shared_ptr<FileLocks> locks, const void* owner, LockKind kind);
+
+}  // namespace membrane::linux

@@ -1,0 +1,75 @@
+// Standard streams that come from outside the sandbox, and go there. To the guest they are pipes.
+#pragma once
+
+#include <condition_variable>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <span>
+
+#include "linux/files/byte_queue.h"
+#include "linux/files/file.h"
+
+namespace membrane::linux {
+
+// Input for the guest: fed by any thread, read in the kernel's. It holds no more than its capacity.
+class OutsideInput : public std::enable_shared_from_this<OutsideInput> {
+ public:
+  // `wake` is called by the thread that feeds, and has the kernel call after_wake() in its own.
+  explicit OutsideInput(std::function<void()> wake, size_t capacity = 65536);
+
+  // -- from any thread
+  // Gives how many bytes there was room for.
+  size_t feed(std::span<const std::byte> bytes);
+  // Waits until there is room; false when no guest will read again.
+  bool wait_for_room();
+  void end();  // what is fed by then is the last
+
+  // -- in the kernel's thread
+  FileRef open();     // a new description, for reading
+  void after_wake();  // wakes those who wait for input
+  void stop();        // no guest will read again: wait_for_room() ends
+
+ private:
+  class InputFile;
+  const std::function<void()> wake_;
+  const size_t capacity_;
+  std::mutex mutex_;  // of what follows
+  std::condition_variable room_;
+  ByteQueue bytes_;
+  bool has_ended_ = false, is_stopped_ = false;
+  WaitQueue changed_;  // the kernel's thread alone
+  NodeRef node_;
+};
+
+// How much may leave by all outputs that share it.
+struct OutputCount {
+  uint64_t limit_bytes = UINT64_MAX, bytes = 0;
+  bool was_reached = false;          // more was written than the limit allows
+  std::function<void()> on_reached;  // called then, once
+};
+
+// Output of the guest. Threads: the kernel's one, but for has_room().
+class OutsideOutput : public std::enable_shared_from_this<OutsideOutput> {
+ public:
+  // Takes bytes and gives how many it took: 0 when it is full. Errors: EPIPE when it is gone.
+  using Sink = std::function<Try<size_t>(std::span<const std::byte>)>;
+  OutsideOutput(Sink sink, std::shared_ptr<OutputCount> count, std::function<void()> wake = {});
+
+  // From any thread: the sink that was full is no longer. Calls `wake`, which has the kernel call after_wake().
+  void has_room();
+  void after_wake();
+  FileRef open();  // a new description, for writing
+
+ private:
+  class OutputFile;
+  Try<size_t> write(Caller& caller, Buffer& from);
+  const Sink sink_;
+  const std::shared_ptr<OutputCount> count_;
+  const std::function<void()> wake_;
+  bool is_full_ = false;
+  WaitQueue changed_;
+  NodeRef node_;
+};
+
+}  // namespace membrane::linux

@@ -1,0 +1,63 @@
+// Pipes and FIFOs. Threads: the kernel's one.
+#pragma once
+
+#include <climits>
+#include <utility>
+
+#include "linux/files/byte_queue.h"
+#include "linux/files/file.h"
+
+namespace membrane::linux {
+
+class Pipe {
+ public:
+  static constexpr size_t kUsualCapacity = 65536, kMostCapacity = 1 << 20;
+  ByteQueue bytes;
+  size_t capacity = kUsualCapacity;
+  int readers = 0, writers = 0;                     // open ends
+  uint64_t readers_so_far = 0, writers_so_far = 0;  // ever opened
+  WaitQueue changed;
+  [[nodiscard]] size_t room() const { return bytes.size() < capacity ? capacity - bytes.size() : 0; }
+};
+
+// An open end; with O_RDWR (of a FIFO), both.
+class PipeEnd final : public File {
+ public:
+  PipeEnd(std::shared_ptr<Pipe> pipe, NodeRef node, int with_flags);
+  ~PipeEnd() override;
+  [[nodiscard]] const NodeRef& node() const override { return node_; }
+  [[nodiscard]] std::string description() const override;
+  Try<size_t> read(Caller& caller, Buffer& to) override;
+  Try<size_t> write(Caller& caller, Buffer& from) override;
+  short ready() override;
+  void join(Waiter& waiter) override { waiter.join(pipe_->changed); }
+  bool can_poll() override { return true; }
+  bool is_complete() override;
+  Try<int64_t> ioctl(Caller& caller, uint64_t request, uint64_t argument) override;
+
+  // F_GETPIPE_SZ and F_SETPIPE_SZ, which answers what the capacity is then: whole pages, and a power of two of them.
+  // Errors: EINVAL; EPERM above Pipe::kMostCapacity; EBUSY when more bytes are in it.
+  [[nodiscard]] int capacity() const { return static_cast<int>(pipe_->capacity); }
+  Try<int> set_capacity(uint64_t bytes);
+
+ private:
+  [[nodiscard]] bool reads() const;
+  [[nodiscard]] bool writes() const;
+  const std::shared_ptr<Pipe> pipe_;
+  const NodeRef node_;
+  const int opened_as_;                             // O_ACCMODE
+  const uint64_t readers_before_, writers_before_;  // of the pipe, when it was opened
+  const bool is_named_;
+};
+
+struct PipePair {
+  FileRef reader, writer;
+};
+// `flags`: O_NONBLOCK. Errors: EINVAL for others (O_DIRECT, too).
+Try<PipePair> make_pipe(const Credentials& owner, int flags);
+
+// What a FIFO's node does on open(). `pipe` is the node's: there while anyone has it open. The file is complete at once with
+// O_RDWR or O_NONBLOCK. Errors: ENXIO for O_WRONLY | O_NONBLOCK when no one reads.
+Try<FileRef> open_fifo(std::weak_ptr<Pipe>& pipe, NodeRef node, int flags);
+
+}  // namespace membrane::linux

@@ -1,0 +1,33 @@
+// What files need of the kernel beyond the caller: time, and signals that no caller's call sends. The kernel implements these, and
+// outlives every file. Threads: the kernel's one.
+#pragma once
+
+#include <signal.h>
+#include <time.h>
+
+#include <chrono>
+#include <functional>
+#include <memory>
+
+namespace membrane::linux {
+
+class Timers {
+ public:
+  virtual ~Timers() = default;
+  [[nodiscard]] virtual timespec now(int clock) const = 0;  // CLOCK_REALTIME, CLOCK_MONOTONIC
+  // Calls `act` at the time, in the kernel's loop, unless `alive` is gone by then.
+  virtual void at(std::chrono::steady_clock::time_point time, std::weak_ptr<void> alive,
+                  std::function<void()> act) = 0;
+};
+
+// Process groups and sessions.
+class Jobs {
+ public:
+  virtual ~Jobs() = default;
+  virtual void signal_group(int group, int signal) = 0;
+  virtual void signal_process(int process, int signal) = 0;
+  // Its processes have no controlling terminal any more.
+  virtual void lose_terminal(int session) = 0;
+};
+
+}  // namespace membrane::linux

@@ -1,0 +1,230 @@
+// System calls of processes: programs, ends, waiting, groups and sessions.
+#include <fcntl.h>
+#include <sys/wait.h>
+
+#include <algorithm>
+
+#include "linux/kernel/call.h"
+#include "linux/kernel/exec.h"
+#include "linux/kernel/kernel.h"
+#include "linux/kernel/memory.h"
+#include "linux/kernel/signals.h"
+
+namespace membrane::linux {
+
+namespace {
+
+constexpr size_t kMostWords = 1u << 17, kMostWordBytes = 128u << 10, kMostStrings = 2u << 20;
+
+Try<std::vector<std::string>> words_at(Call& call, uint64_t address) {
+  std::vector<std::string> words;
+  size_t bytes = 0;
+  for (; address != 0; address += 8) {
+    LINUX_ASSIGN(const uint64_t word, call.get<uint64_t>(address));
+    if (word == 0) break;
+    auto text = call.get_string(word, kMostWordBytes);
+    if (!text) return err(text.error() == ENAMETOOLONG ? E2BIG : text.error());
+    bytes += text->size() + 9;
+    if (bytes > kMostStrings || words.size() >= kMostWords) return err(E2BIG);
+    words.push_back(std::move(*text));
+  }
+  return words;
+}
+
+int64_t execute_at(Call& call, Execution wanted, uint64_t arguments, uint64_t environment) {
+  CALL_ASSIGN(wanted.arguments, words_at(call, arguments));
+  CALL_ASSIGN(wanted.environment, words_at(call, environment));
+  CALL_TRY(execute(call.kernel, call.task, std::move(wanted)));
+  return kNoAnswer;
+}
+
+rusage usage_of(const Process& process) {
+  rusage usage = {};
+  static_cast<void>(process);
+  return usage;
+}
+
+// Which of the children wait4() and waitid() mean.
+struct WhichChild {
+  enum { kAny, kId, kGroup } kind = kAny;
+  int id = 0;
+  [[nodiscard]] bool is(const Process& child) const {
+    return kind == kAny || (kind == kId ? child.id == id : child.group == id);
+  }
+};
+
+struct Waited {
+  int id = 0, uid = 0, status = 0, code = 0, value = 0;
+  rusage usage = {};
+};
+
+// What one child has to tell, if anything.
+std::optional<Waited> news_of(Kernel& kernel, Process& child, int options) {
+  Waited waited = {.id = child.id, .uid = static_cast<int>(child.credentials.uid), .status = child.status};
+  waited.usage = usage_of(child);
+  const bool keeps = (options & WNOWAIT) != 0;
+  if (child.is_zombie && (options & WEXITED) != 0) {
+    const bool was_killed = WIFSIGNALED(child.status);
+    waited.code = was_killed ? (WCOREDUMP(child.status) ? CLD_DUMPED : CLD_KILLED) : CLD_EXITED;
+    waited.value = was_killed ? WTERMSIG(child.status) : WEXITSTATUS(child.status);
+    if (!keeps) kernel.forget(child);
+  } else if (child.is_stopped && child.tells_stop && (options & WSTOPPED) != 0) {
+    waited.code = CLD_STOPPED;
+    waited.value = WSTOPSIG(child.status);
+    child.tells_stop = keeps;
+  } else if (!child.is_zombie && child.tells_continue && (options & WCONTINUED) != 0) {
+    waited.code = CLD_CONTINUED;
+    waited.value = SIGCONT;
+    child.tells_continue = keeps;
+  } else {
+    return std::nullopt;
+  }
+  return waited;
+}
+
+// Nothing: none has news, and the caller does not wait. kWaits through `waits`.
+Try<std::optional<Waited>> look_for_child(Call& call, const WhichChild& which, int options, bool& waits) {
+  bool has_any = false;
+  Process& parent = call.process();
+  for (size_t i = 0; i < parent.children.size(); ++i) {
+    Process& child = *parent.children[i];
+    const bool is_clone = child.exit_signal != SIGCHLD;
+    if (!which.is(child) || ((options & __WALL) == 0 && is_clone != ((options & __WCLONE) != 0))) continue;
+    has_any = true;
+    if (auto news = news_of(call.kernel, child, options)) return news;
+  }
+  if (!has_any) return err(ECHILD);
+  waits = (options & WNOHANG) == 0;
+  if (waits) call.join(parent.child_changed);
+  return std::optional<Waited>();
+}
+
+Process* process_or_own(Call& call, int id) {
+  return id == 0 ? &call.process() : call.kernel.process_of(id);
+}
+
+}  // namespace
+
+int64_t sys_execve(Call& call) {
+  CALL_ASSIGN(const std::string path, call.get_string(call.arg(0)));
+  return execute_at(call, {.path = path, .arguments = {}, .environment = {}}, call.arg(1), call.arg(2));
+}
+
+int64_t sys_execveat(Call& call) {
+  const int flags = call.int_arg(4);
+  if ((flags & ~(AT_EMPTY_PATH | AT_SYMLINK_NOFOLLOW)) != 0) return -EINVAL;
+  CALL_ASSIGN(const std::string path, call.get_string(call.arg(1)));
+  Execution wanted = {.path = path, .arguments = {}, .environment = {}};
+  if (!path.starts_with('/') && call.int_arg(0) != AT_FDCWD) {
+    CALL_ASSIGN(const FileRef file, call.process().descriptors->get(call.int_arg(0)));
+    const auto location =
+        std::make_shared<Location>(Location{.node = file->node(), .parent = nullptr, .name = file->description()});
+    if (!path.empty()) {
+      wanted.from = location;
+    } else if ((flags & AT_EMPTY_PATH) != 0) {
+      CALL_TRY(may(call.process().credentials, file->node()->attributes(), X_OK));
+      wanted.program = location;
+      wanted.path = "/dev/fd/" + std::to_string(call.int_arg(0));
+    }
+  }
+  if (path.empty() && wanted.program == nullptr) return -ENOENT;
+  return execute_at(call, std::move(wanted), call.arg(2), call.arg(3));
+}
+
+int64_t sys_exit(Call& call) {
+  call.kernel.end_task(call.task, (call.int_arg(0) & 0xff) << 8);
+  return kNoAnswer;
+}
+
+int64_t sys_exit_group(Call& call) {
+  call.kernel.end_process(call.process(), (call.int_arg(0) & 0xff) << 8);
+  return kNoAnswer;
+}
+
+int64_t sys_wait4(Call& call) {
+  const int id = call.int_arg(0), options = call.int_arg(2);
+  if ((options & ~(WNOHANG | WUNTRACED | WCONTINUED | __WALL | __WCLONE | __WNOTHREAD)) != 0) return -EINVAL;
+  WhichChild which;
+  if (id > 0) which = {WhichChild::kId, id};
+  else if (id == 0) which = {WhichChild::kGroup, call.process().group};
+  else if (id < -1) which = {WhichChild::kGroup, -id};
+  bool waits = false;
+  CALL_ASSIGN(const auto news, look_for_child(call, which, options | WEXITED, waits));
+  if (waits) return call.wait();
+  if (!news) return 0;
+  if (call.arg(1) != 0) CALL_TRY(call.put(call.arg(1), news->status));
+  if (call.arg(3) != 0) CALL_TRY(call.put(call.arg(3), news->usage));
+  return news->id;
+}
+
+int64_t sys_waitid(Call& call) {
+  const int options = call.int_arg(3);
+  if ((options & ~(WNOHANG | WEXITED | WSTOPPED | WCONTINUED | WNOWAIT | __WALL | __WCLONE | __WNOTHREAD)) != 0 ||
+      (options & (WEXITED | WSTOPPED | WCONTINUED)) == 0)
+    return -EINVAL;
+  WhichChild which;
+  if (call.int_arg(0) == P_PID) which = {WhichChild::kId, call.int_arg(1)};
+  else if (call.int_arg(0) == P_PGID)
+    which = {WhichChild::kGroup, call.int_arg(1) == 0 ? call.process().group : call.int_arg(1)};
+  else if (call.int_arg(0) != P_ALL) return -EINVAL;
+  bool waits = false;
+  CALL_ASSIGN(const auto news, look_for_child(call, which, options, waits));
+  if (waits) return call.wait();
+  siginfo_t info = {};
+  if (news) {
+    info.si_signo = SIGCHLD;
+    info.si_code = news->code;
+    info.si_pid = news->id;
+    info.si_uid = static_cast<uid_t>(news->uid);
+    info.si_status = news->value;
+  }
+  if (call.arg(2) != 0) CALL_TRY(call.put(call.arg(2), info));
+  if (news && call.arg(4) != 0) CALL_TRY(call.put(call.arg(4), news->usage));
+  return 0;
+}
+
+int64_t sys_getpid(Call& call) { return call.process().id; }
+int64_t sys_getppid(Call& call) {
+  return call.process().parent == nullptr ? 0 : call.process().parent->id;
+}
+
+int64_t sys_getpgid(Call& call) {
+  const Process* const process = process_or_own(call, call.int_arg(0));
+  return process == nullptr ? -ESRCH : process->group;
+}
+int64_t sys_getpgrp(Call& call) { return call.process().group; }
+
+int64_t sys_getsid(Call& call) {
+  const Process* const process = process_or_own(call, call.int_arg(0));
+  return process == nullptr ? -ESRCH : process->session;
+}
+
+int64_t sys_setpgid(Call& call) {
+  Process& own = call.process();
+  Process* const process = process_or_own(call, call.int_arg(0));
+  if (call.int_arg(1) < 0) return -EINVAL;
+  if (process == nullptr || (process != &own && process->parent != &own)) return -ESRCH;
+  if (process != &own && process->session != own.session) return -EPERM;
+  if (process != &own && process->has_executed) return -EACCES;
+  if (process->id == process->session) return -EPERM;
+  const int group = call.int_arg(1) == 0 ? process->id : call.int_arg(1);
+  const bool is_there =
+      group == process->id || std::ranges::any_of(call.kernel.processes(), [&](const auto& each) {
+        return each.second->group == group && each.second->session == own.session;
+      });
+  if (!is_there) return -EPERM;
+  process->group = group;
+  return 0;
+}
+
+int64_t sys_setsid(Call& call) {
+  Process& own = call.process();
+  const bool is_leader = std::ranges::any_of(call.kernel.processes(),
+                                             [&](const auto& each) { return each.second->group == own.id; });
+  if (is_leader) return -EPERM;
+  own.group = own.session = own.id;
+  own.terminal.reset();
+  return own.id;
+}
+
+}  // namespace membrane::linux

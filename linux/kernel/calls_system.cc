@@ -1,0 +1,190 @@
+// System calls about the machine, limits, and what else a program asks of its surroundings.
+#include <linux/prctl.h>
+#include <linux/rseq.h>
+#include <sys/random.h>
+#include <sys/sysinfo.h>
+#include <sys/utsname.h>
+#include <sched.h>
+
+#include <algorithm>
+#include <cstring>
+
+#include "linux/kernel/call.h"
+#include "linux/kernel/kernel.h"
+#include "linux/kernel/memory.h"
+
+namespace membrane::linux {
+
+namespace {
+
+constexpr size_t kRandomPiece = 65536;
+
+Task* task_or_own(Call& call, int id) { return id == 0 ? &call.task : call.kernel.task_of(id); }
+
+template <size_t N>
+void set_text(char (&field)[N], std::string_view text) {
+  std::memcpy(field, text.data(), std::min(text.size(), N - 1));
+}
+
+int64_t set_limit(Call& call, Process& process, int which, uint64_t limit_at) {
+  CALL_ASSIGN(const rlimit wanted, call.get<rlimit>(limit_at));
+  rlimit& limit = process.limits[static_cast<size_t>(which)];
+  if (wanted.rlim_cur > wanted.rlim_max) return -EINVAL;
+  if (wanted.rlim_max > limit.rlim_max) return -EPERM;
+  limit = wanted;
+  return 0;
+}
+
+}  // namespace
+
+int64_t sys_uname(Call& call) {
+  utsname name = {};
+  set_text(name.sysname, "Linux");
+  set_text(name.nodename, call.kernel.options().host_name);
+  set_text(name.release, "6.1.0-membrane");
+  set_text(name.version, "#1 SMP");
+  set_text(name.machine, "x86_64");
+  set_text(name.domainname, "(none)");
+  return answer(call.put(call.arg(0), name));
+}
+
+int64_t sys_sysinfo(Call& call) {
+  struct sysinfo info = {};
+  info.uptime = call.kernel.now(CLOCK_MONOTONIC).tv_sec;
+  info.totalram = call.kernel.options().limits.memory_bytes;
+  info.freeram = info.totalram / 2;
+  info.procs = static_cast<unsigned short>(call.kernel.tasks());
+  info.mem_unit = 1;
+  return answer(call.put(call.arg(0), info));
+}
+
+int64_t sys_getrandom(Call& call) {
+  if ((call.arg(2) & ~uint64_t{7}) != 0) return -EINVAL;
+  const size_t wanted = std::min<uint64_t>(call.arg(1), 32u << 20);
+  std::array<std::byte, kRandomPiece> piece;
+  for (size_t done = 0; done < wanted;) {
+    const size_t size = std::min(piece.size(), wanted - done);
+    if (getrandom(piece.data(), size, 0) != static_cast<ssize_t>(size)) return -EIO;
+    if (!call.task.write_memory(call.arg(0) + done, std::span(piece).first(size)))
+      return done > 0 ? static_cast<int64_t>(done) : -EFAULT;
+    done += size;
+  }
+  return static_cast<int64_t>(wanted);
+}
+
+int64_t sys_getrlimit(Call& call) {
+  if (call.arg(0) >= RLIM_NLIMITS) return -EINVAL;
+  return answer(call.put(call.arg(1), call.process().limits[call.arg(0)]));
+}
+
+int64_t sys_setrlimit(Call& call) {
+  if (call.arg(0) >= RLIM_NLIMITS) return -EINVAL;
+  return set_limit(call, call.process(), call.int_arg(0), call.arg(1));
+}
+
+int64_t sys_prlimit64(Call& call) {
+  const Task* const task = task_or_own(call, call.int_arg(0));
+  if (task == nullptr) return -ESRCH;
+  if (call.arg(1) >= RLIM_NLIMITS) return -EINVAL;
+  const rlimit before = task->process->limits[call.arg(1)];
+  if (call.arg(2) != 0) {
+    if (const int64_t set = set_limit(call, *task->process, call.int_arg(1), call.arg(2)); set != 0) return set;
+  }
+  return call.arg(3) == 0 ? 0 : answer(call.put(call.arg(3), before));
+}
+
+int64_t sys_getrusage(Call& call) {
+  if (call.int_arg(0) < RUSAGE_CHILDREN || call.int_arg(0) > RUSAGE_THREAD) return -EINVAL;
+  rusage usage = {};
+  if (call.int_arg(0) != RUSAGE_CHILDREN) {
+    const auto since = std::chrono::duration_cast<std::chrono::microseconds>(std::chrono::steady_clock::now() -
+                                                                             call.process().started);
+    usage.ru_utime = {since.count() / 1'000'000, since.count() % 1'000'000};
+    usage.ru_maxrss = static_cast<long>(call.process().memory->space().resident_bytes() / 1024);
+  }
+  return answer(call.put(call.arg(1), usage));
+}
+
+int64_t sys_prctl(Call& call) {
+  Process& process = call.process();
+  const uint64_t value = call.arg(1);
+  switch (call.int_arg(0)) {
+    case PR_SET_NAME: {
+      std::array<char, 16> name = {};
+      CALL_TRY(call.task.read_memory(value, std::as_writable_bytes(std::span(name).first(15))));
+      call.task.name = name.data();
+      return 0;
+    }
+    case PR_GET_NAME: {
+      std::array<char, 16> name = {};
+      std::memcpy(name.data(), call.task.name.data(), std::min<size_t>(call.task.name.size(), 15));
+      return answer(call.put(value, name));
+    }
+    case PR_SET_PDEATHSIG:
+      if (value > 64) return -EINVAL;
+      process.death_signal = static_cast<int>(value);
+      return 0;
+    case PR_GET_PDEATHSIG: return answer(call.put(value, process.death_signal));
+    case PR_SET_DUMPABLE: process.is_dumpable = value != 0; return 0;
+    case PR_GET_DUMPABLE: return process.is_dumpable ? 1 : 0;
+    case PR_SET_CHILD_SUBREAPER: process.is_subreaper = value != 0; return 0;
+    case PR_GET_CHILD_SUBREAPER: return answer(call.put(value, static_cast<int>(process.is_subreaper)));
+    case PR_SET_NO_NEW_PRIVS: return value == 1 ? 0 : -EINVAL;
+    case PR_GET_NO_NEW_PRIVS: return 0;
+    case PR_SET_TIMERSLACK:
+    case PR_SET_THP_DISABLE: return 0;
+    case PR_CAPBSET_READ: return value <= 40 ? 1 : -EINVAL;
+    case PR_SET_KEEPCAPS: return 0;
+    case PR_GET_KEEPCAPS: return 0;
+    default: return -EINVAL;
+  }
+}
+
+int64_t sys_sched_yield(Call&) { return 0; }
+
+// Two processors, as many as a guest would see of a small machine.
+int64_t sys_sched_getaffinity(Call& call) {
+  if (task_or_own(call, call.int_arg(0)) == nullptr) return -ESRCH;
+  if (call.arg(1) < 8 || call.arg(1) % 8 != 0) return -EINVAL;
+  CALL_TRY(call.put(call.arg(2), uint64_t{3}));
+  return 8;
+}
+
+int64_t sys_sched_setaffinity(Call& call) { return task_or_own(call, call.int_arg(0)) == nullptr ? -ESRCH : 0; }
+
+int64_t sys_sched_getscheduler(Call& call) {
+  return task_or_own(call, call.int_arg(0)) == nullptr ? -ESRCH : SCHED_OTHER;
+}
+
+int64_t sys_sched_setscheduler(Call& call) {
+  if (task_or_own(call, call.int_arg(0)) == nullptr) return -ESRCH;
+  const int policy = call.int_arg(1) & ~SCHED_RESET_ON_FORK;
+  return policy == SCHED_OTHER || policy == SCHED_BATCH || policy == SCHED_IDLE ? 0 : -EPERM;
+}
+
+int64_t sys_sched_getparam(Call& call) {
+  if (task_or_own(call, call.int_arg(0)) == nullptr) return -ESRCH;
+  return answer(call.put(call.arg(1), int32_t{0}));
+}
+int64_t sys_sched_setparam(Call& call) { return task_or_own(call, call.int_arg(0)) == nullptr ? -ESRCH : 0; }
+int64_t sys_sched_get_priority_max(Call& call) { return call.int_arg(0) == 1 || call.int_arg(0) == 2 ? 99 : 0; }
+int64_t sys_sched_get_priority_min(Call& call) { return call.int_arg(0) == 1 || call.int_arg(0) == 2 ? 1 : 0; }
+int64_t sys_sched_rr_get_interval(Call& call) { return answer(call.put(call.arg(1), timespec{0, 4'000'000})); }
+int64_t sys_getpriority(Call&) { return 20; }
+int64_t sys_setpriority(Call&) { return 0; }
+int64_t sys_ioprio_get(Call&) { return 0; }
+int64_t sys_ioprio_set(Call&) { return 0; }
+
+int64_t sys_getcpu(Call& call) {
+  if (call.arg(0) != 0) CALL_TRY(call.put(call.arg(0), uint32_t{0}));
+  if (call.arg(1) != 0) CALL_TRY(call.put(call.arg(1), uint32_t{0}));
+  return 0;
+}
+
+// Only asking.
+int64_t sys_personality(Call& call) { return call.arg(0) == 0xffffffff || call.arg(0) == 0 ? 0 : -EINVAL; }
+
+int64_t sys_sethostname(Call&) { return -EPERM; }
+int64_t sys_setdomainname(Call&) { return -EPERM; }
+
+}  // namespace membrane::linux

@@ -1,0 +1,153 @@
+// System calls of clocks and timers.
+#include <sys/time.h>
+#include <sys/times.h>
+
+#include "linux/kernel/call.h"
+#include "linux/kernel/futexes.h"
+#include "linux/kernel/kernel.h"
+#include "linux/kernel/signals.h"
+
+namespace membrane::linux {
+
+namespace {
+
+using Clock = std::chrono::steady_clock;
+using std::chrono::nanoseconds;
+
+bool is_clock(int clock) { return (clock >= CLOCK_REALTIME && clock <= CLOCK_BOOTTIME) || clock == CLOCK_TAI; }
+
+// Clocks of CPU time are those of the wall since the process began: the kernel does not count for guests yet.
+timespec time_of(Call& call, int clock) {
+  if (clock != CLOCK_PROCESS_CPUTIME_ID && clock != CLOCK_THREAD_CPUTIME_ID) return call.kernel.now(clock);
+  const auto since = std::chrono::duration_cast<nanoseconds>(Clock::now() - call.process().started).count();
+  return {.tv_sec = since / 1'000'000'000, .tv_nsec = since % 1'000'000'000};
+}
+
+int64_t sleep(Call& call, uint64_t time_at, uint64_t rest_at, bool is_absolute, int clock) {
+  if (call.is_late()) return 0;
+  CALL_ASSIGN(const timespec time, call.get<timespec>(time_at));
+  CALL_ASSIGN(const auto deadline, deadline_of(call.kernel, time, is_absolute, clock));
+  if (deadline <= Clock::now()) return 0;
+  if (!is_absolute) call.task.waiting.rest_at = rest_at;
+  return call.wait_until(deadline, OnSignal::kInterrupt);
+}
+
+struct Micros {
+  int64_t s = 0, us = 0;
+};
+struct Interval {
+  Micros interval, value;
+};
+
+Micros micros_of(nanoseconds time) {
+  const int64_t us = (time.count() + 999) / 1000;
+  return {us / 1'000'000, us % 1'000'000};
+}
+
+Interval reading_of(const IntervalTimer& timer) {
+  Interval reading;
+  reading.interval = micros_of(timer.interval);
+  if (timer.next) reading.value = micros_of(std::max<nanoseconds>(*timer.next - Clock::now(), std::chrono::microseconds(1)));
+  return reading;
+}
+
+void arm(Kernel& kernel, Process& process, nanoseconds first, nanoseconds interval);
+
+void fire(Kernel& kernel, int id) {
+  Process* const process = kernel.process_of(id);
+  if (process == nullptr || process->is_zombie || !process->real_timer.next) return;
+  const nanoseconds interval = process->real_timer.interval;
+  process->real_timer.next.reset();
+  if (interval.count() > 0) arm(kernel, *process, interval, interval);
+  send_signal(kernel, *process, signal_from(SIGALRM, SI_KERNEL, nullptr));
+}
+
+void arm(Kernel& kernel, Process& process, nanoseconds first, nanoseconds interval) {
+  process.real_timer.alive.reset();
+  process.real_timer.next.reset();
+  process.real_timer.interval = interval;
+  if (first.count() <= 0) return;
+  const auto alive = std::make_shared<int>(process.id);
+  process.real_timer.alive = alive;
+  process.real_timer.next = Clock::now() + first;
+  kernel.at(*process.real_timer.next, alive, [&kernel, id = process.id] { fire(kernel, id); });
+}
+
+Try<nanoseconds> length_of(const Micros& time) {
+  if (time.s < 0 || time.us < 0 || time.us >= 1'000'000) return err(EINVAL);
+  return std::chrono::seconds(std::min<int64_t>(time.s, 1ll << 32)) + std::chrono::microseconds(time.us);
+}
+
+}  // namespace
+
+int64_t sys_clock_gettime(Call& call) {
+  if (!is_clock(call.int_arg(0))) return -EINVAL;
+  return answer(call.put(call.arg(1), time_of(call, call.int_arg(0))));
+}
+
+int64_t sys_clock_getres(Call& call) {
+  if (!is_clock(call.int_arg(0))) return -EINVAL;
+  return call.arg(1) == 0 ? 0 : answer(call.put(call.arg(1), timespec{0, 1}));
+}
+
+int64_t sys_clock_settime(Call& call) { return is_clock(call.int_arg(0)) ? -EPERM : -EINVAL; }
+int64_t sys_settimeofday(Call&) { return -EPERM; }
+
+int64_t sys_gettimeofday(Call& call) {
+  const timespec now = call.kernel.now(CLOCK_REALTIME);
+  if (call.arg(0) != 0) CALL_TRY(call.put(call.arg(0), timeval{now.tv_sec, now.tv_nsec / 1000}));
+  if (call.arg(1) != 0) CALL_TRY(call.put(call.arg(1), std::array<int32_t, 2>{0, 0}));
+  return 0;
+}
+
+int64_t sys_time(Call& call) {
+  const int64_t now = call.kernel.now(CLOCK_REALTIME).tv_sec;
+  if (call.arg(0) != 0) CALL_TRY(call.put(call.arg(0), now));
+  return now;
+}
+
+int64_t sys_times(Call& call) {
+  const timespec own = time_of(call, CLOCK_PROCESS_CPUTIME_ID), now = call.kernel.now(CLOCK_MONOTONIC);
+  const auto ticks = [](const timespec& time) { return time.tv_sec * 100 + time.tv_nsec / 10'000'000; };
+  if (call.arg(0) != 0) CALL_TRY(call.put(call.arg(0), tms{ticks(own), 0, 0, 0}));
+  return ticks(now);
+}
+
+int64_t sys_nanosleep(Call& call) { return sleep(call, call.arg(0), call.arg(1), false, CLOCK_MONOTONIC); }
+
+int64_t sys_clock_nanosleep(Call& call) {
+  const int clock = call.int_arg(0);
+  if (!is_clock(clock) || clock == CLOCK_THREAD_CPUTIME_ID) return -EINVAL;
+  return sleep(call, call.arg(2), call.arg(3), (call.int_arg(1) & TIMER_ABSTIME) != 0, clock);
+}
+
+int64_t sys_alarm(Call& call) {
+  Process& process = call.process();
+  const Interval before = reading_of(process.real_timer);
+  arm(call.kernel, process, std::chrono::seconds(static_cast<uint32_t>(call.arg(0))), nanoseconds(0));
+  return before.value.s + (before.value.us >= 500'000 || (before.value.s == 0 && before.value.us > 0) ? 1 : 0);
+}
+
+// Of the three timers only that of real time runs.
+int64_t sys_setitimer(Call& call) {
+  if (call.int_arg(0) < 0 || call.int_arg(0) > 2) return -EINVAL;
+  const bool is_real = call.int_arg(0) == ITIMER_REAL;
+  Process& process = call.process();
+  const Interval before = is_real ? reading_of(process.real_timer) : Interval();
+  Interval wanted;
+  if (call.arg(1) != 0) {
+    CALL_ASSIGN(wanted, call.get<Interval>(call.arg(1)));
+  }
+  CALL_ASSIGN(const nanoseconds first, length_of(wanted.value));
+  CALL_ASSIGN(const nanoseconds interval, length_of(wanted.interval));
+  if (is_real) arm(call.kernel, process, first, interval);
+  return call.arg(2) == 0 ? 0 : answer(call.put(call.arg(2), before));
+}
+
+int64_t sys_getitimer(Call& call) {
+  if (call.int_arg(0) < 0 || call.int_arg(0) > 2) return -EINVAL;
+  const bool is_real = call.int_arg(0) == ITIMER_REAL;
+  return answer(call.put(call.arg(1), is_real ? reading_of(call.process().real_timer) : Interval()));
+}
+
+}  // namespace membrane::linux

@@ -1,0 +1,58 @@
+// What the handlers of files share: arguments that are descriptors and paths, and new descriptors. Threads: the kernel's one.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "linux/fs/paths.h"
+#include "linux/kernel/call.h"
+#include "linux/kernel/user_buffer.h"
+
+namespace membrane::linux {
+
+// -- descriptors. Errors: EBADF.
+Try<FileRef> any_file(Call& call, int descriptor);   // also one of O_PATH
+Try<FileRef> open_file(Call& call, int descriptor);  // not of O_PATH
+Try<FileRef> file_to_read(Call& call, int descriptor);
+Try<FileRef> file_to_write(Call& call, int descriptor);
+// The lowest free number by the process's limit. Errors: EMFILE.
+Try<int> add_file(Call& call, FileRef file, bool closes_on_exec, int from = 0);
+void close_file(Call& call, const FileRef& file);
+[[nodiscard]] uint64_t file_limit(const Call& call);
+
+// -- paths in guest memory. `directory` is a descriptor or AT_FDCWD.
+Try<std::string> path_at(Call& call, uint64_t address);
+Try<LocationRef> base_of(Call& call, int directory, std::string_view path);
+Try<LocationRef> walk_from(Call& call, int directory, std::string_view path, const WalkOptions& options = {});
+Try<Parent> parent_from(Call& call, int directory, std::string_view path);
+
+// What `flags` (AT_SYMLINK_NOFOLLOW, AT_EMPTY_PATH) of the *at calls name. A file without a location has its node alone.
+struct Target {
+  NodeRef node;
+  LocationRef location;
+};
+Try<Target> target_at(Call& call, int directory, uint64_t path, int flags);
+
+[[nodiscard]] inline const Credentials& who(const Call& call) { return call.process().credentials; }
+[[nodiscard]] bool owns(const Credentials& who, const Attributes& attributes);
+
+// -- moving bytes; EAGAIN waits unless the file is O_NONBLOCK or `flags` has RWF_NOWAIT.
+int64_t read_from(Call& call, File& file, UserBuffer& buffer, std::optional<uint64_t> offset, int flags);
+int64_t write_to(Call& call, File& file, UserBuffer& buffer, std::optional<uint64_t> offset, int flags);
+
+// -- opening. `mode` is used when a file is created.
+struct OpenWish {
+  int directory = 0;
+  std::string path;
+  int flags = 0;
+  uint32_t mode = 0;
+  WalkOptions walk;
+};
+int64_t open_path(Call& call, const OpenWish& wish);
+// A new node of the type and permissions of `mode` in a directory: the owner is the caller, or the directory says (S_ISGID). The
+// umask is applied.
+[[nodiscard]] NewNode new_node(Call& call, const Attributes& directory, uint32_t mode);
+
+}  // namespace membrane::linux

@@ -1,0 +1,479 @@
+#include "linux/kernel/kernel.h"
+
+#include <fcntl.h>
+#include <sys/wait.h>
+
+#include <algorithm>
+#include <atomic>
+
+#include "linux/kernel/call.h"
+#include "linux/kernel/exec.h"
+#include "linux/kernel/memory.h"
+#include "linux/kernel/signals.h"
+
+namespace membrane::linux {
+
+namespace {
+
+constexpr int kMostIds = 4194304;
+constexpr uint64_t kSyscallBytes = 2;  // of the instruction
+constexpr rlim_t kStackBytes = 8u << 20;
+constexpr size_t kAgainAtOnce = 64;  // calls asked again between two looks at the platform
+
+constexpr auto kLookAtMemoryEvery = std::chrono::milliseconds(50);
+
+using Clock = std::chrono::steady_clock;
+
+}  // namespace
+
+struct Kernel::Impl {
+  struct Timer {
+    std::weak_ptr<void> alive;
+    std::function<void()> act;
+  };
+  std::multimap<Clock::time_point, Timer> timers;
+  std::deque<int> ready;  // tasks, by id
+  std::vector<std::unique_ptr<Task>> ended_tasks;  // until no handler has them
+  std::vector<std::unique_ptr<Process>> ended_processes;
+  std::atomic<bool> is_stopping = false;
+};
+
+Kernel::Kernel(KernelOptions options) : options_(std::move(options)), impl_(std::make_shared<Impl>()) {
+  root = std::make_shared<Location>(Location{.node = options_.root, .parent = nullptr, .name = ""});
+}
+
+Kernel::~Kernel() {
+  for (const auto& [id, process] : processes_)
+    if (!process->is_zombie) end_process(*process, SIGKILL);
+  tasks_by_id_.clear();
+  processes_.clear();
+}
+
+// -- tasks and processes ------------------------------------------------------------------------------------------
+
+Process* Kernel::process_of(int id) {
+  const auto found = processes_.find(id);
+  return found == processes_.end() ? nullptr : found->second.get();
+}
+
+Task* Kernel::task_of(int id) {
+  const auto found = tasks_by_id_.find(id);
+  return found == tasks_by_id_.end() ? nullptr : found->second;
+}
+
+Try<int> Kernel::take_id() {
+  if (tasks_ >= options_.limits.most_tasks) return err(EAGAIN);
+  const auto is_taken = [this](int id) {
+    return std::ranges::any_of(processes_, [id](const auto& each) {
+      return each.second->id == id || each.second->group == id || each.second->session == id;
+    });
+  };
+  do last_id_ = last_id_ >= kMostIds ? 300 : last_id_ + 1;
+  while (tasks_by_id_.contains(last_id_) || is_taken(last_id_));
+  return last_id_;
+}
+
+Process& Kernel::add_process(int id, Process* parent) {
+  auto process = std::make_unique<Process>();
+  process->id = id;
+  process->parent = parent;
+  process->started = Clock::now();
+  if (parent != nullptr) parent->children.push_back(process.get());
+  Process& added = *process;
+  processes_[id] = std::move(process);
+  return added;
+}
+
+Task& Kernel::add_task(Process& process, int id, std::unique_ptr<Thread> thread) {
+  auto task = std::make_unique<Task>();
+  task->id = id;
+  task->process = &process;
+  task->kernel = this;
+  task->thread = std::move(thread);
+  task->thread->owner = task.get();
+  Task& added = *task;
+  process.tasks.push_back(std::move(task));
+  tasks_by_id_[id] = &added;
+  ++tasks_;
+  return added;
+}
+
+void Kernel::close_all(Task& task, const std::vector<FileRef>& files) {
+  for (const FileRef& file : files) file->on_close(task);
+}
+
+void Kernel::rename(Task& task, int id) {
+  tasks_by_id_.erase(task.id);
+  task.id = id;
+  tasks_by_id_[id] = &task;
+}
+
+void Kernel::let_go_of_parent(Task& task) {
+  Task* const parent = task_of(std::exchange(task.vfork_parent, 0));
+  if (parent == nullptr || !parent->waits_for_vfork) return;
+  parent->waits_for_vfork = false;
+  if (parent->is_parked) go_on(*parent);
+}
+
+void Kernel::end_task(Task& task, int status) {
+  if (task.state == TaskState::kDead) return;
+  Process& process = *task.process;
+  const bool is_last = process.tasks.size() == 1;
+  if (is_last && process.descriptors && process.descriptors.use_count() == 1)
+    close_all(task, process.descriptors->remove_all());
+  task.state = TaskState::kDead;
+  task.leave();
+  leave_threads(task);
+  task.thread.reset();
+  let_go_of_parent(task);
+  tasks_by_id_.erase(task.id);
+  --tasks_;
+  const auto at = std::ranges::find_if(process.tasks, [&](const auto& each) { return each.get() == &task; });
+  impl_->ended_tasks.push_back(std::move(*at));
+  process.tasks.erase(at);
+  if (!is_last) return;
+  process.is_zombie = true;
+  process.status = status;
+  process.memory.reset();
+  process.descriptors.reset();
+  process.place.reset();
+  process.real_timer = {};
+  process.ended.wake();
+  adopt_children(process);
+  hang_up_session(process);
+  const bool was_killed = WIFSIGNALED(status);
+  tell_parent(process, was_killed ? (WCOREDUMP(status) ? CLD_DUMPED : CLD_KILLED) : CLD_EXITED,
+              was_killed ? WTERMSIG(status) : WEXITSTATUS(status));
+}
+
+void Kernel::end_process(Process& process, int status) {
+  while (!process.tasks.empty()) end_task(*process.tasks.front(), status);
+}
+
+// Its children are those of the next subreaper above it, or nobody's.
+void Kernel::adopt_children(Process& process) {
+  Process* heir = process.parent;
+  while (heir != nullptr && (heir->is_zombie || (!heir->is_subreaper && heir->parent != nullptr))) heir = heir->parent;
+  for (Process* child : std::exchange(process.children, {})) {
+    child->parent = heir;
+    if (heir != nullptr) {
+      heir->children.push_back(child);
+      if (child->is_zombie) tell_parent(*child, CLD_EXITED, 0);
+    } else if (child->is_zombie) {
+      forget(*child);
+    }
+    if (child->death_signal != 0)
+      send_signal(*this, *child, signal_from(child->death_signal, SI_USER, &process));
+  }
+}
+
+// The end of a session's leader takes its terminal away.
+void Kernel::hang_up_session(Process& leader) {
+  if (leader.id != leader.session || leader.terminal == nullptr) return;
+  for (const auto& [id, each] : processes_) {
+    if (each->session != leader.session || each.get() == &leader || each->is_zombie) continue;
+    each->terminal.reset();
+    send_signal(*this, *each, signal_from(SIGHUP, SI_KERNEL, nullptr));
+    send_signal(*this, *each, signal_from(SIGCONT, SI_KERNEL, nullptr));
+  }
+  leader.terminal.reset();
+}
+
+void Kernel::forget(Process& process) {
+  if (process.parent != nullptr) std::erase(process.parent->children, &process);
+  const auto found = processes_.find(process.id);
+  impl_->ended_processes.push_back(std::move(found->second));
+  processes_.erase(found);
+}
+
+void Kernel::tell_parent(Process& process, int code, int status) {
+  Process* const parent = process.parent;
+  if (parent == nullptr || parent->is_zombie) {
+    if (process.is_zombie && process.parent != nullptr) forget(process);
+    return;
+  }
+  const SignalAction& action = parent->actions[SIGCHLD];
+  if (process.exit_signal != 0 || !process.is_zombie) {
+    PendingSignal signal = signal_from(process.is_zombie ? process.exit_signal : SIGCHLD, code, &process);
+    signal.info.si_status = status;
+    const bool is_told = process.is_zombie || (action.flags & SA_NOCLDSTOP) == 0;
+    if (is_told) send_signal(*this, *parent, signal);
+  }
+  parent->child_changed.wake();
+  if (process.is_zombie && process.exit_signal == SIGCHLD &&
+      (action.handler == 1 || (action.flags & SA_NOCLDWAIT) != 0))
+    forget(process);
+}
+
+void Kernel::stop_process(Process& process, int signal) {
+  if (process.is_zombie || process.is_stopped) return;
+  process.is_stopped = process.tells_stop = true;
+  process.tells_continue = false;
+  process.status = signal << 8 | 0x7f;
+  for (const auto& task : process.tasks)
+    if (task->state == TaskState::kRunning && task.get() != current_ && !task->is_parked) task->thread->interrupt();
+  tell_parent(process, CLD_STOPPED, signal);
+}
+
+void Kernel::continue_process(Process& process) {
+  process.is_stopped = process.tells_stop = false;
+  process.tells_continue = true;
+  process.status = 0xffff;
+  std::vector<Task*> tasks;
+  for (const auto& task : process.tasks) tasks.push_back(task.get());
+  for (Task* task : tasks) {
+    if (task->state == TaskState::kWaiting) make_ready(*task);
+    else if (task->is_parked && !task->waits_for_vfork) impl_->ready.push_back(task->id);
+  }
+  tell_parent(process, CLD_CONTINUED, SIGCONT);
+}
+
+// -- calls --------------------------------------------------------------------------------------------------------
+
+void Kernel::make_ready(Task& task) {
+  if (task.is_ready || task.state != TaskState::kWaiting) return;
+  task.is_ready = true;
+  impl_->ready.push_back(task.id);
+}
+
+void Kernel::at(Clock::time_point time, std::weak_ptr<void> alive, std::function<void()> act) {
+  impl_->timers.emplace(time, Impl::Timer{std::move(alive), std::move(act)});
+}
+
+void Kernel::go_on(Task& task) {
+  if (task.state == TaskState::kDead) return;
+  task.state = TaskState::kRunning;
+  task.waiting.is_again = false;
+  task.waiting.deadline.reset();
+  task.deadline_alive.reset();
+  task.waiting.kept = task.waiting.rest_at = 0;
+  Task* const before = std::exchange(current_, &task);
+  const bool lives = deliver_signals(*this, task);
+  current_ = before;
+  if (!lives) return;
+  task.is_parked = task.process->is_stopped || task.waits_for_vfork;
+  if (!task.is_parked) task.thread->resume();
+}
+
+// Asks the handler of the call that the task is in.
+void Kernel::ask(Task& task) {
+  const CallRow* const row = row_of(task.call_number);
+  int64_t value = -ENOSYS;
+  if (row != nullptr && row->handler != nullptr) {
+    current_ = &task;
+    Call call(*this, task);
+    value = row->handler(call);
+    current_ = nullptr;
+  } else {
+    ++absent_calls[row != nullptr ? row->name : "another"];
+  }
+  if (task.state == TaskState::kDead) return;
+  if (value == kWaits) {
+    task.state = TaskState::kWaiting;
+    task.waiting.is_again = true;
+    if (has_signal(task)) make_ready(task);
+    return;
+  }
+  if (value != kNoAnswer) task.thread->registers.rax = static_cast<uint64_t>(value);
+  go_on(task);
+}
+
+// Of a sleep that a signal ends.
+static void tell_rest(Task& task) {
+  if (task.waiting.rest_at == 0 || !task.waiting.deadline) return;
+  const auto rest = std::max(*task.waiting.deadline - Clock::now(), Clock::duration::zero());
+  const int64_t ns = std::chrono::duration_cast<std::chrono::nanoseconds>(rest).count();
+  static_cast<void>(task.put(task.waiting.rest_at, timespec{ns / 1'000'000'000, ns % 1'000'000'000}));
+}
+
+// The call waits no more: something that it waits for has happened, its time is over, or a signal is there.
+void Kernel::ask_again(Task& task) {
+  task.is_ready = false;
+  if (task.process->is_stopped) return;
+  task.leave();
+  if (!has_signal(task)) return ask(task);
+  tell_rest(task);
+  Registers& r = task.thread->registers;
+  const bool is_restarted = !task.waiting.is_interrupt && restarts_after_signal(task);
+  r.rax = static_cast<uint64_t>(-EINTR);
+  if (task.waiting.kept != 0 && !task.waiting.is_interrupt && task.call_keeps_bytes) {
+    r.rax = task.waiting.kept;  // so much of it was done
+  } else if (is_restarted) {
+    r.rax = task.call_number;
+    r.rip -= kSyscallBytes;
+  }
+  go_on(task);
+}
+
+// Whether each handler that is about to be called lets the call go on.
+bool Kernel::restarts_after_signal(const Task& task) const {
+  const SignalSet there = (task.pending.set() | task.process->pending.set()) & ~task.blocked;
+  for (int number = 1; number <= 64; ++number) {
+    if ((there & bit_of(number)) == 0) continue;
+    const SignalAction& action = task.process->actions[number];
+    if (action.handler > 1 && (action.flags & SA_RESTART) == 0) return false;
+  }
+  return true;
+}
+
+// -- the loop -----------------------------------------------------------------------------------------------------
+
+void Kernel::look_at(Thread& thread) {
+  Task& task = *static_cast<Task*>(thread.owner);
+  switch (thread.stop.kind) {
+    case StopKind::kSystemCall: {
+      const Registers& r = thread.registers;
+      task.call_number = r.rax;
+      task.arguments = {r.rdi, r.rsi, r.rdx, r.r10, r.r8, r.r9};
+      task.call_keeps_bytes = false;
+      return ask(task);
+    }
+    case StopKind::kException: {
+      PendingSignal signal = signal_from(thread.stop.signal, thread.stop.code, nullptr);
+      signal.info.si_addr = reinterpret_cast<void*>(thread.stop.address);
+      force_signal(*this, task, signal);
+      return go_on(task);
+    }
+    case StopKind::kInterrupted: return go_on(task);
+    case StopKind::kGone: return end_process(*task.process, SIGKILL);
+  }
+}
+
+void Kernel::do_due() {
+  const auto now = Clock::now();
+  while (!impl_->timers.empty() && impl_->timers.begin()->first <= now) {
+    const auto timer = impl_->timers.extract(impl_->timers.begin());
+    if (timer.mapped().alive.lock()) timer.mapped().act();
+  }
+}
+
+// Memory is counted now and then; when it is too much, the largest process ends, as Linux would have it.
+void Kernel::watch_memory() {
+  uint64_t all = 0, most = 0;
+  Process* largest = nullptr;
+  for (const auto& [id, process] : processes_) {
+    if (process->is_zombie || process->memory == nullptr) continue;
+    const uint64_t bytes = process->memory->space().resident_bytes();
+    all += bytes;
+    if (largest == nullptr || bytes > most) {
+      most = bytes;
+      largest = process.get();
+    }
+  }
+  memory_peak_bytes_ = std::max(memory_peak_bytes_, all);
+  if (all > options_.limits.memory_bytes && largest != nullptr) {
+    was_out_of_memory_ = true;
+    end_process(*largest, SIGKILL);
+  }
+  at(Clock::now() + kLookAtMemoryEvery, impl_, [this] { watch_memory(); });
+}
+
+int Kernel::run(int process) {
+  watch_memory();
+  for (;;) {
+    impl_->ended_tasks.clear();
+    impl_->ended_processes.clear();
+    if (impl_->is_stopping)
+      while (!processes_.empty() && !processes_.begin()->second->is_zombie)
+        end_process(*processes_.begin()->second, SIGKILL);
+    const Process* const first = process_of(process);
+    if (first == nullptr) return SIGKILL;
+    if (first->is_zombie) return first->status;
+    do_due();
+    if (on_outside) on_outside();
+    for (size_t i = 0; i < kAgainAtOnce && !impl_->ready.empty(); ++i) {
+      Task* const task = task_of(impl_->ready.front());
+      impl_->ready.pop_front();
+      if (task == nullptr) continue;
+      if (task->state == TaskState::kWaiting) ask_again(*task);
+      else if (task->is_parked) go_on(*task);
+    }
+    std::optional<Clock::time_point> until;
+    if (!impl_->ready.empty()) until = Clock::now();
+    else if (!impl_->timers.empty()) until = impl_->timers.begin()->first;
+    if (Thread* const stopped = options_.platform->wait(until)) look_at(*stopped);
+  }
+}
+
+void Kernel::stop() {
+  impl_->is_stopping = true;
+  options_.platform->wake();
+}
+
+timespec Kernel::now(int clock) const {
+  timespec time;
+  clock_gettime(clock, &time);
+  return time;
+}
+
+Try<int> Kernel::start(const Start& start) {
+  LINUX_ASSIGN(const int id, take_id());
+  LINUX_ASSIGN(std::unique_ptr<Thread> thread, options_.platform->start());
+  Process& process = add_process(id, nullptr);
+  process.group = process.session = id;
+  process.terminal = start.terminal;
+  process.credentials = start.credentials;
+  process.descriptors = std::make_shared<Descriptors>();
+  process.place = std::make_shared<Place>(Place{.root = root, .directory = root});
+  process.memory = std::make_shared<Memory>(thread->space(), options_.platform->lowest(), options_.platform->highest());
+  process.limits.fill({RLIM_INFINITY, RLIM_INFINITY});
+  process.limits[RLIMIT_STACK] = {kStackBytes, RLIM_INFINITY};
+  process.limits[RLIMIT_NOFILE] = {1024, 4096};
+  process.limits[RLIMIT_CORE] = {0, RLIM_INFINITY};
+  Task& task = add_task(process, id, std::move(thread));
+  for (const FileRef& file : {start.input, start.output, start.errors})
+    static_cast<void>(process.descriptors->add(file, false, RLIM_INFINITY));
+  const auto begun = [&]() -> Done {
+    LINUX_ASSIGN(process.place->directory,
+                 walk(mounts, *process.place, root, start.directory, process.credentials, {.wants_directory = true}));
+    LINUX_ASSIGN(const std::string path, find_program(*this, process, start));
+    return execute(*this, task, {.path = path, .arguments = start.arguments, .environment = start.environment});
+  }();
+  if (!begun) {
+    end_process(process, SIGKILL);
+    if (process_of(id) != nullptr) forget(process);
+    return err(begun.error());
+  }
+  go_on(task);
+  return id;
+}
+
+// -- Call ---------------------------------------------------------------------------------------------------------
+
+uint64_t Call::arg(int i) const { return task.arguments[static_cast<size_t>(i)]; }
+
+Try<std::string> Call::get_string(uint64_t address, size_t most) {
+  std::string text;
+  std::array<char, 256> piece;
+  while (text.size() < most) {
+    const uint64_t here = address + text.size();
+    const size_t wanted = std::min({piece.size(), kPage - here % kPage, most - text.size()});
+    const size_t got = task.thread->space()->read(here, std::as_writable_bytes(std::span(piece.data(), wanted)));
+    const auto end = std::find(piece.data(), piece.data() + got, '\0');
+    text.append(piece.data(), end);
+    if (end != piece.data() + got) return text;
+    if (got < wanted) return err(EFAULT);
+  }
+  return err(ENAMETOOLONG);
+}
+
+int64_t Call::wait(OnSignal on_signal) {
+  task.waiting.is_interrupt = on_signal == OnSignal::kInterrupt;
+  return kWaits;
+}
+
+int64_t Call::wait_until(Clock::time_point deadline, OnSignal on_signal) {
+  if (!task.waiting.deadline) {
+    task.waiting.deadline = deadline;
+    const auto alive = std::make_shared<int>(task.id);
+    task.deadline_alive = alive;
+    kernel.at(deadline, alive, [&in = kernel, id = task.id] {
+      if (Task* const sleeper = in.task_of(id)) in.make_ready(*sleeper);
+    });
+  }
+  return wait(on_signal);
+}
+
+bool Call::is_late() const { return task.waiting.deadline && *task.waiting.deadline <= Clock::now(); }
+
+}  // namespace membrane::linux

@@ -1,0 +1,211 @@
+#include "linux/kernel/memory.h"
+
+#include <sys/mman.h>
+
+#include <algorithm>
+
+namespace membrane::linux {
+
+namespace {
+
+constexpr uint64_t kStackGap = 256u << 20;  // below the highest address, left for the stack to be seen as growing
+
+bool is_whole(uint64_t address) { return address % kPage == 0; }
+
+}  // namespace
+
+Memory::Memory(std::shared_ptr<Space> space, uint64_t lowest, uint64_t highest)
+    : space_(std::move(space)), lowest_(lowest), highest_(highest) {}
+
+bool Memory::fits(uint64_t address, uint64_t length) const {
+  return address >= lowest_ && length <= highest_ - lowest_ && address <= highest_ - length;
+}
+
+bool Memory::is_free(uint64_t address, uint64_t length) const {
+  const auto next = areas_.upper_bound(address);
+  if (next != areas_.end() && next->first < address + length) return false;
+  return next == areas_.begin() || std::prev(next)->second.end <= address;
+}
+
+// The highest free place below the stack.
+uint64_t Memory::find_free(uint64_t length) const {
+  uint64_t top = highest_ - kStackGap;
+  auto next = areas_.lower_bound(top);
+  while (next != areas_.begin()) {
+    const auto& [start, area] = *std::prev(next);
+    if (area.end <= top && top - area.end >= length) return top - length;
+    top = std::min(top, start);
+    --next;
+  }
+  return top >= lowest_ + length ? top - length : 0;
+}
+
+void Memory::split_at(uint64_t address) {
+  auto at = areas_.upper_bound(address);
+  if (at == areas_.begin()) return;
+  --at;
+  auto& [start, area] = *at;
+  if (start == address || area.end <= address) return;
+  Area rest = area;
+  rest.offset += address - start;
+  area.end = address;
+  areas_.emplace(address, std::move(rest));
+}
+
+void Memory::forget(uint64_t address, uint64_t length) {
+  split_at(address);
+  split_at(address + length);
+  const auto from = areas_.lower_bound(address), to = areas_.lower_bound(address + length);
+  for (auto each = from; each != to; ++each) mapped_bytes_ -= each->second.end - each->first;
+  areas_.erase(from, to);
+}
+
+Try<uint64_t> Memory::map(const Wish& wish) {
+  const uint64_t length = wish.length;
+  if (length == 0 || !is_whole(length)) return err(EINVAL);
+  if (areas_.size() >= kMostAreas) return err(ENOMEM);
+  uint64_t address = wish.address;
+  if (wish.is_fixed) {
+    if (!is_whole(address)) return err(EINVAL);
+    if (!fits(address, length)) return err(address < lowest_ ? EPERM : ENOMEM);
+    if (!wish.replaces && !is_free(address, length)) return err(EEXIST);
+  } else {
+    address = page_down(address);
+    if (address == 0 || !fits(address, length) || !is_free(address, length)) address = find_free(length);
+    if (address == 0) return err(ENOMEM);
+  }
+  forget(address, length);
+  Area area = {.end = address + length,
+               .protection = wish.protection,
+               .is_shared = wish.is_shared,
+               .file = wish.file,
+               .offset = wish.offset,
+               .most_protection = wish.most_protection,
+               .name = wish.name};
+  mapped_bytes_ += length;
+  space_->map(address, length, wish.protection, wish.backing);
+  // Neighbours stay areas of their own, so that each is within one mapping of the host, which remap() relies on.
+  areas_.emplace(address, std::move(area));
+  return address;
+}
+
+Done Memory::unmap(uint64_t address, uint64_t length) {
+  if (!is_whole(address) || length == 0) return err(EINVAL);
+  length = page_up(length);
+  if (!fits(address, length)) return err(EINVAL);
+  if (areas_.size() + 1 >= kMostAreas) return err(ENOMEM);
+  forget(address, length);
+  space_->unmap(address, length);
+  return {};
+}
+
+bool Memory::is_mapped(uint64_t address, uint64_t length) const {
+  const uint64_t end = address + length;
+  for (auto next = areas_.upper_bound(address); address < end; ++next) {
+    if (next == areas_.begin()) return false;
+    const auto& [start, area] = *std::prev(next);
+    if (start > address || area.end <= address) return false;
+    address = area.end;
+    if (next == areas_.end() && address < end) return false;
+  }
+  return true;
+}
+
+Done Memory::protect(uint64_t address, uint64_t length, int protection) {
+  if (!is_whole(address)) return err(EINVAL);
+  length = page_up(length);
+  if (length == 0) return {};
+  if (!fits(address, length) || !is_mapped(address, length)) return err(ENOMEM);
+  if (areas_.size() + 2 >= kMostAreas) return err(ENOMEM);
+  split_at(address);
+  split_at(address + length);
+  const auto from = areas_.lower_bound(address), to = areas_.lower_bound(address + length);
+  for (auto each = from; each != to; ++each)
+    if ((protection & ~each->second.most_protection) != 0) return err(EACCES);
+  for (auto each = from; each != to; ++each) each->second.protection = protection;
+  space_->protect(address, length, protection);
+  return {};
+}
+
+Try<uint64_t> Memory::remap(uint64_t from, uint64_t length, uint64_t new_length, int flags, uint64_t to) {
+  length = page_up(length);
+  new_length = page_up(new_length);
+  if (!is_whole(from) || new_length == 0 || (flags & ~(MREMAP_MAYMOVE | MREMAP_FIXED)) != 0) return err(EINVAL);
+  if (length == 0 || !fits(from, length) || !is_mapped(from, length)) return err(EFAULT);
+  if (areas_.size() + 2 >= kMostAreas) return err(ENOMEM);
+  const auto at = std::prev(areas_.upper_bound(from));
+  if (at->second.end < from + length) return err(EFAULT);  // one area only, as Linux has it
+  const bool is_fixed = (flags & MREMAP_FIXED) != 0;
+  if (!is_fixed && new_length <= length) {
+    if (new_length < length) LINUX_TRY(unmap(from + new_length, length - new_length));
+    return from;
+  }
+  uint64_t target = to;
+  const bool grows_here = !is_fixed && fits(from, new_length) && is_free(from + length, new_length - length);
+  if (grows_here) target = from;
+  else if ((flags & MREMAP_MAYMOVE) == 0) return err(is_fixed ? EINVAL : ENOMEM);
+  else if (!is_fixed) target = find_free(new_length);
+  if (target == 0) return err(ENOMEM);
+  if (is_fixed && (!is_whole(to) || !fits(to, new_length) || (to < from + length && from < to + new_length)))
+    return err(EINVAL);
+  split_at(from);
+  split_at(from + length);
+  Area area = areas_.at(from);
+  forget(from, length);
+  if (target != from) forget(target, new_length);
+  area.end = target + new_length;
+  area.name = {};
+  areas_.emplace(target, std::move(area));
+  mapped_bytes_ += new_length;
+  space_->move(from, length, target, new_length);
+  return target;
+}
+
+Done Memory::discard(uint64_t address, uint64_t length) {
+  if (!is_whole(address)) return err(EINVAL);
+  length = page_up(length);
+  if (length == 0) return {};
+  if (!fits(address, length) || !is_mapped(address, length)) return err(ENOMEM);
+  space_->discard(address, length);
+  return {};
+}
+
+uint64_t Memory::set_break(uint64_t wanted, uint64_t most_bytes) {
+  if (wanted < heap_ || wanted - heap_ > most_bytes || wanted > highest_ - kStackGap) return break_;
+  const uint64_t old_end = page_up(break_), new_end = page_up(wanted);
+  if (new_end > old_end) {
+    if (!is_free(old_end, new_end - old_end)) return break_;
+    const auto before = areas_.lower_bound(old_end);
+    if (old_end > page_up(heap_) && before != areas_.begin() && std::prev(before)->second.end == old_end &&
+        std::prev(before)->second.name == "[heap]") {
+      std::prev(before)->second.end = new_end;
+      mapped_bytes_ += new_end - old_end;
+      space_->map(old_end, new_end - old_end, PROT_READ | PROT_WRITE, {});
+    } else if (!map({.address = old_end,
+                     .length = new_end - old_end,
+                     .protection = PROT_READ | PROT_WRITE,
+                     .is_fixed = true,
+                     .file = nullptr,
+                     .backing = {},
+                     .name = "[heap]"})) {
+      return break_;
+    }
+  } else if (new_end < old_end && !unmap(new_end, old_end - new_end)) {
+    return break_;
+  }
+  return break_ = wanted;
+}
+
+void Memory::clear() {
+  areas_.clear();
+  mapped_bytes_ = heap_ = break_ = 0;
+  space_->clear();
+}
+
+std::shared_ptr<Memory> Memory::copy(std::shared_ptr<Space> space) const {
+  auto made = std::make_shared<Memory>(*this);
+  made->space_ = std::move(space);
+  return made;
+}
+
+}  // namespace membrane::linux

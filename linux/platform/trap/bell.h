@@ -1,0 +1,55 @@
+// What the kernel process sleeps on: a page that all stubs share, with a futex word and hints at the threads that have
+// stopped. Whatever stands in the page is a hint only: a hostile guest can cause spurious looks, or let the kernel process
+// sleep until its time is over.
+//
+// Threads: one uses it, but for wake().
+#pragma once
+
+#include <atomic>
+#include <chrono>
+#include <cstdint>
+
+#include "linux/platform/trap/host_file.h"
+#include "linux/platform/trap/stub/layout.h"
+
+namespace membrane::linux {
+
+class Bell {
+ public:
+  Bell();
+  ~Bell();
+  Bell(const Bell&) = delete;
+
+  // Whether its memory could be had; and that, for the stubs.
+  explicit operator bool() const { return page_ != nullptr; }
+  [[nodiscard]] int file() const { return file_.number(); }
+
+  // The index of a thread that may have stopped; -1: there is none, for now.
+  int next_hint();
+
+  // From any thread or signal handler.
+  void wake();
+  bool take_wake() { return is_woken_.exchange(false); }
+
+  // What stands in the futex word. To sleep without missing a ring: first rings(), then look whether there is work, then
+  // begin_sleep(), look again, and sleep(), or end_sleep().
+  [[nodiscard]] uint32_t rings() const;
+  // False: a hint or a wake came in between.
+  bool begin_sleep();
+  // The same for one who waits for a certain thread only, and looks at its page again.
+  void begin_sleep_for_one();
+  void sleep(uint32_t rings, std::chrono::nanoseconds most);
+  void end_sleep();
+
+ private:
+  HostFile file_;
+  TrapBell* page_ = nullptr;
+  std::atomic<bool> is_woken_ = false;
+  uint64_t words_ = 0, bits_ = 0;  // of the hints that were taken, those not yet given
+  int word_ = 0;
+};
+
+// Wakes who waits for a word of shared memory.
+void wake_futex(uint32_t& word);
+
+}  // namespace membrane::linux

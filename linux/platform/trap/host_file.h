@@ -1,0 +1,42 @@
+// A descriptor of the host's that closes itself, and messages with descriptors in them.
+#pragma once
+
+#include <unistd.h>
+
+#include <cstddef>
+#include <span>
+#include <utility>
+
+namespace membrane::linux {
+
+class HostFile {
+ public:
+  HostFile() = default;
+  explicit HostFile(int number) : number_(number) {}
+  HostFile(HostFile&& other) noexcept : number_(std::exchange(other.number_, -1)) {}
+  HostFile& operator=(HostFile&& other) noexcept {
+    std::swap(number_, other.number_);
+    return *this;
+  }
+  ~HostFile() { close(); }
+
+  [[nodiscard]] int number() const { return number_; }
+  explicit operator bool() const { return number_ >= 0; }
+  void close() {
+    if (number_ >= 0) ::close(std::exchange(number_, -1));
+  }
+
+ private:
+  int number_ = -1;
+};
+
+// One message on a SOCK_SEQPACKET socket. Gives whether it was sent.
+bool send_message(int socket, std::span<const std::byte> bytes, std::span<const int> descriptors);
+// Receives a message of exactly that length, and the descriptor in it, if any.
+bool receive_message(int socket, std::span<std::byte> bytes, HostFile* descriptor = nullptr);
+// Both ends, closed on exec.
+bool make_socket_pair(HostFile& one, HostFile& other);
+// Memory without a name, so long, and all zeros.
+HostFile make_memory(const char* name, size_t length);
+
+}  // namespace membrane::linux

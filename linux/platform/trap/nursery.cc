@@ -1,0 +1,155 @@
+#include "linux/platform/trap/nursery.h"
+
+#include <fcntl.h>
+#include <sched.h>
+#include <signal.h>
+#include <sys/ioctl.h>
+#include <sys/mman.h>
+#include <sys/personality.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+
+#include <array>
+#include <cerrno>
+#include <cstring>
+#include <string_view>
+
+#include "linux/platform/trap/stub_program.h"
+
+namespace membrane::linux {
+namespace {
+
+constexpr std::array<std::string_view, kTrapWalls> kWallNames = {
+    "user_namespace",   "pid_namespace",   "net_namespace",   "ipc_namespace", "uts_namespace",
+    "cgroup_namespace", "mount_namespace", "resource_limits", "capabilities",  "no_new_privileges"};
+
+constexpr unsigned long kPidFromNamespace = _IOR(0xb7, 0x6, int);  // NS_GET_PID_FROM_PIDNS
+
+std::string reason(int number) { return std::strerror(number); }
+
+// The program, in a file without a name.
+HostFile stub_file() {
+  HostFile file(memfd_create("membrane-stub", MFD_CLOEXEC));
+  const ssize_t size = static_cast<ssize_t>(kStubProgram.size());
+  if (file && write(file.number(), kStubProgram.data(), kStubProgram.size()) != size) file.close();
+  return file;
+}
+
+// In the child of vfork(): only calls of the system.
+[[noreturn]] void become_nursery(int program, int socket, int bell) {
+  // Numbers above those that they shall have, so that neither takes the other's place.
+  const int high_socket = fcntl(socket, F_DUPFD_CLOEXEC, 64), high_bell = fcntl(bell, F_DUPFD_CLOEXEC, 64);
+  const int high_program = fcntl(program, F_DUPFD_CLOEXEC, 64);
+  if (dup2(high_socket, kTrapSocket) == kTrapSocket &&
+      dup2(high_bell, kTrapNurseryBell) == kTrapNurseryBell) {
+    for (int number = 0; number < kTrapSocket; ++number) close(number);
+    syscall(SYS_close_range, kTrapNurseryBell + 1, ~0u, 1u << 2);  // CLOSE_RANGE_CLOEXEC
+    personality(ADDR_NO_RANDOMIZE);  // its own stack lies above the guests' addresses
+    const std::array<const char*, 2> arguments = {"membrane-stub", nullptr};
+    const std::array<const char*, 1> environment = {nullptr};
+    syscall(SYS_execveat, high_program, "", arguments.data(), environment.data(), AT_EMPTY_PATH);
+  }
+  _exit(127);
+}
+
+Status check_machine() {
+  if (kStubProgram.empty())
+    return fail(ErrorCode::kUnsupported, "The platform \"trap\" runs on x86-64 only.",
+                "Use a machine with such a processor.");
+  struct sigaction action = {};
+  sigaction(SIGCHLD, nullptr, &action);
+  if (action.sa_handler == SIG_IGN || (action.sa_flags & SA_NOCLDWAIT) != 0)
+    return fail(ErrorCode::kUnsupported,
+                "This process ignores SIGCHLD, so that the ends of guests cannot be seen.",
+                "Set the action of SIGCHLD to SIG_DFL.");
+  return {};
+}
+
+}  // namespace
+
+Result<std::unique_ptr<Nursery>> Nursery::start(const Bell& bell, int most_threads) {
+  MEMBRANE_TRY(check_machine());
+  std::unique_ptr<Nursery> nursery(new Nursery);
+  const HostFile program = stub_file();
+  HostFile theirs;
+  if (!program || !make_socket_pair(nursery->socket_, theirs))
+    return fail(ErrorCode::kUnavailable, "cannot make the files of a process for guests: " + reason(errno),
+                "Raise the limit of open files, or free memory.");
+  nursery->process_ = vfork();
+  if (nursery->process_ == 0) become_nursery(program.number(), theirs.number(), bell.file());
+  if (nursery->process_ < 0)
+    return fail(ErrorCode::kUnavailable, "cannot start a process for guests: " + reason(errno),
+                "End other processes, or raise the limit of them.");
+  nursery->group_ = nursery->process_;
+  theirs.close();
+  MEMBRANE_TRY(nursery->raise(most_threads));
+  return nursery;
+}
+
+Status Nursery::raise(int most_threads) {
+  constexpr uint32_t kNobody = 65534;
+  TrapNurseryStart begin = {getuid(), getgid(), getuid(), getgid(), static_cast<uint64_t>(most_threads) + 64};
+  if (geteuid() == 0) begin.inner_user = begin.inner_group = kNobody;
+  TrapNurseryAnswer answer = {};
+  if (!send_message(socket_.number(), std::as_bytes(std::span(&begin, 1)), {}) ||
+      !receive_message(socket_.number(), std::as_writable_bytes(std::span(&answer, 1)), &name_space_) ||
+      answer.init <= 0)
+    return fail(ErrorCode::kUnavailable, "the process that starts guests has ended at once",
+                "The system may forbid programs in memory (vm.memfd_noexec), or be out of memory.");
+  for (size_t wall = 0; wall < kTrapWalls; ++wall)
+    if (answer.errors[wall] != 0)
+      missing_.push_back({std::string(kWallNames[wall]), reason(-answer.errors[wall])});
+  if (answer.errors[kTrapPidNamespace] != 0) name_space_.close();
+  return {};
+}
+
+Nursery::~Nursery() {
+  socket_.close();
+  if (process_ <= 0) return;
+  // Where there is no process namespace, a guest may be making processes: as long as there are any.
+  for (;;) {
+    if (!has_ended_) kill(process_, SIGKILL);
+    kill(-group_, SIGKILL);
+    const pid_t ended = waitpid(-group_, nullptr, __WALL);
+    if (ended == process_) has_ended_ = true;
+    if (ended < 0 && errno != EINTR) {
+      // Not yet in its group, if it was quick.
+      if (!has_ended_) waitpid(process_, nullptr, __WALL);
+      return;
+    }
+  }
+}
+
+bool Nursery::request(int controls, int socket) {
+  const std::byte word{};
+  const std::array<int, 2> descriptors = {controls, socket};
+  return send_message(socket_.number(), std::span(&word, 1), descriptors);
+}
+
+Try<pid_t> Nursery::collect() {
+  int process = 0;
+  if (!receive_message(socket_.number(), std::as_writable_bytes(std::span(&process, 1)))) return err(EAGAIN);
+  if (process <= 0) return err(EAGAIN);
+  return process;
+}
+
+pid_t Nursery::number_of(pid_t inner) const {
+  if (inner <= 0) return 0;
+  if (!name_space_) return inner;
+  const int number = ioctl(name_space_.number(), kPidFromNamespace, inner);
+  return number > 0 ? number : 0;
+}
+
+bool Nursery::is_stub(pid_t process) const {
+  if (process <= 0 || process == process_) return false;
+  siginfo_t info = {};
+  return waitid(P_PID, static_cast<id_t>(process), &info, WEXITED | WNOHANG | WNOWAIT | __WALL) == 0;
+}
+
+pid_t Nursery::reap() {
+  const pid_t ended = waitpid(-group_, nullptr, WNOHANG | __WALL);
+  if (ended == process_) has_ended_ = true;
+  return ended > 0 ? ended : 0;
+}
+
+}  // namespace membrane::linux

@@ -1,0 +1,279 @@
+#include <sched.h>
+#include <signal.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cstring>
+
+#include "linux/platform/trap/trap_platform.h"
+
+namespace membrane::linux {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+// How long a hostile guest can keep others from being seen, and how long the end of a process is not.
+constexpr std::chrono::milliseconds kLookEvery{10};
+// With a stub that was told to do something other than to run; then it is lost.
+constexpr std::chrono::seconds kPatience{5};
+constexpr size_t kFewThreads = 64;  // so many are looked at before each sleep
+constexpr size_t kPrepared = 1;
+
+uint32_t state_of(const HostThread& thread) { return std::atomic_ref(thread.control->state).load(); }
+
+}  // namespace
+
+Result<std::unique_ptr<Platform>> start_trap_platform(const TrapOptions& options) {
+  return TrapPlatform::start(options);
+}
+
+const std::vector<MissingWall>& missing_walls_of(const Platform& trap) {
+  return static_cast<const TrapPlatform&>(trap).missing();
+}
+
+// ---- from start to end ----
+
+Result<std::unique_ptr<Platform>> TrapPlatform::start(const TrapOptions& options) {
+  std::unique_ptr<TrapPlatform> platform(new TrapPlatform(options));
+  if (!platform->bell_)
+    return fail(ErrorCode::kUnavailable,
+                "cannot make memory that guests share with the kernel: " + std::string(std::strerror(errno)),
+                "Raise the limit of open files, or free memory.");
+  const int most = std::clamp(options.most_threads, 1, static_cast<int>(kTrapMostThreads));
+  platform->threads_.resize(most);
+  for (int index = most; index-- > 0;) platform->free_indexes_.push_back(index);
+  platform->pin();
+  MEMBRANE_ASSIGN(platform->nursery_, Nursery::start(platform->bell_, most));
+  if (!platform->prepare())
+    return fail(ErrorCode::kUnavailable, "cannot make a process for a guest",
+                "End other processes, or raise the limit of them.");
+  return platform;
+}
+
+TrapPlatform::~TrapPlatform() {
+  prepared_.clear();
+  nursery_.reset();
+  if (!old_cores_.empty())
+    sched_setaffinity(0, old_cores_.size(), reinterpret_cast<cpu_set_t*>(old_cores_.data()));
+}
+
+// Waking another core takes longer than all else of a system call.
+void TrapPlatform::pin() {
+  if (!options_.shares_core) return;
+  const int core = sched_getcpu();
+  cpu_set_t old, one;
+  if (core < 0 || core >= CPU_SETSIZE || sched_getaffinity(0, sizeof old, &old) != 0) return;
+  CPU_ZERO(&one);
+  CPU_SET(core, &one);
+  if (sched_setaffinity(0, sizeof one, &one) != 0) return;
+  old_cores_.resize(sizeof old);
+  std::memcpy(old_cores_.data(), &old, sizeof old);
+}
+
+bool TrapPlatform::prepare() {
+  Prepared next{std::make_shared<TrapSpace>(*this), nullptr};
+  if (!next.space->prepare()) return false;
+  next.thread = next.space->add_thread(0, nullptr);
+  if (next.thread == nullptr) return false;
+  next.thread->control->index = next.thread->index;
+  next.thread->control->spins = options_.spins;
+  next.thread->control->thread = 1;
+  if (!nursery_->request(next.space->controls_file(), next.space->their_socket())) return false;
+  prepared_.push_back(std::move(next));
+  return true;
+}
+
+Try<std::unique_ptr<Thread>> TrapPlatform::start() {
+  if (prepared_.empty() && !prepare()) return err(EAGAIN);
+  Prepared next = std::move(prepared_.front());
+  prepared_.pop_front();
+  const Try<pid_t> process = nursery_->collect();
+  while (prepared_.size() < kPrepared && prepare()) continue;
+  if (!process) {
+    next.space->remove_thread(*next.thread);
+    return err(process.error());
+  }
+  next.space->begin(*process);
+  if (!await_stop(*next.thread)) return err(EAGAIN);
+  auto thread = std::make_unique<TrapThread>(next.space, next.thread);
+  if (!thread->take_stop()) return err(EAGAIN);
+  thread->registers = {};
+  thread->stop = {};
+  next.space->empty();
+  LINUX_TRY(thread->set_vector_state({}));
+  return thread;
+}
+
+// ---- numbers ----
+
+bool TrapPlatform::enroll(HostThread& thread) {
+  if (free_indexes_.empty()) return false;
+  thread.index = free_indexes_.back();
+  free_indexes_.pop_back();
+  threads_[thread.index] = &thread;
+  return true;
+}
+
+void TrapPlatform::strike(HostThread& thread) {
+  if (thread.state == HostThread::State::kRunning) stop_running(thread);
+  std::erase(found_, &thread);
+  threads_[thread.index] = nullptr;
+  free_indexes_.push_back(thread.index);
+}
+
+void TrapPlatform::forget_process(pid_t process) {
+  processes_.erase(process);
+  ++ending_;
+}
+
+bool TrapPlatform::is_new_stub(pid_t process) const {
+  return process > 0 && !processes_.contains(process) && nursery_->is_stub(process);
+}
+
+void TrapPlatform::reap() {
+  while (const pid_t ended = nursery_->reap()) {
+    const auto found = processes_.find(ended);
+    if (found != processes_.end()) found->second->lose();
+    if (ending_ > 0) --ending_;
+  }
+}
+
+// ---- orders ----
+
+void TrapPlatform::give(HostThread& thread, uint32_t order) {
+  TrapControl& control = *thread.control;
+  control.order = order;
+  std::atomic_ref(control.state).store(kTrapOrdered);
+  if (std::atomic_ref(control.is_stub_asleep).load() != 0) wake_futex(control.state);
+}
+
+void TrapPlatform::run(HostThread& thread) {
+  thread.state = HostThread::State::kRunning;
+  thread.running_at = running_.size();
+  running_.push_back(&thread);
+  give(thread, kTrapRun);
+}
+
+void TrapPlatform::stop_running(HostThread& thread) {
+  running_.back()->running_at = thread.running_at;
+  running_[thread.running_at] = running_.back();
+  running_.pop_back();
+  thread.state = HostThread::State::kStopped;
+}
+
+bool TrapPlatform::order(HostThread& thread, uint32_t order) {
+  give(thread, order);
+  return await_stop(thread);
+}
+
+bool TrapPlatform::await_stop(HostThread& thread) {
+  TrapSpace& space = *thread.space;
+  const auto deadline = Clock::now() + kPatience;
+  for (;;) {
+    const uint32_t rings = bell_.rings();
+    if (space.is_lost()) return false;  // and the thread with it
+    if (state_of(thread) == kTrapStopped) return true;
+    bell_.begin_sleep_for_one();
+    if (state_of(thread) == kTrapStopped) {
+      bell_.end_sleep();
+      return true;
+    }
+    const auto before = Clock::now();
+    bell_.sleep(rings, kLookEvery);
+    if (Clock::now() - before < kLookEvery / 2) continue;
+    reap();
+    if (!space.is_lost() && before > deadline) space.end_process();
+  }
+}
+
+void TrapPlatform::end(HostThread& thread) {
+  // The first thread's end would make the process's memory unreachable: it waits for that of the others.
+  if (thread.inner_number == 0) {
+    thread.state = HostThread::State::kParked;
+    return;
+  }
+  give(thread, kTrapExit);
+  thread.space->remove_thread(thread);
+}
+
+void TrapPlatform::kick(HostThread& thread) {
+  if (thread.is_kicked) return;
+  const pid_t process = thread.space->process();
+  const pid_t number = thread.inner_number == 0 ? process : nursery_->number_of(thread.inner_number);
+  if (number > 0 && syscall(SYS_tgkill, process, number, SIGUSR1) == 0) thread.is_kicked = true;
+}
+
+// ---- waiting ----
+
+Thread* TrapPlatform::wait(std::optional<Clock::time_point> deadline) {
+  for (;;) {
+    const uint32_t rings = bell_.rings();
+    if (bell_.take_wake()) return nullptr;
+    if (Thread* const thread = next_gone()) return thread;
+    if (Thread* const thread = next_stopped()) return thread;
+    if (deadline && Clock::now() >= *deadline) return nullptr;
+    sleep(rings, deadline);
+  }
+}
+
+Thread* TrapPlatform::next_gone() {
+  if (gone_.empty()) return nullptr;
+  Thread* const thread = gone_.front();
+  gone_.pop_front();
+  return thread;
+}
+
+Thread* TrapPlatform::next_stopped() {
+  for (int index = bell_.next_hint(); index >= 0; index = bell_.next_hint()) {
+    if (index >= static_cast<int>(threads_.size()) || threads_[index] == nullptr) continue;
+    if (Thread* const thread = take(*threads_[index])) return thread;
+    if (Thread* const thread = next_gone()) return thread;
+  }
+  while (!found_.empty()) {
+    HostThread* const thread = found_.front();
+    found_.pop_front();
+    if (Thread* const stopped = take(*thread)) return stopped;
+  }
+  return next_gone();
+}
+
+Thread* TrapPlatform::take(HostThread& thread) {
+  if (thread.state != HostThread::State::kRunning || state_of(thread) != kTrapStopped) return nullptr;
+  stop_running(thread);
+  if (thread.guest == nullptr) {
+    end(thread);
+    return nullptr;
+  }
+  TrapThread* const guest = thread.guest;
+  return guest->take_stop() ? guest : nullptr;
+}
+
+void TrapPlatform::sleep(uint32_t rings, std::optional<Clock::time_point> deadline) {
+  if (!bell_.begin_sleep()) return;
+  // Hints can be lost to a hostile guest. A few threads are all looked at; of many, now and then.
+  if (running_.size() <= kFewThreads) {
+    for (HostThread* const thread : running_)
+      if (state_of(*thread) == kTrapStopped) found_.push_back(thread);
+    if (!found_.empty()) return bell_.end_sleep();
+  }
+  auto most = std::chrono::nanoseconds::max();
+  const bool looks = !running_.empty() || ending_ > 0;
+  if (looks) most = kLookEvery;
+  const auto before = looks || deadline ? Clock::now() : Clock::time_point();
+  if (deadline)
+    most = std::min<std::chrono::nanoseconds>(
+        most, std::max<std::chrono::nanoseconds>(*deadline - before, std::chrono::nanoseconds(0)));
+  bell_.sleep(rings, most);
+  if (looks && Clock::now() >= next_look_) look_around();
+}
+
+void TrapPlatform::look_around() {
+  next_look_ = Clock::now() + kLookEvery;
+  reap();
+  for (HostThread* const thread : running_)
+    if (state_of(*thread) == kTrapStopped) found_.push_back(thread);
+}
+
+}  // namespace membrane::linux

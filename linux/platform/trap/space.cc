@@ -1,0 +1,307 @@
+#include <fcntl.h>
+#include <sched.h>
+#include <signal.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <sys/uio.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cstdio>
+#include <string>
+
+#include "linux/platform/trap/trap_platform.h"
+
+namespace membrane::linux {
+namespace {
+
+constexpr uint64_t kControlBytes = kTrapSlots * TRAP_PAGE;
+constexpr std::chrono::seconds kPatience{5};  // with a stub that is to change its memory
+
+}  // namespace
+
+TrapSpace::~TrapSpace() {
+  end_process();
+  for (const std::unique_ptr<HostThread>& thread : threads_) platform_.strike(*thread);
+  if (controls_ != nullptr) munmap(controls_, kControlBytes);
+}
+
+// ---- its process ----
+
+bool TrapSpace::prepare() {
+  controls_file_ = make_memory("membrane-control", kControlBytes);
+  if (!controls_file_ || !make_socket_pair(socket_, their_socket_)) return false;
+  void* const pages =
+      mmap(nullptr, kControlBytes, PROT_READ | PROT_WRITE, MAP_SHARED, controls_file_.number(), 0);
+  if (pages == MAP_FAILED) return false;
+  controls_ = static_cast<TrapControl*>(pages);
+  return true;
+}
+
+void TrapSpace::begin(pid_t process) {
+  process_ = process;
+  platform_.note_process(process, *this);
+  controls_file_.close();
+  their_socket_.close();
+}
+
+void TrapSpace::empty() {
+  constexpr uint64_t kEnd = TRAP_STACKS + kTrapSlots * TRAP_STACK_SIZE;
+  change(SYS_munmap, {kEnd, TRAP_TOP - kEnd});
+  clear();
+}
+
+void TrapSpace::end_process() {
+  if (process_ <= 0) return;
+  kill(process_, SIGKILL);
+  lose();
+}
+
+void TrapSpace::lose() {
+  if (process_ <= 0) return;
+  platform_.forget_process(process_);
+  process_ = -1;
+  flight_ = nullptr;
+  changes_.clear();
+  socket_.close();
+  memory_file_.close();
+  for (const std::unique_ptr<HostThread>& thread : threads_) {
+    const bool was_running = thread->state == HostThread::State::kRunning;
+    platform_.strike(*thread);
+    if (thread->guest == nullptr) continue;
+    thread->guest->lose_host();
+    if (was_running) thread->guest->be_gone();
+  }
+  threads_.clear();
+}
+
+HostThread* TrapSpace::add_thread(uint32_t slot, TrapThread* guest) {
+  auto thread = std::make_unique<HostThread>();
+  thread->space = this;
+  thread->slot = slot;
+  thread->guest = guest;
+  thread->control =
+      reinterpret_cast<TrapControl*>(reinterpret_cast<std::byte*>(controls_) + slot * TRAP_PAGE);
+  if (!platform_.enroll(*thread)) return nullptr;
+  threads_.push_back(std::move(thread));
+  return threads_.back().get();
+}
+
+int TrapSpace::free_slot() const {
+  std::array<bool, kTrapSlots> is_used = {};
+  for (const std::unique_ptr<HostThread>& thread : threads_) is_used[thread->slot] = true;
+  for (int slot = 0; slot < kTrapSlots; ++slot) {
+    auto* const control =
+        reinterpret_cast<TrapControl*>(reinterpret_cast<std::byte*>(controls_) + slot * TRAP_PAGE);
+    if (!is_used[slot] && std::atomic_ref(control->thread).load() == 0) return slot;
+  }
+  return -1;
+}
+
+void TrapSpace::remove_thread(HostThread& thread) {
+  if (flight_ == &thread) flight_ = nullptr;
+  platform_.strike(thread);
+  std::erase_if(threads_, [&](const std::unique_ptr<HostThread>& each) { return each.get() == &thread; });
+}
+
+void TrapSpace::leave(HostThread& thread) {
+  thread.guest = nullptr;
+  if (--guests_ == 0) return end_process();
+  if (thread.state == HostThread::State::kRunning) return platform_.kick(thread);
+  platform_.end(thread);
+}
+
+// ---- changes ----
+
+bool TrapSpace::is_within(uint64_t address, uint64_t length) {
+  return address >= TRAP_LOWEST && address <= TRAP_STUB && length <= TRAP_STUB - address;
+}
+
+void TrapSpace::change(uint32_t number, const std::array<uint64_t, 6>& arguments, int fd, bool may_fail) {
+  if (is_lost()) return;
+  changes_.push_back({number, arguments, fd, may_fail});
+  changed_from_ = std::min(changed_from_, arguments[0]);
+  changed_to_ = std::max(changed_to_, arguments[0] + arguments[1]);
+  // A program that maps without end is not kept waiting for more.
+  if (changes_.size() >= 1024) flush();
+}
+
+void TrapSpace::map(uint64_t address, uint64_t length, int protection, const Backing& backing) {
+  if (!is_within(address, length)) return end_process();
+  const uint64_t kind = backing.is_shared ? MAP_SHARED : MAP_PRIVATE;
+  const uint64_t source = backing.fd < 0 ? MAP_ANONYMOUS : 0;
+  const uint64_t reserve = backing.is_shared ? 0 : MAP_NORESERVE;
+  change(SYS_mmap,
+         {address, length, static_cast<uint64_t>(protection), kind | source | reserve | MAP_FIXED,
+          ~uint64_t{0}, backing.offset},
+         backing.fd);
+}
+
+void TrapSpace::unmap(uint64_t address, uint64_t length) {
+  if (!is_within(address, length)) return end_process();
+  change(SYS_munmap, {address, length});
+}
+
+void TrapSpace::protect(uint64_t address, uint64_t length, int protection) {
+  if (!is_within(address, length)) return end_process();
+  change(SYS_mprotect, {address, length, static_cast<uint64_t>(protection)});
+}
+
+void TrapSpace::move(uint64_t from, uint64_t length, uint64_t to, uint64_t new_length) {
+  if (!is_within(from, length) || !is_within(to, new_length)) return end_process();
+  if (from == to) change(SYS_mremap, {from, length, new_length, 0, 0});
+  else change(SYS_mremap, {from, length, new_length, MREMAP_MAYMOVE | MREMAP_FIXED, to});
+  changed_from_ = std::min(changed_from_, to);
+  changed_to_ = std::max(changed_to_, to + new_length);
+}
+
+void TrapSpace::discard(uint64_t address, uint64_t length) {
+  if (!is_within(address, length)) return end_process();
+  change(SYS_madvise, {address, length, MADV_DONTNEED}, -1, true);
+}
+
+void TrapSpace::clear() { change(SYS_munmap, {TRAP_LOWEST, TRAP_STUB - TRAP_LOWEST}); }
+
+bool TrapSpace::load_batch(HostThread& thread) {
+  TrapControl& control = *thread.control;
+  std::vector<int> descriptors;
+  uint32_t count = 0;
+  for (; count < kTrapBatch && count < changes_.size(); ++count) {
+    const MemoryChange& change = changes_[count];
+    int number = -1;
+    if (change.fd >= 0) {
+      const auto found = std::ranges::find(descriptors, change.fd);
+      number = static_cast<int>(found - descriptors.begin());
+      if (found == descriptors.end()) {
+        if (descriptors.size() == kTrapDescriptors) break;
+        descriptors.push_back(change.fd);
+      }
+    }
+    TrapCall& call = control.calls[count];
+    call.number = change.number;
+    call.descriptor = static_cast<int16_t>(number);
+    call.may_fail = change.may_fail;
+    std::ranges::copy(change.arguments, call.arguments);
+  }
+  control.call_count = count;
+  control.descriptor_count = static_cast<uint32_t>(descriptors.size());
+  changes_.erase(changes_.begin(), changes_.begin() + count);
+  if (changes_.empty()) changed_from_ = ~uint64_t{0}, changed_to_ = 0;
+  const std::byte word{};
+  if (descriptors.empty() || send_message(socket_.number(), std::span(&word, 1), descriptors)) return true;
+  end_process();
+  return false;
+}
+
+bool TrapSpace::flush(HostThread& thread) {
+  while (!changes_.empty()) {
+    if (!load_batch(thread) || !platform_.order(thread, kTrapCalls)) return false;
+    if (std::atomic_ref(thread.control->result).load() != 0) {
+      end_process();
+      return false;
+    }
+  }
+  return !is_lost();
+}
+
+bool TrapSpace::flush() {
+  if (is_lost()) return false;
+  if (changes_.empty()) return true;
+  for (const std::unique_ptr<HostThread>& thread : threads_)
+    if (thread->state != HostThread::State::kRunning) return flush(*thread);
+  return true;  // they are made when the next one is resumed
+}
+
+void TrapSpace::note_flight(HostThread& thread) {
+  flight_ = &thread;
+  flight_batch_ = std::atomic_ref(thread.control->batches).load() + 1;
+}
+
+bool TrapSpace::await_flight() {
+  const auto deadline = std::chrono::steady_clock::now() + kPatience;
+  while (flight_ != nullptr) {
+    TrapControl& control = *flight_->control;
+    if (std::atomic_ref(control.batches).load() == flight_batch_ ||
+        std::atomic_ref(control.state).load() == kTrapStopped)
+      flight_ = nullptr;
+    else if (std::chrono::steady_clock::now() > deadline) end_process();
+    else sched_yield();
+    platform_.reap();
+  }
+  return !is_lost();
+}
+
+// ---- bytes ----
+
+size_t TrapSpace::settle(uint64_t address, size_t length) {
+  if (is_lost() || address < TRAP_LOWEST || address >= TRAP_STUB) return 0;
+  const uint64_t most = std::min<uint64_t>(length, TRAP_STUB - address);
+  if (flight_ != nullptr && !await_flight()) return 0;
+  if (!changes_.empty() && address < changed_to_ && address + most > changed_from_ && !flush()) return 0;
+  return most;
+}
+
+size_t TrapSpace::read(uint64_t address, std::span<std::byte> bytes) {
+  return read_stub(address, bytes.first(settle(address, bytes.size())));
+}
+
+size_t TrapSpace::read_stub(uint64_t address, std::span<std::byte> bytes) const {
+  size_t done = 0;
+  while (done < bytes.size() && process_ > 0) {
+    const iovec ours = {bytes.data() + done, bytes.size() - done};
+    const iovec theirs = {reinterpret_cast<void*>(address + done), ours.iov_len};
+    const ssize_t count = process_vm_readv(process_, &ours, 1, &theirs, 1, 0);
+    if (count <= 0) break;
+    done += static_cast<size_t>(count);
+  }
+  return done;
+}
+
+size_t TrapSpace::write(uint64_t address, std::span<const std::byte> bytes) {
+  const size_t length = settle(address, bytes.size());
+  size_t done = 0;
+  while (done < length && process_ > 0) {
+    const iovec ours = {const_cast<std::byte*>(bytes.data()) + done, length - done};
+    const iovec theirs = {reinterpret_cast<void*>(address + done), ours.iov_len};
+    const ssize_t count = process_vm_writev(process_, &ours, 1, &theirs, 1, 0);
+    if (count <= 0) break;
+    done += static_cast<size_t>(count);
+  }
+  return done;
+}
+
+bool TrapSpace::write_stub(uint64_t address, std::span<const std::byte> bytes) const {
+  const iovec ours = {const_cast<std::byte*>(bytes.data()), bytes.size()};
+  const iovec theirs = {reinterpret_cast<void*>(address), bytes.size()};
+  return process_ > 0 &&
+         process_vm_writev(process_, &ours, 1, &theirs, 1, 0) == static_cast<ssize_t>(bytes.size());
+}
+
+size_t TrapSpace::poke(uint64_t address, std::span<const std::byte> bytes) {
+  const size_t length = settle(address, bytes.size());
+  if (length == 0) return 0;
+  if (!memory_file_)
+    memory_file_ = HostFile(open(("/proc/" + std::to_string(process_) + "/mem").c_str(), O_RDWR | O_CLOEXEC));
+  size_t done = 0;
+  while (done < length) {
+    const ssize_t count =
+        pwrite(memory_file_.number(), bytes.data() + done, length - done, static_cast<off_t>(address + done));
+    if (count <= 0) break;
+    done += static_cast<size_t>(count);
+  }
+  return done;
+}
+
+uint64_t TrapSpace::resident_bytes() {
+  if (is_lost()) return 0;
+  std::FILE* const file = std::fopen(("/proc/" + std::to_string(process_) + "/smaps_rollup").c_str(), "re");
+  if (file == nullptr) return 0;
+  unsigned long long kilobytes = 0, value = 0;
+  std::array<char, 256> line{};
+  while (std::fgets(line.data(), line.size(), file) != nullptr)
+    if (std::sscanf(line.data(), "Private_Dirty: %llu kB", &value) == 1) kilobytes += value;
+  std::fclose(file);
+  return kilobytes * 1024;
+}
+
+}  // namespace membrane::linux

@@ -1,0 +1,23 @@
+// The stub's calls of the host. All that it makes once it is locked up go through one instruction, which the filter knows.
+#pragma once
+
+// At that instruction; `trap_call_end` is the address after it.
+__attribute__((visibility("hidden"))) long trap_call(long number, long a, long b, long c, long d, long e,
+                                                     long f);
+__attribute__((visibility("hidden"))) extern char trap_call_end[];
+// Where the host returns to after a signal handler.
+__attribute__((visibility("hidden"))) void trap_restorer(void);
+// The signal handler of all signals.
+__attribute__((visibility("hidden"))) void trap_handler(int signal, void* info, void* context);
+// Makes a first system call, which stops; never returns.
+__attribute__((visibility("hidden"), noreturn)) void trap_begin(void);
+// Of jail.c: from the start of the program.
+__attribute__((visibility("hidden"), noreturn)) void trap_nursery(void);
+
+#define CALL6(n, a, b, c, d, e, f)                                                 \
+  trap_call((n), (long)(a), (long)(b), (long)(c), (long)(d), (long)(e), (long)(f))
+#define CALL5(n, a, b, c, d, e) CALL6(n, a, b, c, d, e, 0)
+#define CALL4(n, a, b, c, d) CALL6(n, a, b, c, d, 0, 0)
+#define CALL3(n, a, b, c) CALL6(n, a, b, c, 0, 0, 0)
+#define CALL2(n, a, b) CALL6(n, a, b, 0, 0, 0, 0)
+#define CALL1(n, a) CALL6(n, a, 0, 0, 0, 0, 0)

@@ -1,0 +1,111 @@
+// What the kernel process and the stubs share: where a stub's own parts lie in a guest's address space, the control page
+// that each guest thread has, and the page of the bell. C and C++.
+//
+// The stub is the program that runs guests (stub.c). A hostile guest can write all of this memory at any time: the kernel
+// process reads each field once and checks it.
+#pragma once
+
+#include <stdint.h>
+
+// The stub has the addresses from here on; the guest has those below.
+#define TRAP_LOWEST 0x10000UL
+#define TRAP_STUB 0x7ffe00000000UL
+#define TRAP_BELL (TRAP_STUB + 0x8000000UL)
+#define TRAP_CONTROLS (TRAP_STUB + 0x10000000UL)
+#define TRAP_STACKS (TRAP_STUB + 0x20000000UL)
+#define TRAP_STACK_SIZE 0x10000UL
+#define TRAP_TOP 0x7ffffffff000UL
+#define TRAP_PAGE 4096UL
+
+enum {
+  kTrapSlots = 1024,        // threads of one process
+  kTrapMostThreads = 4096,  // of all processes
+  kTrapBatch = 48,          // directed calls at a time
+  kTrapDescriptors = 16,    // that a batch brings
+  kTrapSocket = 3,          // the descriptor of a stub's socket
+  kTrapNurseryBell = 4,     // and of the bell's memory, in the nursery
+};
+
+// TrapControl::state
+enum {
+  kTrapRunning = 0,
+  kTrapStopped = 1,  // the stub waits for an order
+  kTrapOrdered = 2,  // the kernel process has given one
+};
+
+// TrapControl::order
+enum {
+  kTrapRun = 0,     // make the calls, and go on as the registers say
+  kTrapCalls = 1,   // make the calls, and stop again
+  kTrapFork = 2,    // copy the process; two descriptors come: the child's control pages and its socket
+  kTrapThread = 3,  // a new thread in the slot new_slot
+  kTrapExit = 4,    // end this thread
+};
+
+// The order of the registers in a signal frame.
+enum { kTrapRegisters = 18 };
+
+// A call of the host that the stub makes as it is told. descriptor, if not -1, takes the place of argument 4: the number
+// among the descriptors that came with the batch.
+struct TrapCall {
+  uint32_t number;
+  int16_t descriptor;
+  uint16_t may_fail;
+  uint64_t arguments[6];
+};
+
+struct TrapControl {
+  uint32_t state;
+  uint32_t is_stub_asleep;
+  uint32_t spins;
+  uint32_t index;    // among all threads, for the hints
+  uint32_t thread;   // not 0 while the host's thread exists
+  uint32_t batches;  // of calls that were made
+  uint32_t order, call_count, descriptor_count, new_slot;
+  int64_t result;         // of the order; of calls the first error, or 0
+  int32_t signal, code;   // why it stopped; signal 0: a call of a kTrapRun failed
+  uint32_t architecture;  // of a SIGSYS, AUDIT_ARCH_*
+  uint32_t trap_number;
+  uint64_t error_code, page_address, fault_address;
+  uint64_t registers[kTrapRegisters], fs_base, gs_base;
+  uint64_t vector_state;  // the address of the frame's XSAVE area
+  struct TrapCall calls[kTrapBatch];
+};
+
+// One for all stubs. The hints say which threads may have stopped; whoever clears others' hints delays them a little,
+// since the kernel process looks at all running threads now and then.
+struct TrapBell {
+  uint32_t rings;  // a futex word
+  uint32_t is_kernel_asleep;
+  uint64_t hinted_words;  // bit N: hints[N] may have bits
+  uint64_t hints[kTrapMostThreads / 64];
+};
+
+// What the kernel process tells the nursery first.
+struct TrapNurseryStart {
+  uint32_t user, group, inner_user, inner_group;
+  uint64_t most_processes;
+};
+
+// The walls that the nursery raises (trap.cc names them); errors of each in its answer.
+enum {
+  kTrapUserNamespace,
+  kTrapPidNamespace,
+  kTrapNetNamespace,
+  kTrapIpcNamespace,
+  kTrapUtsNamespace,
+  kTrapCgroupNamespace,
+  kTrapMountNamespace,
+  kTrapResourceLimits,
+  kTrapCapabilities,
+  kTrapNoNewPrivileges,
+  kTrapWalls,
+};
+struct TrapNurseryAnswer {
+  int32_t init;  // the process number of the first process of the namespace, or a negative error
+  int32_t errors[kTrapWalls];  // 0: the wall stands
+};
+
+// The clone flags that a stub may use, and no others (the signal at its end is that of its parent's child).
+#define TRAP_FORK_FLAGS 0x00008000UL    // CLONE_PARENT
+#define TRAP_THREAD_FLAGS 0x00250f00UL  // CLONE_VM FS FILES SIGHAND THREAD SYSVSEM CHILD_CLEARTID

@@ -1,0 +1,64 @@
+// A Linux sandbox: an image, a command, its standard streams, limits, and what became of it.
+//
+//   the caller's process ──pipes, one socket──► the kernel process ──► the platform's processes, in which guests run
+//
+// The kernel process is forked from the caller, which has one thread then. It answers the guests' system calls, and ends when the
+// command has ended, when a limit is reached, or when the caller's end of the socket is closed.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/result.h"
+
+namespace membrane::linux {
+
+struct ComputerLimits {
+  uint64_t memory_bytes = 2ull << 30;   // of all processes
+  uint64_t disk_bytes = 4ull << 30;     // that the sandbox writes
+  uint64_t output_bytes = 64u << 20;    // standard output and error together
+  int most_tasks = 512;                 // threads of all processes
+  std::optional<std::chrono::milliseconds> wall;
+};
+
+struct Computer {
+  std::string image;                     // path of an image file (linux/image/layer.h)
+  std::vector<std::string> arguments;    // the program, by name or path, and its arguments
+  std::vector<std::string> environment;  // NAME=VALUE
+  std::string directory = "/root";
+  std::string host_name = "membrane";
+  uint32_t user = 0, group = 0;
+  bool has_terminal = false;             // the standard streams are a pseudo terminal of the sandbox
+  uint16_t rows = 24, columns = 80;      // of it
+  ComputerLimits limits;
+};
+
+enum class ComputerEnd : uint8_t { kExited, kSignalled, kTimedOut, kOutOfOutput, kOutOfMemory, kCancelled, kFailed };
+
+struct ComputerReport {
+  ComputerEnd end = ComputerEnd::kFailed;
+  int status = 0;      // the exit code of kExited, the signal of kSignalled
+  std::string reason;  // of kFailed: what failed, and what would mend it
+  std::string platform;
+  uint64_t output_bytes = 0, memory_peak_bytes = 0;
+  double start_us = 0, run_us = 0;  // until the command's first instruction; from there to its end
+  std::map<std::string, uint64_t> absent_calls;  // system calls that this kernel does not have: how often
+};
+
+struct ComputerStreams {
+  int input = -1;  // read as the guest reads; -1: none
+  std::function<void(std::string_view)> on_output, on_error;
+};
+
+// Runs it to its end. `cancelled` is asked now and then. The caller's process must have one thread. Errors: kNotFound for an image
+// that is not there; kUnsupported where no platform can be started.
+Result<ComputerReport> run_computer(const Computer& computer, const ComputerStreams& streams,
+                                    const std::function<bool()>& cancelled);
+
+}  // namespace membrane::linux
