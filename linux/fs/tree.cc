@@ -1,6 +1,5 @@
 #include "linux/fs/tree.h"
 
-
 #include "linux/fs/tree_node.h"
 
 namespace membrane::linux {
@@ -8,9 +7,7 @@ namespace membrane::linux {
 Tree::Tree(TreeOptions options)
     : options_(std::move(options)),
       account_(std::make_shared<Account>(options_.most_bytes, options_.most_nodes)),
-      next_number_((options_.image ? options_.image->inode_count() : 0) + uint64_t{1}) {
-  if (!options_.openers) options_.openers = std::make_shared<Openers>();
-}
+      next_number_((options_.image ? options_.image->inode_count() : 0) + uint64_t{1}) {}
 
 timespec Tree::now() const {
   if (options_.now) return options_.now();

@@ -7,7 +7,6 @@
 #pragma once
 
 #include <functional>
-#include <map>
 #include <memory>
 
 #include "linux/fs/node.h"
@@ -15,20 +14,15 @@
 
 namespace membrane::linux {
 
-// What makes the files of nodes that are no plain files: FIFOs, sockets, devices by their numbers (makedev()). May be filled after
-// the tree was made. Where there is none, open() is ENXIO.
-struct Openers {
-  using Open = std::function<Try<std::shared_ptr<File>>(Node&, Caller&, int flags)>;
-  Open fifo, socket;
-  std::map<uint64_t, Open> characters, blocks;
-};
+class Devices;  // linux/files/devices.h
 
 struct TreeOptions {
   std::shared_ptr<const Layer> image = nullptr;
   uint64_t most_bytes = 1u << 30;
   uint64_t most_nodes = 1'000'000;  // made by the guest; those of the image do not count
   uint64_t device = 1;              // as stat() says it
-  std::shared_ptr<Openers> openers = nullptr;
+  // What opens character devices. Where there is none, opening one is ENXIO. FIFOs open by themselves.
+  std::shared_ptr<const Devices> devices = nullptr;
   std::function<timespec()> now = nullptr;  // of the realtime clock; the host's by default
   uint32_t root_mode = 0755;                // without an image
 };

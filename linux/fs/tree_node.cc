@@ -5,6 +5,9 @@
 
 #include <algorithm>
 
+#include "linux/files/devices.h"
+#include "linux/files/pipe.h"
+
 namespace membrane::linux {
 namespace {
 
@@ -471,21 +474,15 @@ Try<std::vector<std::string>> TreeNode::attribute_names() {
 }
 
 Try<std::shared_ptr<File>> TreeNode::open(Caller& caller, int flags) {
-  const Openers& openers = *tree_->options().openers;
-  const auto device = [&](const std::map<uint64_t, Openers::Open>& all) -> Try<std::shared_ptr<File>> {
-    const auto found = all.find(special_);
-    if (found == all.end()) return err(ENXIO);
-    return found->second(*this, caller, flags);
-  };
-  const auto special = [&](const Openers::Open& opener) -> Try<std::shared_ptr<File>> {
-    if (!opener) return err(ENXIO);
-    return opener(*this, caller, flags);
-  };
   switch (mode_ & S_IFMT) {
-    case S_IFIFO: return special(openers.fifo);
-    case S_IFSOCK: return special(openers.socket);
-    case S_IFCHR: return device(openers.characters);
-    case S_IFBLK: return device(openers.blocks);
+    case S_IFIFO: return open_fifo(pipe_, shared_from_this(), flags);
+    case S_IFCHR: {
+      const auto& devices = tree_->options().devices;
+      if (!devices) return err(ENXIO);
+      return devices->open(special_, caller, shared_from_this(), flags);
+    }
+    case S_IFBLK:
+    case S_IFSOCK: return err(ENXIO);
     default: return std::shared_ptr<File>();
   }
 }

@@ -11,6 +11,7 @@
 
 namespace membrane::linux {
 
+class Pipe;  // linux/files/pipe.h
 class TreeNode;
 
 // Nodes by number. Those of the image have the number of their inode and one; others follow.
@@ -123,6 +124,7 @@ class TreeNode final : public Node {
   uint64_t charged_bytes_ = 0, charged_nodes_ = 0;
   timespec accessed_ = {}, modified_ = {}, changed_ = {}, created_ = {};
   std::string target_;
+  std::weak_ptr<Pipe> pipe_;  // of a FIFO that is open
   std::unique_ptr<Content> content_;
   std::unique_ptr<Entries> entries_;
   std::unique_ptr<Xattrs> xattrs_;
