@@ -56,6 +56,9 @@ struct Backing {
   int fd = -1;  // -1: zeros
   uint64_t offset = 0;
   bool is_shared = false;  // else the guest's writes are its own
+  // How many bytes from `offset` on are the file's, in whole pages: what is mapped beyond them must not be mapped from `fd`, where
+  // another file's bytes may follow (an access there is a SIGBUS).
+  uint64_t length = UINT64_MAX;
 };
 
 class Thread;
