@@ -1,5 +1,6 @@
 // membrane image: the file systems that Linux sandboxes begin with.
 
+#include "base/json.h"
 #include "cli/cli.h"
 #include "linux/image/store.h"
 
