@@ -56,6 +56,9 @@ struct Backing {
   int fd = -1;  // -1: zeros
   uint64_t offset = 0;
   bool is_shared = false;  // else the guest's writes are its own
+  // Of a shared mapping: whether the guest may come to write. A hostile guest may use a descriptor that it is given for all
+  // that it is open for, on the whole file. It never gets one that is open for writing but for a shared mapping with this.
+  bool may_write = true;
 };
 
 class Thread;
