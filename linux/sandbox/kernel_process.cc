@@ -43,8 +43,7 @@ class Outside {
     std::thread([input = input_, fd = streams.input] { read_all(*input, fd); }).detach();
     std::thread([&kernel, fd = streams.control] {
       char byte;
-      while (read(fd, &byte, 1) > 0 || errno == EINTR) {
-      }
+      while (read(fd, &byte, 1) > 0 || errno == EINTR) {}
       kernel.stop();
     }).detach();
     count_ = std::make_shared<OutputCount>();
@@ -103,13 +102,15 @@ ComputerReport run(const Computer& computer, const KernelStreams& streams) {
   if (!platform) return failed(platform.error().to_string());
   auto root = make_root(computer);
   if (!root) return failed(root.error().to_string());
-  KernelOptions options = {.platform = std::move(*platform), .root = *root, .limits = {}, .host_name = computer.host_name};
+  KernelOptions options = {
+      .platform = std::move(*platform), .root = *root, .limits = {}, .host_name = computer.host_name};
   options.limits.most_tasks = computer.limits.most_tasks;
   options.limits.memory_bytes = computer.limits.memory_bytes;
   Kernel kernel(std::move(options));
   ComputerReport report;
   report.platform = kernel.platform().name();
-  if (const auto mounted = mount_systems(kernel, computer); !mounted) return failed(mounted.error().to_string());
+  if (const auto mounted = mount_systems(kernel, computer); !mounted)
+    return failed(mounted.error().to_string());
   Outside outside(streams, kernel);
   kernel.on_outside = [&outside] { outside.after_wake(); };
   Kernel::Start start = {.arguments = computer.arguments,
@@ -135,7 +136,8 @@ ComputerReport run(const Computer& computer, const KernelStreams& streams) {
   return report;
 }
 
-constexpr std::string_view kEnds[] = {"exited", "signalled", "timed_out", "out_of_output", "out_of_memory", "cancelled", "failed"};
+constexpr std::string_view kEnds[] = {"exited",        "signalled", "timed_out", "out_of_output",
+                                      "out_of_memory", "cancelled", "failed"};
 
 }  // namespace
 
@@ -153,18 +155,19 @@ int run_kernel_process(const Computer& computer, const KernelStreams& streams) {
 
 std::string report_to_json(const ComputerReport& report) {
   const nlohmann::json json = {{"end", kEnds[static_cast<size_t>(report.end)]},
-               {"status", report.status},
-               {"reason", report.reason},
-               {"platform", report.platform},
-               {"memory_peak_bytes", report.memory_peak_bytes},
-               {"start_us", report.start_us},
-               {"run_us", report.run_us},
-               {"absent_calls", report.absent_calls}};
+                               {"status", report.status},
+                               {"reason", report.reason},
+                               {"platform", report.platform},
+                               {"memory_peak_bytes", report.memory_peak_bytes},
+                               {"start_us", report.start_us},
+                               {"run_us", report.run_us},
+                               {"absent_calls", report.absent_calls}};
   return json_text(json);
 }
 
 Result<ComputerReport> report_from_json(std::string_view json) {
-  MEMBRANE_ASSIGN(const nlohmann::json told, read_json(json, "the report of the kernel process", {.bytes = 1u << 20}));
+  MEMBRANE_ASSIGN(const nlohmann::json told,
+                  read_json(json, "the report of the kernel process", {.bytes = 1u << 20}));
   ComputerReport report;
   if (!told.is_object()) return fail(ErrorCode::kInvalidInput, "its report is no object");
   const auto number = [&told](const char* name) -> uint64_t {

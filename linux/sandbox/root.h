@@ -1,0 +1,16 @@
+// The file system of a computer: a private tree over its image, and what the kernel makes by itself.
+#pragma once
+
+#include "base/result.h"
+#include "linux/fs/node.h"
+#include "linux/kernel/kernel.h"
+#include "linux/sandbox/computer.h"
+
+namespace membrane::linux {
+
+// Errors: those of opening an image.
+Result<NodeRef> make_root(const Computer& computer);
+// /proc, /sys, /dev.
+Status mount_systems(Kernel& kernel, const Computer& computer);
+
+}  // namespace membrane::linux
