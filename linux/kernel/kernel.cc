@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <atomic>
 
+#include "linux/files/terminal.h"
 #include "linux/kernel/call.h"
 #include "linux/kernel/exec.h"
 #include "linux/kernel/memory.h"
@@ -169,14 +170,27 @@ void Kernel::adopt_children(Process& process) {
 
 // The end of a session's leader takes its terminal away.
 void Kernel::hang_up_session(Process& leader) {
-  if (leader.id != leader.session || leader.terminal == nullptr) return;
-  for (const auto& [id, each] : processes_) {
-    if (each->session != leader.session || each.get() == &leader || each->is_zombie) continue;
-    each->terminal.reset();
-    send_signal(*this, *each, signal_from(SIGHUP, SI_KERNEL, nullptr));
-    send_signal(*this, *each, signal_from(SIGCONT, SI_KERNEL, nullptr));
-  }
-  leader.terminal.reset();
+  const FileRef terminal = leader.terminal;
+  if (leader.id != leader.session || terminal == nullptr) return;
+  end_session(*terminal);
+  lose_terminal(leader.session);
+}
+
+void Kernel::signal_group(int group, int signal) {
+  std::vector<int> members;  // one that is killed may be forgotten at once
+  for (const auto& [id, each] : processes_)
+    if (each->group == group) members.push_back(id);
+  for (const int id : members) signal_process(id, signal);
+}
+
+void Kernel::signal_process(int process, int signal) {
+  Process* const to = process_of(process);
+  if (to != nullptr && !to->is_zombie) send_signal(*this, *to, signal_from(signal, SI_KERNEL, nullptr));
+}
+
+void Kernel::lose_terminal(int session) {
+  for (const auto& [id, each] : processes_)
+    if (each->session == session) each->terminal.reset();
 }
 
 void Kernel::forget(Process& process) {

@@ -24,10 +24,7 @@ Done Task::write_memory(uint64_t address, std::span<const std::byte> bytes) {
   return {};
 }
 
-void Task::signal_group(int group, int signal) {
-  for (const auto& [id, each] : kernel->processes())
-    if (each->group == group) send_signal(*kernel, *each, signal_from(signal, SI_KERNEL, nullptr));
-}
+void Task::signal_group(int group, int signal) { kernel->signal_group(group, signal); }
 
 void Task::signal_self(int signal) {
   PendingSignal own = signal_from(signal, SI_USER, process);
