@@ -20,7 +20,6 @@ class TarWriting {
     entry_.reset(archive_entry_new());
     if (!archive_ || !entry_) return fail(ErrorCode::kExhausted, "there is no memory to write an archive");
     archive_write_set_format_pax_restricted(archive_.get());
-    archive_write_set_options(archive_.get(), "hdrcharset=BINARY");
     if (archive_write_open(archive_.get(), this, nullptr, &write_out, nullptr) != ARCHIVE_OK) return refused();
     return {};
   }
