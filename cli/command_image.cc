@@ -1,5 +1,6 @@
 // membrane image: the file systems that Linux sandboxes begin with.
 
+#include "base/json.h"
 #include "cli/cli.h"
 #include "linux/image/store.h"
 
@@ -64,7 +65,7 @@ void add_image(CLI::App& app, int& exit_code) {
   on(ls, options, exit_code, &list);
 
   CLI::App* const import_command = image->add_subcommand(
-      "import", "Make an image of a tarball of a file system, a `docker save` archive, an OCI layout or a directory");
+      "import", "Make an image of a tarball of a file system, plain or compressed");
   import_command->add_option("source", options->source, "The file or directory")->type_name("FILE")->required();
   import_command->add_option("-t,--tag", options->name, "What it is called")->type_name("NAME")->required();
   on(import_command, options, exit_code, &import);

@@ -476,7 +476,9 @@ Result<std::unique_ptr<host::JournalSource>> open_journal(const std::string& pat
 Result<int> run_in_linux(const Options& options) {
   if (options.file.empty())
     return fail(ErrorCode::kInvalidArgument, "no command is given", "membrane run --kind linux -- sh -c 'echo hello'");
-  LinuxCommand command = {.image = options.image, .arguments = {options.file}, .environment = {}, .policy = {}};
+  LinuxCommand command;
+  command.image = options.image;
+  command.arguments = {options.file};
   command.arguments.insert(command.arguments.end(), options.arguments.begin(), options.arguments.end());
   MEMBRANE_ASSIGN(const auto environment, environment_of(options.environment));
   for (const auto& [name, value] : environment) command.environment.push_back(name + "=" + value);

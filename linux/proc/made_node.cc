@@ -103,7 +103,9 @@ MadeDirectory::MadeDirectory(const MadeWith& with, NodeRef above, std::shared_pt
 Try<NodeRef> MadeDirectory::look_up(std::string_view name) {
   Child child;
   if (const auto found = children_->find(name); found != children_->end()) child = found->second;
-  else LINUX_ASSIGN(child, changing_child(name));
+  else {
+    LINUX_ASSIGN(child, changing_child(name));
+  }
   MadeWith with = {attributes_.device, made_number(attributes_.number, name), child.permissions, attributes_.uid,
                    attributes_.gid};
   if (with.permissions == 0) with.permissions = child.type == S_IFLNK ? 0777 : child.type == S_IFDIR ? 0555 : 0444;

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "base/result.h"
+#include "linux/files/devices.h"
 #include "linux/fs/node.h"
 #include "linux/kernel/kernel.h"
 #include "linux/sandbox/computer.h"
@@ -9,8 +10,8 @@
 namespace membrane::linux {
 
 // Errors: those of opening an image.
-Result<NodeRef> make_root(const Computer& computer);
-// /proc, /sys, /dev.
-Status mount_systems(Kernel& kernel, const Computer& computer);
+Result<NodeRef> make_root(const Computer& computer, const std::shared_ptr<const Devices>& devices);
+// /dev.
+Status mount_systems(Kernel& kernel, const std::shared_ptr<const Devices>& devices);
 
 }  // namespace membrane::linux
