@@ -21,8 +21,8 @@ namespace fs = std::filesystem;
 
 constexpr std::string_view kEnding = ".image";
 constexpr const char* kHint =
-    "`membrane image ls` lists those that there are. `make images` makes one of Debian, called debian; `membrane image import "
-    "FILE.tar --tag NAME` takes any file system."; `membrane image import FILE.tar --tag NAME` makes one.";
+    "`membrane image ls` lists those that there are. `make images` makes one of Debian, called debian; "
+    "`membrane image import FILE.tar --tag NAME` takes any file system.";
 
 // The user's own; "" without a home.
 std::string own_directory() {
