@@ -50,7 +50,7 @@ std::optional<std::string> script_line(Node& node) {
 }
 
 // "#! /bin/sh -e" puts its words before the script's path.
-Done apply_script(const std::string& line, const std::string& path, Execution& wanted) {
+Done apply_script(const std::string& line, Execution& wanted) {
   constexpr std::string_view kBlank = " \t";
   const size_t begin = line.find_first_not_of(kBlank);
   if (begin == std::string::npos) return err(ENOEXEC);
@@ -63,8 +63,7 @@ Done apply_script(const std::string& line, const std::string& path, Execution& w
       arguments.push_back(line.substr(more, last - more + 1));
     }
   }
-  wanted.path = arguments[0];
-  arguments.push_back(path);
+  arguments.push_back(std::exchange(wanted.path, arguments[0]));
   if (wanted.arguments.size() > 1)
     arguments.insert(arguments.end(), wanted.arguments.begin() + 1, wanted.arguments.end());
   wanted.arguments = std::move(arguments);
@@ -80,7 +79,7 @@ Try<Found> find(Kernel& kernel, const Process& process, Execution& wanted) {
       LINUX_ASSIGN(location, find_executable(kernel, process, from, wanted.path));
     }
     if (const auto line = script_line(*location->node)) {
-      LINUX_TRY(apply_script(*line, wanted.path, wanted));
+      LINUX_TRY(apply_script(*line, wanted));
       continue;
     }
     Found found = {
@@ -285,7 +284,7 @@ void reset_for_program(Task& task, const Execution& wanted, const Found& found) 
   const std::string& path = wanted.path;
   task.name = path.substr(path.rfind('/') + 1).substr(0, 15);
   process.executable = path_of(*process.place, *found.location);
-  process.executable_node = found.location->node;
+  process.executable_at = found.location;
   process.arguments = wanted.arguments;
   process.has_executed = true;
   const Attributes attributes = found.location->node->attributes();

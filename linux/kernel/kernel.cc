@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <atomic>
 
+#include "linux/files/terminal.h"
 #include "linux/kernel/call.h"
 #include "linux/kernel/exec.h"
 #include "linux/kernel/memory.h"
@@ -43,10 +44,18 @@ Kernel::Kernel(KernelOptions options) : options_(std::move(options)), impl_(std:
 }
 
 Kernel::~Kernel() {
-  for (const auto& [id, process] : processes_)
-    if (!process->is_zombie) end_process(*process, SIGKILL);
+  end_all();
   tasks_by_id_.clear();
   processes_.clear();
+}
+
+// An end may take other processes with it, so each is looked for anew.
+void Kernel::end_all() {
+  for (;;) {
+    const auto alive = std::ranges::find_if(processes_, [](const auto& each) { return !each.second->is_zombie; });
+    if (alive == processes_.end()) return;
+    end_process(*alive->second, SIGKILL);
+  }
 }
 
 // -- tasks and processes ------------------------------------------------------------------------------------------
@@ -110,9 +119,9 @@ void Kernel::rename(Task& task, int id) {
 
 void Kernel::let_go_of_parent(Task& task) {
   Task* const parent = task_of(std::exchange(task.vfork_parent, 0));
-  if (parent == nullptr || !parent->is_parked) return;
-  parent->is_parked = false;
-  go_on(*parent);
+  if (parent == nullptr || !parent->waits_for_vfork) return;
+  parent->waits_for_vfork = false;
+  if (parent->is_parked) go_on(*parent);
 }
 
 void Kernel::end_task(Task& task, int status) {
@@ -170,14 +179,27 @@ void Kernel::adopt_children(Process& process) {
 
 // The end of a session's leader takes its terminal away.
 void Kernel::hang_up_session(Process& leader) {
-  if (leader.id != leader.session || leader.terminal == nullptr) return;
-  for (const auto& [id, each] : processes_) {
-    if (each->session != leader.session || each.get() == &leader || each->is_zombie) continue;
-    each->terminal.reset();
-    send_signal(*this, *each, signal_from(SIGHUP, SI_KERNEL, nullptr));
-    send_signal(*this, *each, signal_from(SIGCONT, SI_KERNEL, nullptr));
-  }
-  leader.terminal.reset();
+  const FileRef terminal = leader.terminal;
+  if (leader.id != leader.session || terminal == nullptr) return;
+  end_session(*terminal);
+  lose_terminal(leader.session);
+}
+
+void Kernel::signal_group(int group, int signal) {
+  std::vector<int> members;  // one that is killed may be forgotten at once
+  for (const auto& [id, each] : processes_)
+    if (each->group == group) members.push_back(id);
+  for (const int id : members) signal_process(id, signal);
+}
+
+void Kernel::signal_process(int process, int signal) {
+  Process* const to = process_of(process);
+  if (to != nullptr && !to->is_zombie) send_signal(*this, *to, signal_from(signal, SI_KERNEL, nullptr));
+}
+
+void Kernel::lose_terminal(int session) {
+  for (const auto& [id, each] : processes_)
+    if (each->session == session) each->terminal.reset();
 }
 
 void Kernel::forget(Process& process) {
@@ -276,6 +298,7 @@ void Kernel::ask(Task& task) {
     if (has_signal(task)) make_ready(task);
     return;
   }
+  if (value == -kAskAgain) return restart(task);
   if (value != kNoAnswer) task.thread->registers.rax = static_cast<uint64_t>(value);
   go_on(task);
 }
@@ -288,6 +311,18 @@ static void tell_rest(Task& task) {
   static_cast<void>(task.put(task.waiting.rest_at, timespec{ns / 1'000'000'000, ns % 1'000'000'000}));
 }
 
+// A signal comes before the call's answer: the guest makes the call again after it, unless a handler says that it is interrupted.
+void Kernel::restart(Task& task) {
+  Registers& r = task.thread->registers;
+  if (restarts_after_signal(task)) {
+    r.rax = task.call_number;
+    r.rip -= kSyscallBytes;
+  } else {
+    r.rax = static_cast<uint64_t>(-EINTR);
+  }
+  go_on(task);
+}
+
 // The call waits no more: something that it waits for has happened, its time is over, or a signal is there.
 void Kernel::ask_again(Task& task) {
   task.is_ready = false;
@@ -296,14 +331,12 @@ void Kernel::ask_again(Task& task) {
   if (!has_signal(task)) return ask(task);
   tell_rest(task);
   Registers& r = task.thread->registers;
-  const bool is_restarted = !task.waiting.is_interrupt && restarts_after_signal(task);
-  r.rax = static_cast<uint64_t>(-EINTR);
-  if (task.waiting.kept != 0 && !task.waiting.is_interrupt && task.call_keeps_bytes) {
+  if (task.waiting.kept != 0 && task.call_keeps_bytes) {
     r.rax = task.waiting.kept;  // so much of it was done
-  } else if (is_restarted) {
-    r.rax = task.call_number;
-    r.rip -= kSyscallBytes;
+    return go_on(task);
   }
+  if (!task.waiting.is_interrupt) return restart(task);
+  r.rax = static_cast<uint64_t>(-EINTR);
   go_on(task);
 }
 
@@ -375,9 +408,7 @@ int Kernel::run(int process) {
   for (;;) {
     impl_->ended_tasks.clear();
     impl_->ended_processes.clear();
-    if (impl_->is_stopping)
-      while (!processes_.empty() && !processes_.begin()->second->is_zombie)
-        end_process(*processes_.begin()->second, SIGKILL);
+    if (impl_->is_stopping) end_all();
     const Process* const first = process_of(process);
     if (first == nullptr) return SIGKILL;
     if (first->is_zombie) return first->status;

@@ -84,16 +84,10 @@ Try<uint64_t> Memory::map(const Wish& wish) {
                .most_protection = wish.most_protection,
                .name = wish.name};
   mapped_bytes_ += length;
-  space_->map(address, length, wish.protection, wish.backing);
-  const bool joins = !wish.file && !wish.is_shared && wish.name.empty();
-  if (const auto after = areas_.lower_bound(address); joins && after != areas_.begin()) {
-    auto& before = std::prev(after)->second;  // zeros after zeros are one area
-    if (before.end == address && !before.file && !before.is_shared && before.name.empty() &&
-        before.protection == area.protection) {
-      before.end = area.end;
-      return address;
-    }
-  }
+  const uint64_t backed = wish.backing.fd < 0 ? length : std::min(length, page_up(wish.backing.length));
+  if (backed > 0) space_->map(address, backed, wish.protection, wish.backing);
+  if (backed < length) space_->map(address + backed, length - backed, PROT_NONE, {});
+  // Neighbours stay areas of their own, so that each is within one mapping of the host, which remap() relies on.
   areas_.emplace(address, std::move(area));
   return address;
 }
