@@ -23,7 +23,8 @@ struct Sender {
 };
 Sender sender_of(const Caller& caller);
 
-// Files on their way: while there are any, they count.
+// Files on their way: while there are any, they count. A socket that is on its way to itself is never closed, and counts until the
+// kernel ends: programs that do so use up kMostFilesInFlight.
 struct FilesInFlight {
   std::vector<FileRef> files;
   std::shared_ptr<void> count;

@@ -66,7 +66,9 @@ short StreamSocket::ready() {
   if (peer_ == nullptr) return static_cast<short>(events | POLLOUT | POLLWRNORM | POLLHUP);
   if (!end_->packets.empty() || end_->receives_no_more || end_->error != 0) events |= POLLIN | POLLRDNORM;
   if (end_->receives_no_more) events |= POLLRDHUP;
-  if (peer_->is_closed || (end_->receives_no_more && sends_no_more_)) events |= POLLHUP;
+  // TCP cannot tell a peer that is gone from one that only sends no more.
+  const bool is_gone = peer_->is_closed && !is_inet();
+  if (is_gone || (end_->receives_no_more && sends_no_more_)) events |= POLLHUP;
   const bool has_room = peer_->room() >= peer_->capacity / 4;
   if (has_room || peer_->is_closed || sends_no_more_) events |= POLLOUT | POLLWRNORM;
   return static_cast<short>(events);
@@ -189,7 +191,9 @@ Try<size_t> StreamSocket::send(Caller& caller, Buffer& from, const Outgoing& how
   if (!how.to.bytes.empty() && !is_inet()) return err(peer_ != nullptr ? EISCONN : EOPNOTSUPP);
   const bool was_connected = peer_ != nullptr;
   if (!was_connected && !is_inet()) return err(ENOTCONN);
-  if (!was_connected || sends_no_more_ || peer_->is_closed) {
+  // SHUT_RD of the peer's, of which TCP tells nothing.
+  const bool is_refused = was_connected && !is_inet() && peer_->receives_no_more;
+  if (!was_connected || sends_no_more_ || is_refused || peer_->is_closed) {
     if (end_->error != 0) return err(std::exchange(end_->error, 0));
     if ((how.flags & MSG_NOSIGNAL) == 0) caller.signal_self(SIGPIPE);
     return err(EPIPE);

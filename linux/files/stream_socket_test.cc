@@ -80,6 +80,16 @@ TEST(StreamSocket, IsShutDownByHalves) {
   EXPECT_EQ(sockets.make(AF_UNIX, SOCK_STREAM)->shutdown(SHUT_RD).error(), ENOTCONN);
 }
 
+TEST(StreamSocket, IsNotSentToWhenItsPeerReadsNoMore) {
+  Sockets sockets;
+  auto [first, second] = sockets.pair(SOCK_STREAM);
+  EXPECT_TRUE(sockets.send(first, "before"));
+  EXPECT_TRUE(second->shutdown(SHUT_RD));
+  EXPECT_EQ(sockets.send(first, "x").error(), EPIPE);
+  EXPECT_EQ(sockets.receive(second).text, "before");
+  EXPECT_EQ(sockets.receive(second).text, "");
+}
+
 TEST(StreamSocket, KeepsPacketsApart) {
   Sockets sockets;
   auto [first, second] = sockets.pair(SOCK_SEQPACKET);
@@ -230,6 +240,7 @@ TEST(StreamSocket, ConnectsOverTheLoopback) {
   EXPECT_EQ(sockets.connected(AF_INET, SOCK_STREAM, at_v4({0, 0, 0, 0}, 8080))->peer()->bytes,
             client->peer()->bytes);
   client = nullptr;
+  EXPECT_EQ(server->ready(), POLLIN | POLLRDNORM | POLLRDHUP | POLLOUT | POLLWRNORM);
   EXPECT_EQ(sockets.receive(server).text, "");
 }
 
