@@ -12,6 +12,7 @@
 #include "linux/kernel/call.h"
 #include "linux/kernel/kernel.h"
 #include "linux/kernel/memory.h"
+#include "linux/kernel/version.h"
 
 namespace membrane::linux {
 
@@ -41,8 +42,8 @@ int64_t sys_uname(Call& call) {
   utsname name = {};
   set_text(name.sysname, "Linux");
   set_text(name.nodename, call.kernel.options().host_name);
-  set_text(name.release, "6.1.0-membrane");
-  set_text(name.version, "#1 SMP");
+  set_text(name.release, kKernelRelease);
+  set_text(name.version, kKernelVersion);
   set_text(name.machine, "x86_64");
   set_text(name.domainname, "(none)");
   return answer(call.put(call.arg(0), name));

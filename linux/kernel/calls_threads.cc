@@ -51,7 +51,7 @@ void inherit(Kernel& kernel, Process& child, const Process& parent, const CloneW
       if (action.handler != 1) action = {};
   child.limits = parent.limits;
   child.executable = parent.executable;
-  child.executable_node = parent.executable_node;
+  child.executable_at = parent.executable_at;
   child.arguments = parent.arguments;
   child.is_dumpable = parent.is_dumpable;
   static_cast<void>(kernel);

@@ -284,7 +284,7 @@ void reset_for_program(Task& task, const Execution& wanted, const Found& found) 
   const std::string& path = wanted.path;
   task.name = path.substr(path.rfind('/') + 1).substr(0, 15);
   process.executable = path_of(*process.place, *found.location);
-  process.executable_node = found.location->node;
+  process.executable_at = found.location;
   process.arguments = wanted.arguments;
   process.has_executed = true;
   const Attributes attributes = found.location->node->attributes();

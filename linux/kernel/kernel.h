@@ -32,8 +32,9 @@ struct KernelOptions {
   std::string host_name = "membrane";
 };
 
-// Bytes that come from or go to the outside: standard streams of the first process. Filled from any thread.
-class Kernel : public Timers, public Jobs {
+struct SystemDirectories;  // linux/proc/mounts.h
+
+class Kernel final : public Timers, public Jobs {
  public:
   explicit Kernel(KernelOptions options);
   ~Kernel() override;
@@ -56,6 +57,7 @@ class Kernel : public Timers, public Jobs {
   // -- for handlers
   Mounts mounts;
   LocationRef root;
+  std::shared_ptr<SystemDirectories> system;  // what is mounted on /proc, /sys and /dev; it outlives the processes
   [[nodiscard]] timespec now(int clock) const override;  // CLOCK_REALTIME, CLOCK_MONOTONIC
   [[nodiscard]] Process* process_of(int id);
   [[nodiscard]] Task* task_of(int id);
@@ -89,6 +91,7 @@ class Kernel : public Timers, public Jobs {
   std::function<void()> on_outside;
   [[nodiscard]] Task* current() const { return current_; }
   [[nodiscard]] int tasks() const { return tasks_; }
+  [[nodiscard]] int last_id() const { return last_id_; }
   std::map<std::string, uint64_t> absent_calls;  // by name: how often
 
   struct Impl;

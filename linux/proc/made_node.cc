@@ -102,22 +102,23 @@ MadeDirectory::MadeDirectory(const MadeWith& with, NodeRef above, std::shared_pt
 
 Try<NodeRef> MadeDirectory::look_up(std::string_view name) {
   Child child;
-  if (const auto found = children_->find(name); found != children_->end()) child = found->second;
-  else {
+  const auto found = children_ != nullptr ? children_->find(name) : Children::const_iterator();
+  if (children_ != nullptr && found != children_->end()) {
+    child = found->second;
+  } else {
     LINUX_ASSIGN(child, changing_child(name));
   }
-  MadeWith with = {attributes_.device, made_number(attributes_.number, name), child.permissions, attributes_.uid,
-                   attributes_.gid};
+  MadeWith with = {attributes_.device, made_number(attributes_.number, name), child.permissions,
+                   child.uid.value_or(attributes_.uid), child.gid.value_or(attributes_.gid)};
   if (with.permissions == 0) with.permissions = child.type == S_IFLNK ? 0777 : child.type == S_IFDIR ? 0555 : 0444;
-  // A plain directory of a table is made here, since it has to know what is above it.
-  NodeRef made = child.make(with);
-  return made;
+  return child.make(with, shared_from_this());
 }
 
 Done MadeDirectory::list(int64_t position, const std::function<bool(const DirectoryEntry&)>& add) {
   std::vector<Listed> names;
   int64_t key = 0;
-  for (const auto& [name, child] : *children_) names.push_back({name, entry_type(child.type), key++});
+  if (children_ != nullptr)
+    for (const auto& [name, child] : *children_) names.push_back({name, entry_type(child.type), key++});
   LINUX_ASSIGN(const std::vector<Listed> changing, changing_names());
   names.insert(names.end(), changing.begin(), changing.end());
   for (const Listed& listed : names) {
@@ -132,14 +133,20 @@ Done MadeDirectory::list(int64_t position, const std::function<bool(const Direct
 MadeDirectory::Child made_text(MadeText::Text text, MadeText::Write write, uint32_t permissions) {
   if (permissions == 0) permissions = write ? 0644 : 0444;
   return {S_IFREG, permissions,
-          [text = std::move(text), write = std::move(write)](const MadeWith& with) -> NodeRef {
+          [text = std::move(text), write = std::move(write)](const MadeWith& with, const NodeRef&) -> NodeRef {
             return std::make_shared<MadeText>(with, text, write);
           }};
 }
 
 MadeDirectory::Child made_link(MadeLink::Target target, MadeLink::Jump jump) {
-  return {S_IFLNK, 0777, [target = std::move(target), jump = std::move(jump)](const MadeWith& with) -> NodeRef {
+  return {S_IFLNK, 0777, [target = std::move(target), jump = std::move(jump)](const MadeWith& with, const NodeRef&) -> NodeRef {
             return std::make_shared<MadeLink>(with, target, jump);
+          }};
+}
+
+MadeDirectory::Child made_directory(std::shared_ptr<const MadeDirectory::Children> children, uint32_t permissions) {
+  return {S_IFDIR, permissions, [children = std::move(children)](const MadeWith& with, const NodeRef& above) -> NodeRef {
+            return std::make_shared<MadeDirectory>(with, above, children);
           }};
 }
 

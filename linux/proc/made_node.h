@@ -5,6 +5,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -66,11 +67,13 @@ class MadeLink final : public MadeNode {
 
 class MadeDirectory : public MadeNode {
  public:
-  // What a name stands for: its type, permissions (0: the usual ones) and the node.
-  using Make = std::function<NodeRef(const MadeWith&)>;
+  // What a name stands for: its type, permissions (0: the usual ones), owner (that of the directory when it is not said) and the
+  // node. `above` is the directory.
+  using Make = std::function<NodeRef(const MadeWith&, const NodeRef& above)>;
   struct Child {
     uint32_t type = S_IFREG, permissions = 0;
     Make make;
+    std::optional<uint32_t> uid = {}, gid = {};
   };
   using Children = std::map<std::string, Child, std::less<>>;
   // A name whose place among the others stays, by `key`; keys ascend.
@@ -80,8 +83,8 @@ class MadeDirectory : public MadeNode {
     int64_t key = 0;
   };
 
-  // `above` is nullptr for a root.
-  MadeDirectory(const MadeWith& with, NodeRef above, std::shared_ptr<const Children> children);
+  // `above` is nullptr for a root; `children` for one with changing names only.
+  MadeDirectory(const MadeWith& with, NodeRef above, std::shared_ptr<const Children> children = nullptr);
   Try<NodeRef> look_up(std::string_view name) override;
   Try<NodeRef> create(std::string_view, const NewNode&) override { return err(EACCES); }
   Done link(std::string_view, const NodeRef&) override { return err(EPERM); }
