@@ -52,7 +52,7 @@ void walk(const NodeRef& root) {
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   if (size < sizeof(LayerHeader) || size > 1u << 16) return 0;
-  static const std::string path = "/tmp/layer_fuzz." + std::to_string(getpid());
+  static const std::string path = "/tmp/linux_image_fuzz." + std::to_string(getpid());
   static const std::string copy = path + ".copy";
   const std::string bytes = file_of(data, size);
   FILE* const file = fopen(path.c_str(), "wb");
