@@ -35,7 +35,8 @@ class MagicDirectory final : public Node {
 class PathsTest : public ::testing::Test {
  protected:
   PathsTest() {
-    for (const char* const path : {"/a", "/a/b", "/a/b/c", "/other", "/mnt"}) make(path, {.mode = S_IFDIR | 0755});
+    for (const char* const path : {"/a", "/a/b", "/a/b/c", "/other", "/mnt"})
+      make(path, {.mode = S_IFDIR | 0755});
     make("/a/file", {.mode = S_IFREG | 0644});
     link("/up", "a/../a");
     link("/abs", "/a/b");
@@ -54,7 +55,9 @@ class PathsTest : public ::testing::Test {
   }
   LocationRef at(const std::string& path) { return walk(mounts, place, place.directory, path, root).value(); }
   // The path that a walk comes to, or its error.
-  std::string go(const std::string& path, const WalkOptions& options = {}) { return go_as(root, path, options); }
+  std::string go(const std::string& path, const WalkOptions& options = {}) {
+    return go_as(root, path, options);
+  }
   std::string go_as(const Credentials& who, const std::string& path, const WalkOptions& options = {}) {
     const auto found = walk(mounts, place, place.directory, path, who, options);
     return found ? path_of(place, **found) : std::to_string(found.error());
@@ -65,7 +68,8 @@ class PathsTest : public ::testing::Test {
   LocationRef top = std::make_shared<Location>(Location{tree, nullptr, ""});
   Place place = {top, top};
   Mounts mounts;
-  Credentials root, user = {.uid = 5, .gid = 5, .euid = 5, .egid = 5, .suid = 5, .sgid = 5, .fsuid = 5, .fsgid = 5};
+  Credentials root,
+      user = {.uid = 5, .gid = 5, .euid = 5, .egid = 5, .suid = 5, .sgid = 5, .fsuid = 5, .fsgid = 5};
 };
 
 TEST_F(PathsTest, WalksNames) {

@@ -343,7 +343,9 @@ TEST_P(ContentTest, DoesWhatAStringDoes) {
   const NodeRef file = has_image ? root->look_up("etc").value()->look_up("long").value() : make(root, "f");
   std::string model = has_image ? std::string(14336, 'x') : "";
   std::mt19937 random(GetParam());
-  const auto below = [&](uint64_t end) { return std::uniform_int_distribution<uint64_t>(0, end - 1)(random); };
+  const auto below = [&](uint64_t end) {
+    return std::uniform_int_distribution<uint64_t>(0, end - 1)(random);
+  };
   for (int round = 0; round < 300; ++round) {
     const uint64_t offset = below(30000), length = 1 + below(below(2) == 0 ? 100 : 12000);
     const uint64_t end = std::min<uint64_t>(offset + length, model.size());
@@ -367,7 +369,8 @@ TEST_P(ContentTest, DoesWhatAStringDoes) {
         break;
       case 3:
         ASSERT_TRUE(file->allocate(FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, offset, length));
-        if (offset < end) std::fill(model.begin() + static_cast<long>(offset), model.begin() + static_cast<long>(end), '\0');
+        if (offset < end)
+          std::fill(model.begin() + static_cast<long>(offset), model.begin() + static_cast<long>(end), '\0');
         break;
       case 4:
         ASSERT_TRUE(file->allocate(0, offset, length));
@@ -399,7 +402,8 @@ TEST_F(TreeTest, DevicesAndPipesOpenByThemselves) {
   EXPECT_EQ(error_of(make(root, "block", {.mode = S_IFBLK, .special = 1})->open(caller, O_RDWR)), ENXIO);
   EXPECT_EQ(error_of(make(root, "socket", {.mode = S_IFSOCK})->open(caller, O_RDWR)), ENXIO);
   const NodeRef fifo = make(root, "fifo", {.mode = S_IFIFO | 0600});
-  const FileRef reader = fifo->open(caller, O_RDONLY | O_NONBLOCK).value(), writer = fifo->open(caller, O_WRONLY).value();
+  const FileRef reader = fifo->open(caller, O_RDONLY | O_NONBLOCK).value(),
+                writer = fifo->open(caller, O_WRONLY).value();
   EXPECT_EQ(write_text(*writer, caller, "abc").value(), 3u);
   EXPECT_EQ(read_text(*reader, caller), "abc");
   EXPECT_EQ(make(root, "file")->open(caller, O_RDWR).value(), nullptr);

@@ -68,7 +68,9 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
       const auto digest = tree.write(copy, (*image)->config());
       LayerTree again;
       const auto second = Layer::open(copy);
-      if (digest && (!second || !again.load(*second) || again.write(copy, (*second)->config()).value() != *digest)) std::abort();
+      if (digest &&
+          (!second || !again.load(*second) || again.write(copy, (*second)->config()).value() != *digest))
+        std::abort();
       unlink(copy.c_str());
     }
   }

@@ -14,10 +14,13 @@ class OciTest : public ImageTest {
   // Puts a file of an OCI layout where it belongs, and gives its descriptor.
   std::string blob(const std::string& bytes, const std::string& more = "") {
     files["blobs/sha256/" + digest(bytes)] = bytes;
-    return R"({"digest":"sha256:)" + digest(bytes) + R"(","size":)" + std::to_string(bytes.size()) + more + "}";
+    return R"({"digest":"sha256:)" + digest(bytes) + R"(","size":)" + std::to_string(bytes.size()) + more +
+           "}";
   }
   std::string manifest(const std::string& text, const std::string& config, const std::string& more = "") {
-    return blob(R"({"config":)" + blob(config) + R"(,"layers":[)" + blob(TarText().file("a", text).bytes()) + "]}", more);
+    return blob(
+        R"({"config":)" + blob(config) + R"(,"layers":[)" + blob(TarText().file("a", text).bytes()) + "]}",
+        more);
   }
   void index(const std::string& manifests) {
     files["oci-layout"] = R"({"imageLayoutVersion":"1.0.0"})";
@@ -72,7 +75,8 @@ TEST_F(OciTest, ChoosesByName) {
   const auto named = [](const std::string& name) {
     return R"(,"annotations":{"org.opencontainers.image.ref.name":")" + name + R"("})";
   };
-  index(manifest("x", kConfig, named("x:latest")) + "," + manifest("y", kConfig, named("docker.io/library/y:1")));
+  index(manifest("x", kConfig, named("x:latest")) + "," +
+        manifest("y", kConfig, named("docker.io/library/y:1")));
   EXPECT_EQ(first_file(read_oci(*as_archive(), "x")), "x");
   EXPECT_EQ(first_file(read_oci(*as_archive(), "y:1")), "y");
   EXPECT_EQ(read_oci(*as_archive(), "z").error().message,
@@ -93,8 +97,9 @@ TEST_F(OciTest, ChecksEveryDigest) {
 }
 
 TEST_F(OciTest, RefusesWhatIsDamaged) {
-  for (const std::string text : {R"({"manifests":[]})", R"({"manifests":[3]})", R"({"manifests":[{"digest":"sha256:../../etc"}]})",
-                                  R"([])", "{", R"({"manifests":[{"digest":7}]})"}) {
+  for (const std::string text :
+       {R"({"manifests":[]})", R"({"manifests":[3]})", R"({"manifests":[{"digest":"sha256:../../etc"}]})",
+        R"([])", "{", R"({"manifests":[{"digest":7}]})"}) {
     index("");
     files["index.json"] = text;
     EXPECT_FALSE(read_oci(*as_archive(), "any")) << text;
@@ -110,8 +115,7 @@ TEST_F(OciTest, ReadsWhatDockerSaves) {
   files["aa/layer.tar"] = layer;
   files["config.json"] =
       R"({"config":{"Cmd":["sh"]},"rootfs":{"diff_ids":["sha256:)" + digest(layer) + R"("]}})";
-  files["manifest.json"] =
-      R"([{"Config":"config.json","RepoTags":["one:1"],"Layers":["aa/layer.tar"]}])";
+  files["manifest.json"] = R"([{"Config":"config.json","RepoTags":["one:1"],"Layers":["aa/layer.tar"]}])";
   const auto found = read_docker(*as_archive(), "other");
   EXPECT_EQ(first_file(found), "one");
   EXPECT_EQ(found->config.command, std::vector<std::string>{"sh"});
@@ -122,8 +126,12 @@ TEST_F(OciTest, ReadsWhatDockerSaves) {
 }
 
 TEST_F(OciTest, LinksInAnArchiveOfDockerStayInIt) {
-  const std::string archive = TarText().file("b/layer.tar", "x").link("a/layer.tar", "../b/layer.tar").link(
-      "c/layer.tar", "../../../etc/passwd").link("loop", "loop").bytes();
+  const std::string archive = TarText()
+                                  .file("b/layer.tar", "x")
+                                  .link("a/layer.tar", "../b/layer.tar")
+                                  .link("c/layer.tar", "../../../etc/passwd")
+                                  .link("loop", "loop")
+                                  .bytes();
   const auto all = files_of_archive(open_blob(write_file("a.tar", archive)).value(), spool_).value();
   EXPECT_EQ(text_of(all->open("a/layer.tar").value(), 10).value(), "x");
   EXPECT_FALSE(all->has("c/layer.tar"));

@@ -44,7 +44,8 @@ TEST_F(StoreTest, KeepsImagesByName) {
 }
 
 TEST_F(StoreTest, NamesAreNoPaths) {
-  for (const std::string name : {"", ".", "..", "../x", "a/b", ".hidden", "-x", "a b", "a\n", std::string("a\0", 2).c_str()})
+  for (const std::string name :
+       {"", ".", "..", "../x", "a/b", ".hidden", "-x", "a b", "a\n", std::string("a\0", 2).c_str()})
     EXPECT_EQ(is_image_name(name), name == "a") << name;
   EXPECT_EQ(import_image(write_file("a.tar", archive), "../x").error().code, ErrorCode::kInvalidArgument);
   EXPECT_EQ(remove_image("../a").error().code, ErrorCode::kInvalidArgument);
@@ -53,7 +54,8 @@ TEST_F(StoreTest, NamesAreNoPaths) {
 
 TEST_F(StoreTest, AFailedImportLeavesWhatWasThere) {
   ASSERT_TRUE(import_image(write_file("a.tar", archive), "x"));
-  EXPECT_EQ(import_image(write_file("b.tar", "no archive at all, but some text"), "x").error().code, ErrorCode::kInvalidInput);
+  EXPECT_EQ(import_image(write_file("b.tar", "no archive at all, but some text"), "x").error().code,
+            ErrorCode::kInvalidInput);
   EXPECT_EQ(import_image(in("none"), "x").error().code, ErrorCode::kNotFound);
   EXPECT_EQ(look_at(find_image("x"), "etc/name"), "text");
   size_t files = 0;
@@ -78,10 +80,15 @@ TEST_F(StoreTest, TakesADirectory) {
 
 TEST_F(StoreTest, TakesAnImagesFileWithItsConfiguration) {
   const std::string layer = TarText().file("a", "one").bytes();
-  const std::string config = R"({"config":{"Env":["A=1"],"Cmd":["sh","-c","x"]},"rootfs":{"diff_ids":["sha256:)" +
-                             sha256_hex(layer).value() + R"("]}})";
-  write_file("saved.tar", TarText().file("blobs/sha256/l", layer).file("blobs/sha256/c", config).file("manifest.json",
-      R"([{"Config":"blobs/sha256/c","Layers":["blobs/sha256/l"]}])").bytes());
+  const std::string config =
+      R"({"config":{"Env":["A=1"],"Cmd":["sh","-c","x"]},"rootfs":{"diff_ids":["sha256:)" +
+      sha256_hex(layer).value() + R"("]}})";
+  write_file("saved.tar",
+             TarText()
+                 .file("blobs/sha256/l", layer)
+                 .file("blobs/sha256/c", config)
+                 .file("manifest.json", R"([{"Config":"blobs/sha256/c","Layers":["blobs/sha256/l"]}])")
+                 .bytes());
   const auto stored = import_image(in("saved.tar"), "saved");
   EXPECT_EQ(look_at(stored, "a"), "one");
   EXPECT_EQ(stored->config, (ImageConfig{{"A=1"}, {}, {"sh", "-c", "x"}, "", ""}));

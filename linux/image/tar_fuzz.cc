@@ -15,7 +15,8 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   (void)tree.put("link", {.mode = S_IFLNK | 0777, .target = "../a"});
   (void)apply_tar_bytes(tree, {reinterpret_cast<const char*>(data), size}, *spool, limits);
   const auto visited = tree.visit_all([](const std::string& path, const LayerItem& item, const std::string&) {
-    if (path == ".." || path.starts_with("../") || path.find("/../") != path.npos || path.starts_with('/')) std::abort();
+    if (path == ".." || path.starts_with("../") || path.find("/../") != path.npos || path.starts_with('/'))
+      std::abort();
     if (item.size > 4u << 20) std::abort();
     return Status();
   });

@@ -11,7 +11,9 @@ class TarTest : public ImageTest {
   Status apply(const std::string& archive, const LayerLimits& limits = {}) {
     return apply_tar_bytes(tree, archive, spool_, limits);
   }
-  Status apply(const TarText& archive, const LayerLimits& limits = {}) { return apply(archive.bytes(), limits); }
+  Status apply(const TarText& archive, const LayerLimits& limits = {}) {
+    return apply(archive.bytes(), limits);
+  }
   LayerTree tree;
 };
 
@@ -38,8 +40,14 @@ TEST_F(TarTest, TakesEveryKindOfEntry) {
 
 TEST_F(TarTest, WhiteoutsTakeAwayWhatLayersBeforePut) {
   ASSERT_TRUE(apply(TarText().file("a", "1").file("d/old", "1").file("e/old", "1").file("e/sub/old", "1")));
-  ASSERT_TRUE(apply(TarText().file(".wh.a", "").file("d/.wh.old", "").file("d/new", "2").file("e/new", "2").file(
-      "e/.wh..wh..opq", "").file("f/.wh..wh.plnk", "").file("g/.wh.none", "")));
+  ASSERT_TRUE(apply(TarText()
+                        .file(".wh.a", "")
+                        .file("d/.wh.old", "")
+                        .file("d/new", "2")
+                        .file("e/new", "2")
+                        .file("e/.wh..wh..opq", "")
+                        .file("f/.wh..wh.plnk", "")
+                        .file("g/.wh.none", "")));
   EXPECT_EQ(look(tree, "a"), "none");
   EXPECT_EQ(look(tree, "d/old"), "none");
   EXPECT_EQ(look(tree, "d/new"), "2");

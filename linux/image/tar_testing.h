@@ -13,9 +13,14 @@ class TarText {
     return add(path, '0', text, "", mode);
   }
   TarText& directory(const std::string& path, unsigned mode = 0755) { return add(path, '5', "", "", mode); }
-  TarText& link(const std::string& path, const std::string& target) { return add(path, '2', "", target, 0777); }
-  TarText& hard_link(const std::string& path, const std::string& target) { return add(path, '1', "", target, 0644); }
-  TarText& add(const std::string& path, char type, const std::string& text, const std::string& target, unsigned mode) {
+  TarText& link(const std::string& path, const std::string& target) {
+    return add(path, '2', "", target, 0777);
+  }
+  TarText& hard_link(const std::string& path, const std::string& target) {
+    return add(path, '1', "", target, 0644);
+  }
+  TarText& add(const std::string& path, char type, const std::string& text, const std::string& target,
+               unsigned mode) {
     std::string header(512, '\0');
     const auto put = [&](size_t at, const std::string& value) { header.replace(at, value.size(), value); };
     const auto octal = [](uint64_t number, int digits) {
