@@ -57,7 +57,8 @@ class Kernel final : public Timers, public Jobs {
   // -- for handlers
   Mounts mounts;
   LocationRef root;
-  std::shared_ptr<SystemDirectories> system;  // what is mounted on /proc, /sys and /dev; it outlives the processes
+  std::shared_ptr<SystemDirectories>
+      system;  // what is mounted on /proc, /sys and /dev; it outlives the processes
   [[nodiscard]] timespec now(int clock) const override;  // CLOCK_REALTIME, CLOCK_MONOTONIC
   [[nodiscard]] Process* process_of(int id);
   [[nodiscard]] Task* task_of(int id);
@@ -65,7 +66,8 @@ class Kernel final : public Timers, public Jobs {
   Platform& platform() { return *options_.platform; }
   [[nodiscard]] const KernelOptions& options() const { return options_; }
   // Called at the time, in the loop, unless `alive` is gone.
-  void at(std::chrono::steady_clock::time_point time, std::weak_ptr<void> alive, std::function<void()> act) override;
+  void at(std::chrono::steady_clock::time_point time, std::weak_ptr<void> alive,
+          std::function<void()> act) override;
   void signal_group(int group, int signal) override;
   void signal_process(int process, int signal) override;
   void lose_terminal(int session) override;

@@ -66,8 +66,8 @@ MadeDirectory::Child existing(uint32_t type, NodeRef node) {
 
 }  // namespace
 
-NodeRef make_dev_directory(const std::shared_ptr<const Devices>& devices, const std::shared_ptr<Terminals>& terminals,
-                           const NodeRef& shared_memory) {
+NodeRef make_dev_directory(const std::shared_ptr<const Devices>& devices,
+                           const std::shared_ptr<Terminals>& terminals, const NodeRef& shared_memory) {
   MadeDirectory::Children children;
   for (const DeviceRow& row : kDevices)
     children[row.name] = existing(S_IFCHR, std::make_shared<DeviceNode>(devices, row.number, 0666));
@@ -75,8 +75,9 @@ NodeRef make_dev_directory(const std::shared_ptr<const Devices>& devices, const 
     children[row.name] = made_link([target = row.target]() -> Try<std::string> { return target; });
   children["pts"] = existing(S_IFDIR, terminals->directory());
   if (shared_memory != nullptr) children["shm"] = existing(S_IFDIR, shared_memory);
-  return std::make_shared<MadeDirectory>(MadeWith{.device = kDevDevice, .number = 1, .permissions = 0755}, nullptr,
-                                         std::make_shared<const MadeDirectory::Children>(std::move(children)));
+  return std::make_shared<MadeDirectory>(
+      MadeWith{.device = kDevDevice, .number = 1, .permissions = 0755}, nullptr,
+      std::make_shared<const MadeDirectory::Children>(std::move(children)));
 }
 
 }  // namespace membrane::linux
