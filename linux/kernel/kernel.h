@@ -12,6 +12,7 @@
 #include <string>
 #include <vector>
 
+#include "linux/files/services.h"
 #include "linux/fs/paths.h"
 #include "linux/kernel/task.h"
 #include "linux/platform/platform.h"
@@ -31,11 +32,12 @@ struct KernelOptions {
   std::string host_name = "membrane";
 };
 
-// Bytes that come from or go to the outside: standard streams of the first process. Filled from any thread.
-class Kernel {
+struct SystemDirectories;  // linux/proc/mounts.h
+
+class Kernel final : public Timers, public Jobs {
  public:
   explicit Kernel(KernelOptions options);
-  ~Kernel();
+  ~Kernel() override;
 
   struct Start {
     std::vector<std::string> arguments;  // the first is found by PATH
@@ -55,14 +57,20 @@ class Kernel {
   // -- for handlers
   Mounts mounts;
   LocationRef root;
-  [[nodiscard]] timespec now(int clock) const;  // CLOCK_REALTIME, CLOCK_MONOTONIC
+  std::shared_ptr<SystemDirectories>
+      system;  // what is mounted on /proc, /sys and /dev; it outlives the processes
+  [[nodiscard]] timespec now(int clock) const override;  // CLOCK_REALTIME, CLOCK_MONOTONIC
   [[nodiscard]] Process* process_of(int id);
   [[nodiscard]] Task* task_of(int id);
   [[nodiscard]] const std::map<int, std::unique_ptr<Process>>& processes() const { return processes_; }
   Platform& platform() { return *options_.platform; }
   [[nodiscard]] const KernelOptions& options() const { return options_; }
   // Called at the time, in the loop, unless `alive` is gone.
-  void at(std::chrono::steady_clock::time_point time, std::weak_ptr<void> alive, std::function<void()> act);
+  void at(std::chrono::steady_clock::time_point time, std::weak_ptr<void> alive,
+          std::function<void()> act) override;
+  void signal_group(int group, int signal) override;
+  void signal_process(int process, int signal) override;
+  void lose_terminal(int session) override;
   void make_ready(Task& task);  // its call is asked again
   // Of tasks: a new one of a process, with its id; one that ends, or all of a process, with the status of wait4().
   Try<int> take_id();
@@ -85,6 +93,7 @@ class Kernel {
   std::function<void()> on_outside;
   [[nodiscard]] Task* current() const { return current_; }
   [[nodiscard]] int tasks() const { return tasks_; }
+  [[nodiscard]] int last_id() const { return last_id_; }
   std::map<std::string, uint64_t> absent_calls;  // by name: how often
 
   struct Impl;
@@ -96,8 +105,10 @@ class Kernel {
   void look_at(Thread& thread);
   void ask(Task& task);
   void ask_again(Task& task);
+  void restart(Task& task);
   void tell_parent(Process& process, int code, int status);
   void do_due();
+  void end_all();
   void watch_memory();
   void adopt_children(Process& process);
   void hang_up_session(Process& leader);

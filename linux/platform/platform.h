@@ -56,6 +56,9 @@ struct Backing {
   int fd = -1;  // -1: zeros
   uint64_t offset = 0;
   bool is_shared = false;  // else the guest's writes are its own
+  // How many bytes from `offset` on are the file's, in whole pages: what is mapped beyond them must not be mapped from `fd`, where
+  // another file's bytes may follow (an access there is a SIGBUS).
+  uint64_t length = UINT64_MAX;
   // Of a shared mapping: whether the guest may come to write. A hostile guest may use a descriptor that it is given for all
   // that it is open for, on the whole file. It never gets one that is open for writing but for a shared mapping with this.
   bool may_write = true;
@@ -71,7 +74,8 @@ class Space {
   virtual void map(uint64_t address, uint64_t length, int protection, const Backing& backing) = 0;
   virtual void unmap(uint64_t address, uint64_t length) = 0;
   virtual void protect(uint64_t address, uint64_t length, int protection) = 0;
-  // As mremap() with MREMAP_MAYMOVE and MREMAP_FIXED; what is at the new address is replaced.
+  // As mremap() with MREMAP_MAYMOVE and MREMAP_FIXED; what is at the new address is replaced. To its own address it grows,
+  // into room that is free. What is moved was mapped by one call of map().
   virtual void move(uint64_t from, uint64_t length, uint64_t to, uint64_t new_length) = 0;
   // As madvise(MADV_DONTNEED): private pages are as they were mapped.
   virtual void discard(uint64_t address, uint64_t length) = 0;

@@ -158,7 +158,8 @@ void TrapSpace::protect(uint64_t address, uint64_t length, int protection) {
 
 void TrapSpace::move(uint64_t from, uint64_t length, uint64_t to, uint64_t new_length) {
   if (!is_within(from, length) || !is_within(to, new_length)) return end_process();
-  change({SYS_mremap, {from, length, new_length, MREMAP_MAYMOVE | MREMAP_FIXED, to}});
+  if (from == to) change({SYS_mremap, {from, length, new_length, 0, 0}});
+  else change({SYS_mremap, {from, length, new_length, MREMAP_MAYMOVE | MREMAP_FIXED, to}});
   changed_from_ = std::min(changed_from_, to);
   changed_to_ = std::max(changed_to_, to + new_length);
 }

@@ -1,0 +1,140 @@
+#!/usr/bin/env python3
+"""`membrane run --kind linux`: unmodified programs of this machine in a sandbox.
+
+MEMBRANE_COMMAND names the command. The image is made of this machine's own programs (linux_testing.py).
+"""
+
+import json
+import os
+import platform
+import subprocess
+import sys
+import tempfile
+import unittest
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+from linux_testing import make_image
+
+MEMBRANE = os.environ.get("MEMBRANE_COMMAND", "build/release/membrane")
+HERE = Path(__file__).resolve().parent
+ENVIRONMENT = {"PATH": "/usr/bin:/bin:/usr/sbin:/sbin", "HOME": "/root", "LANG": "C", "LC_ALL": "C"}
+ENDS_S = 120
+
+
+@unittest.skipUnless(platform.machine() == "x86_64", "the linux kind runs on x86-64")
+class LinuxTest(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        folder = tempfile.TemporaryDirectory()
+        cls.addClassCleanup(folder.cleanup)
+        cls.folder = Path(folder.name)
+        cls.environment = {**os.environ, "MEMBRANE_IMAGES": str(cls.folder / "images")}
+        cls.has = make_image(cls.folder / "host.tar")
+        cls.membrane("image", "import", cls.folder / "host.tar", "--tag", "host", check=True)
+
+    @classmethod
+    def membrane(cls, *words, input=None, check=False):
+        done = subprocess.run([MEMBRANE, *map(str, words)], env=cls.environment, input=input, capture_output=True,
+                              timeout=ENDS_S)
+        if check and done.returncode != 0:
+            raise AssertionError(done.stderr.decode(errors="replace"))
+        return done
+
+    def run_linux(self, *words, options=(), input=None):
+        environment = [f"--env={name}={value}" for name, value in ENVIRONMENT.items()]
+        return self.membrane("run", "--kind", "linux", "--image", "host", "-q", *environment, *options, "--", *words,
+                             input=input)
+
+
+class Commands(LinuxTest):
+    def test_output_and_exit_code(self):
+        done = self.run_linux("sh", "-c", "echo out; echo err >&2; exit 7")
+        self.assertEqual((done.stdout, done.returncode), (b"out\n", 7))
+        self.assertIn(b"err\n", done.stderr)
+
+    def test_input(self):
+        text = b"line\n" * 100_000
+        self.assertEqual(self.run_linux("cat", input=text).stdout, text)
+
+    def test_a_program_that_is_not_there(self):
+        done = self.run_linux("nosuchprogram")
+        self.assertIn(b"nosuchprogram", done.stderr)
+        self.assertNotEqual(done.returncode, 0)
+
+    def test_the_report(self):
+        done = self.membrane("run", "--kind", "linux", "--image", "host", "--json", "--", "sh", "-c", "echo x; exit 3")
+        report = json.loads(done.stdout)
+        self.assertEqual((report["outcome"], report["exit_code"], report["stdout"]), ("ok", 3, "x\n"))
+
+    def test_a_signal_is_told(self):
+        done = self.membrane("run", "--kind", "linux", "--image", "host", "--json", "--", "sh", "-c", "kill -SEGV $$")
+        self.assertEqual(json.loads(done.stdout)["outcome"], "trapped")
+
+    def test_what_cannot_be_granted_is_refused(self):
+        done = self.run_linux("true", options=["--allow", "http:GET:https://example.org/*"])
+        self.assertEqual(done.returncode, 2)
+        self.assertIn(b"network", done.stderr)
+
+    def test_an_image_that_is_not_there(self):
+        done = self.membrane("run", "--kind", "linux", "--image", "nosuch", "--", "true")
+        self.assertEqual(done.returncode, 2)
+        self.assertIn(b"membrane image", done.stderr)
+
+    def test_nothing_of_the_host_is_seen(self):
+        done = self.run_linux("sh", "-c", f"ls {HERE} /proc/1/root{HERE} 2>/dev/null; echo $$; id -u")
+        self.assertEqual(done.stdout, b"1\n0\n")
+
+
+class Limits(LinuxTest):
+    def outcome(self, *words, options=()):
+        done = self.membrane("run", "--kind", "linux", "--image", "host", "--json", *options, "--", *words)
+        return json.loads(done.stdout)["outcome"]
+
+    def test_a_spinner_ends(self):
+        self.assertEqual(self.outcome("sh", "-c", "while :; do :; done", options=["--wall", "1s"]), "timed_out")
+
+    def test_a_sleeper_ends(self):
+        self.assertEqual(self.outcome("sleep", "1000", options=["--wall", "1s"]), "timed_out")
+
+    def test_a_printer_ends(self):
+        self.assertEqual(self.outcome("yes", options=["--output", "1MB"]), "out_of_output")
+
+    def test_a_memory_hog_ends(self):
+        self.assertEqual(self.outcome("python3", "-I", "-S", "-c", "x = [bytearray(b'x') * 1_000_000 for i in range(1000)]",
+                                      options=["--memory", "100MB"]), "out_of_memory")
+
+    def test_a_fork_bomb_ends(self):
+        self.assertEqual(self.outcome("bash", "-c", ":(){ :|:& };:; sleep 1000", options=["--wall", "3s"]), "timed_out")
+
+    def test_a_disk_filler_gets_enospc(self):
+        done = self.run_linux("sh", "-c", "dd if=/dev/zero of=/tmp/f bs=1M count=10000 2>&1 | tail -3; rm /tmp/f; echo ok")
+        self.assertIn(b"No space left", done.stdout)
+        self.assertTrue(done.stdout.endswith(b"ok\n"))
+
+
+class AsOnTheHost(LinuxTest):
+    """Each script gives the same output and exit code here and on this machine."""
+
+    def on_host(self, script):
+        with tempfile.TemporaryDirectory() as folder:
+            done = subprocess.run(["bash", "-c", script], cwd=folder, env=ENVIRONMENT, stdin=subprocess.DEVNULL,
+                                  capture_output=True, timeout=ENDS_S)
+            return done.stdout, done.returncode
+
+    def here(self, script):
+        done = self.run_linux("bash", "-c", "mkdir -p /tmp/w; cd /tmp/w; " + script, input=b"")
+        return done.stdout, done.returncode
+
+    def test_scripts(self):
+        lines = (HERE / "linux_scripts.txt").read_text().splitlines()
+        scripts = [line.replace("\\n", "\n") if "<<" in line or "\\nif" in line or "\\ntry" in line else line
+                   for line in lines if line and not line.startswith("#")]
+        with ThreadPoolExecutor(2) as pool:
+            for script, host, here in zip(scripts, pool.map(self.on_host, scripts), pool.map(self.here, scripts)):
+                with self.subTest(script=script):
+                    self.assertEqual(here, host)
+
+
+if __name__ == "__main__":
+    unittest.main(verbosity=2)

@@ -1,0 +1,80 @@
+// A terminal: its line discipline, its size, and the session that it controls. pty.h opens it. Threads: the kernel's one.
+#pragma once
+
+#include <sys/ioctl.h>
+
+#include <memory>
+
+#include "linux/files/file.h"
+#include "linux/files/line_discipline.h"
+#include "linux/files/services.h"
+
+namespace membrane::linux {
+
+class Terminal : public std::enable_shared_from_this<Terminal> {
+ public:
+  // `jobs` outlives it.
+  Terminal(Jobs& jobs, int number);
+
+  LineDiscipline line;
+  winsize size = {};
+  bool is_locked = true;    // slaves cannot be opened: TIOCSPTLCK
+  int slaves = 0;           // open descriptions
+  bool had_slaves = false;  // since it was made
+  bool has_master = true;
+  uint64_t hang_ups = 0;  // descriptions from before the last one are dead
+  WaitQueue changed;
+  NodeRef node;  // the slave's, in devpts
+  const int number;
+
+  // -- jobs. A session of 0 is none.
+  [[nodiscard]] int session() const { return session_; }
+  [[nodiscard]] int foreground() const { return foreground_; }
+  [[nodiscard]] bool controls(Caller& caller) const;
+  // What a process of the background gets for reading (SIGTTIN) and for writing and changing modes (SIGTTOU): the signal goes to
+  // its group. Errors: kAskAgain; EIO where the signal would do nothing.
+  Done check_job(Caller& caller, int signal);
+  // It becomes the caller's controlling terminal, whose group is then in the foreground. `steals`: also from another session, by
+  // root. Errors: EPERM.
+  Done take(Caller& caller, bool steals);
+  // As take(), for opening: when that may be, and only then.
+  void take_if_free(Caller& caller);
+  // TIOCNOTTY. Errors: ENOTTY.
+  Done leave(Caller& caller);
+  // TIOCSPGRP. Errors: ENOTTY, EINVAL, ESRCH, EPERM, those of check_job().
+  Done set_foreground(Caller& caller, int group);
+
+  // The master is closed, or the leader of the session has ended: its session loses it and gets SIGHUP.
+  void hang_up();
+  void set_size(const winsize& to);
+
+  // Those that master and slave have in common: modes, size, flushing.
+  Try<int64_t> ioctl(Caller& caller, uint64_t request, uint64_t argument, bool is_master);
+
+ private:
+  Try<int64_t> mode_ioctl(Caller& caller, uint64_t request, uint64_t argument, bool is_master);
+  Try<int64_t> job_ioctl(Caller& caller, uint64_t request, uint64_t argument, bool is_master);
+  Done set_modes(Caller& caller, uint64_t argument, bool flushes, bool has_speeds);
+  Done flush(int what, bool is_master);
+  Jobs& jobs_;
+  int session_ = 0, foreground_ = 0;
+  std::array<uint32_t, 2> speeds_ = {38400, 38400};
+};
+
+// What Caller::terminal() gives: a terminal that is not open. Opening /dev/tty opens it.
+class ControllingTerminal final : public File {
+ public:
+  explicit ControllingTerminal(std::shared_ptr<Terminal> terminal) : terminal_(std::move(terminal)) {}
+  [[nodiscard]] const NodeRef& node() const override { return terminal_->node; }
+  [[nodiscard]] std::string description() const override { return "/dev/tty"; }
+  Try<FileRef> reopen(Caller& caller, int flags) override;
+  [[nodiscard]] const std::shared_ptr<Terminal>& terminal() const { return terminal_; }
+
+ private:
+  const std::shared_ptr<Terminal> terminal_;
+};
+
+// For the kernel: the leader of a session has ended whose processes have this controlling terminal.
+void end_session(File& controlling_terminal);
+
+}  // namespace membrane::linux

@@ -1,0 +1,11 @@
+// What the kernel says of itself and its machine. Threads: any.
+#pragma once
+
+#include <string_view>
+
+namespace membrane::linux {
+
+constexpr std::string_view kKernelRelease = "6.1.0-membrane", kKernelVersion = "#1 SMP";
+constexpr int kProcessors = 2;  // as many as a guest would see of a small machine
+
+}  // namespace membrane::linux

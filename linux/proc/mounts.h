@@ -1,0 +1,25 @@
+// What the kernel mounts by itself: /proc, /sys, and /dev with its terminals and devices. Threads: the kernel's one.
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "linux/abi/answer.h"
+#include "linux/files/devices.h"
+#include "linux/files/pty.h"
+#include "linux/kernel/kernel.h"
+
+namespace membrane::linux {
+
+// Kept by the kernel (Kernel::system).
+struct SystemDirectories {
+  std::shared_ptr<Devices> devices;
+  std::shared_ptr<Terminals> terminals;
+  std::vector<NodeRef> covered;  // the directories of the root that are mounted over
+};
+
+// Mounts them over directories of the root, which are made where they are missing, and sets kernel.system. Once, before the first
+// process. Errors: those of making a directory.
+Done mount_system_directories(Kernel& kernel);
+
+}  // namespace membrane::linux

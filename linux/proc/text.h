@@ -1,0 +1,11 @@
+// Lines of text by printf's formats. Threads: any.
+#pragma once
+
+#include <string>
+
+namespace membrane::linux {
+
+// At most 4095 bytes of it.
+[[gnu::format(printf, 1, 2)]] std::string text_of(const char* format, ...);
+
+}  // namespace membrane::linux
