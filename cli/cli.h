@@ -48,6 +48,7 @@ void add_spectest(CLI::App& app, int& exit_code);
 void add_serve(CLI::App& app, int& exit_code);
 // The verbs of a service: create, exec, cp, … (command_remote*.cc).
 void add_remote(CLI::App& app, int& exit_code);
+void add_image(CLI::App& app, int& exit_code);
 void add_audit(CLI::App& app, int& exit_code);
 void add_completion(CLI::App& app);
 

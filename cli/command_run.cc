@@ -7,6 +7,7 @@
 #include <filesystem>
 #include <optional>
 #include <span>
+#include <unistd.h>
 
 #include "agent/model_client.h"
 #include "agent/person.h"
@@ -14,6 +15,7 @@
 #include "base/until_exit.h"
 #include "cli/cli.h"
 #include "cli/input_source.h"
+#include "cli/linux_run.h"
 #include "cli/out_directory.h"
 #include "cli/package_options.h"
 #include "cli/seal.h"
@@ -60,6 +62,8 @@ struct Options {
   bool json = false;
   bool quiet = false;
   bool in_process = false;
+  std::string kind;   // "" for that of the program
+  std::string image;  // of --kind linux
   PolicyOptions policy;
   PackageOptions packages;
 };
@@ -468,7 +472,36 @@ Result<std::unique_ptr<host::JournalSource>> open_journal(const std::string& pat
               "Raise --wall.");
 }
 
+// `--kind linux`: the words are a command, not a program's file.
+Result<int> run_in_linux(const Options& options) {
+  if (options.file.empty())
+    return fail(ErrorCode::kInvalidArgument, "no command is given", "membrane run --kind linux -- sh -c 'echo hello'");
+  LinuxCommand command;
+  command.image = options.image;
+  command.arguments = {options.file};
+  command.arguments.insert(command.arguments.end(), options.arguments.begin(), options.arguments.end());
+  MEMBRANE_ASSIGN(const auto environment, environment_of(options.environment));
+  for (const auto& [name, value] : environment) command.environment.push_back(name + "=" + value);
+  MEMBRANE_ASSIGN(command.policy, options.policy.policy(linux_limits()));
+  command.input = STDIN_FILENO;
+  std::signal(SIGINT, [](int) { interrupted = true; });
+  Output output;
+  if (!options.json) {
+    command.on_output = [&](std::string_view bytes) { output.write_out(bytes); };
+    command.on_error = [&](std::string_view bytes) { output.write_error(bytes); };
+  }
+  MEMBRANE_ASSIGN(const sandbox::Report report, run_linux(command, interrupted));
+  output.finish();
+  show(report, options);
+  return exit_code_of(report);
+}
+
 Result<int> run(const Options& options) {
+  if (!options.kind.empty() && options.kind != "wasm" && options.kind != "linux")
+    return fail(ErrorCode::kInvalidArgument, "--kind " + options.kind + " is unknown", "Write wasm or linux.");
+  if (options.kind == "linux") return run_in_linux(options);
+  if (!options.image.empty())
+    return fail(ErrorCode::kInvalidArgument, "--image is for --kind linux", "Add --kind linux, or leave it out.");
   if (options.file.empty() && !options.text)
     return fail(ErrorCode::kInvalidArgument, "no program is given", "Give a file, or -e and the text.");
   if (options.entry && options.entry->empty())
@@ -611,6 +644,12 @@ void add_run(CLI::App& app, int& exit_code) {
   command->add_option("arguments", options->arguments,
                       "The program's: of the export, by its types; else what io.argument, sys.argv or WASI's "
                       "args give. Options that are not Membrane's, too; write -- before those that are");
+  command
+      ->add_option("--kind", options->kind,
+                   "wasm, or linux: a command of an image, with shell, files and processes (docs/linux.md)")
+      ->type_name("KIND");
+  command->add_option("--image", options->image, "Of --kind linux: the image, or its file (default: debian)")
+      ->type_name("IMAGE");
   add_repeatable(
       *command, "--env", options->environment,
       "An environment variable of a WASI program; NAME alone passes the one of this process; may be "
@@ -646,6 +685,7 @@ void add_run(CLI::App& app, int& exit_code) {
       "  membrane run program.wat --allow kv --replay run.journal\n"
       "  membrane run program.wat --allow kv --seal run.receipt\n"
       "  membrane run program.wat --freeze-after 1e6 --snapshot program.snap\n"
+      "  membrane run --kind linux -- sh -c 'echo $((2+2)) | tee /tmp/x; gcc --version'\n"
       "What the program prints goes to standard output and standard error as it comes, results to standard\n"
       "output, the report to standard error.\n"
       "An option that stands here is Membrane's, before and after the program; all else after the program "

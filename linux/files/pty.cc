@@ -142,6 +142,12 @@ std::shared_ptr<Terminal> Terminals::find(int number) const {
 }
 
 Try<FileRef> Terminals::open_master(Caller& caller, const NodeRef& node, int flags) {
+  LINUX_ASSIGN(auto master, make_master(caller.credentials(), node));
+  master->flags = flags & (O_ACCMODE | O_NONBLOCK);
+  return master;
+}
+
+Try<std::shared_ptr<PtyMaster>> Terminals::make_master(const Credentials& owner, const NodeRef& node) {
   int number = 0;
   for (const auto& [used, terminal] : terminals_) {
     if (used != number) break;
@@ -149,11 +155,9 @@ Try<FileRef> Terminals::open_master(Caller& caller, const NodeRef& node, int fla
   }
   if (number >= kMost) return err(ENOSPC);
   auto terminal = std::make_shared<Terminal>(jobs_, number);
-  terminal->node = std::make_shared<PtsNode>(terminal, caller.credentials());
+  terminal->node = std::make_shared<PtsNode>(terminal, owner);
   terminals_[number] = terminal;
-  auto master = std::make_shared<PtyMaster>(shared_from_this(), terminal, node);
-  master->flags = flags & (O_ACCMODE | O_NONBLOCK);
-  return master;
+  return std::make_shared<PtyMaster>(shared_from_this(), terminal, node);
 }
 
 void Terminals::add_to(Devices& devices) {

@@ -10,6 +10,8 @@
 
 namespace membrane::linux {
 
+class PtyMaster;
+
 // All of a kernel.
 class Terminals : public std::enable_shared_from_this<Terminals> {
  public:
@@ -18,6 +20,8 @@ class Terminals : public std::enable_shared_from_this<Terminals> {
 
   // What opening /dev/ptmx gives, `node`: a new terminal. Errors: ENOSPC.
   Try<FileRef> open_master(Caller& caller, const NodeRef& node, int flags);
+  // A master that no guest has, which is terminal number N of /dev/pts as all others. Errors: ENOSPC.
+  Try<std::shared_ptr<PtyMaster>> make_master(const Credentials& owner, const NodeRef& node = nullptr);
   // To be mounted at /dev/pts: "ptmx" and the number of each terminal.
   [[nodiscard]] NodeRef directory();
   // Has `devices` open /dev/ptmx.

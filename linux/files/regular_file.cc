@@ -136,7 +136,9 @@ Try<Backing> RegularFile::mapping(uint64_t offset, uint64_t length, bool is_shar
   const int access = flags & O_ACCMODE;
   if (access == O_WRONLY) return err(EACCES);
   if (is_shared && (protection & PROT_WRITE) != 0 && access != O_RDWR) return err(EACCES);
-  return node_->mapping(offset, length, is_shared);
+  LINUX_ASSIGN(Backing backing, node_->mapping(offset, length, is_shared));
+  backing.may_write = access == O_RDWR;
+  return backing;
 }
 
 DirectoryFile::DirectoryFile(NodeRef node, int with_flags) : node_(std::move(node)) { flags = with_flags; }

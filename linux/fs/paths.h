@@ -20,6 +20,8 @@ struct Location {
   NodeRef node;
   std::shared_ptr<const Location> parent;  // nullptr for the root of all
   std::string name;                        // in it; empty for the root
+
+  ~Location();  // without recursion, however deep it is
 };
 using LocationRef = std::shared_ptr<const Location>;
 
@@ -57,7 +59,8 @@ Try<LocationRef> walk(const Mounts& mounts, const Place& place, const LocationRe
                       std::string_view path, const Credentials& who, const WalkOptions& options = {});
 Try<Parent> walk_to_parent(const Mounts& mounts, const Place& place, const LocationRef& from,
                            std::string_view path, const Credentials& who);
-// As seen from the root of `place`; "(unreachable)/…" when it is not below it.
+// As seen from the root of `place`; "(unreachable)/…" when it is not below it. Follows directories that were renamed since
+// the location was reached. What has no name any more ends in " (deleted)".
 std::string path_of(const Place& place, const Location& location);
 
 // `wanted`: R_OK, W_OK, X_OK. Errors: EACCES.

@@ -14,7 +14,8 @@ constexpr int kMostGroups = 65536;
 
 bool may_be(const Credentials& who, uint32_t id, bool is_user) {
   if (who.euid == 0 || id == kSame) return true;
-  return is_user ? id == who.uid || id == who.euid || id == who.suid : id == who.gid || id == who.egid || id == who.sgid;
+  return is_user ? id == who.uid || id == who.euid || id == who.suid
+                 : id == who.gid || id == who.egid || id == who.sgid;
 }
 
 uint32_t arg_of(Call& call, int i) { return static_cast<uint32_t>(call.arg(i)); }
@@ -55,7 +56,8 @@ int64_t sys_setresgid(Call& call) {
 int64_t sys_setreuid(Call& call) {
   Credentials& who = call.process().credentials;
   if (!may_be(who, arg_of(call, 0), true) || !may_be(who, arg_of(call, 1), true)) return -EPERM;
-  const bool sets_saved = arg_of(call, 0) != kSame || (arg_of(call, 1) != kSame && arg_of(call, 1) != who.uid);
+  const bool sets_saved =
+      arg_of(call, 0) != kSame || (arg_of(call, 1) != kSame && arg_of(call, 1) != who.uid);
   set(who.uid, arg_of(call, 0));
   set(who.euid, arg_of(call, 1));
   if (sets_saved) who.suid = who.euid;
@@ -66,7 +68,8 @@ int64_t sys_setreuid(Call& call) {
 int64_t sys_setregid(Call& call) {
   Credentials& who = call.process().credentials;
   if (!may_be(who, arg_of(call, 0), false) || !may_be(who, arg_of(call, 1), false)) return -EPERM;
-  const bool sets_saved = arg_of(call, 0) != kSame || (arg_of(call, 1) != kSame && arg_of(call, 1) != who.gid);
+  const bool sets_saved =
+      arg_of(call, 0) != kSame || (arg_of(call, 1) != kSame && arg_of(call, 1) != who.gid);
   set(who.gid, arg_of(call, 0));
   set(who.egid, arg_of(call, 1));
   if (sets_saved) who.sgid = who.egid;
@@ -150,7 +153,8 @@ int64_t sys_capget(Call& call) {
     int32_t pid;
   };
   CALL_ASSIGN(Header header, call.get<Header>(call.arg(0)));
-  const bool is_known = header.version == _LINUX_CAPABILITY_VERSION_3 || header.version == _LINUX_CAPABILITY_VERSION_2;
+  const bool is_known =
+      header.version == _LINUX_CAPABILITY_VERSION_3 || header.version == _LINUX_CAPABILITY_VERSION_2;
   if (!is_known) {
     header.version = _LINUX_CAPABILITY_VERSION_3;
     CALL_TRY(call.put(call.arg(0), header));

@@ -121,7 +121,8 @@ int64_t sys_madvise(Call& call) {
 }
 
 int64_t sys_msync(Call& call) {
-  if (call.arg(0) % kPage != 0 || (call.int_arg(2) & ~(MS_ASYNC | MS_SYNC | MS_INVALIDATE)) != 0) return -EINVAL;
+  if (call.arg(0) % kPage != 0 || (call.int_arg(2) & ~(MS_ASYNC | MS_SYNC | MS_INVALIDATE)) != 0)
+    return -EINVAL;
   return call.process().memory->is_mapped(call.arg(0), page_up(call.arg(1))) ? 0 : -ENOMEM;
 }
 

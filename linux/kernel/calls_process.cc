@@ -99,9 +99,7 @@ Try<std::optional<Waited>> look_for_child(Call& call, const WhichChild& which, i
   return std::optional<Waited>();
 }
 
-Process* process_or_own(Call& call, int id) {
-  return id == 0 ? &call.process() : call.kernel.process_of(id);
-}
+Process* process_or_own(Call& call, int id) { return id == 0 ? &call.process() : call.kernel.process_of(id); }
 
 }  // namespace
 
@@ -117,8 +115,8 @@ int64_t sys_execveat(Call& call) {
   Execution wanted = {.path = path, .arguments = {}, .environment = {}};
   if (!path.starts_with('/') && call.int_arg(0) != AT_FDCWD) {
     CALL_ASSIGN(const FileRef file, call.process().descriptors->get(call.int_arg(0)));
-    const auto location =
-        std::make_shared<Location>(Location{.node = file->node(), .parent = nullptr, .name = file->description()});
+    const auto location = std::make_shared<Location>(
+        Location{.node = file->node(), .parent = nullptr, .name = file->description()});
     if (!path.empty()) {
       wanted.from = location;
     } else if ((flags & AT_EMPTY_PATH) != 0) {
@@ -159,7 +157,8 @@ int64_t sys_wait4(Call& call) {
 
 int64_t sys_waitid(Call& call) {
   const int options = call.int_arg(3);
-  if ((options & ~(WNOHANG | WEXITED | WSTOPPED | WCONTINUED | WNOWAIT | __WALL | __WCLONE | __WNOTHREAD)) != 0 ||
+  if ((options & ~(WNOHANG | WEXITED | WSTOPPED | WCONTINUED | WNOWAIT | __WALL | __WCLONE | __WNOTHREAD)) !=
+          0 ||
       (options & (WEXITED | WSTOPPED | WCONTINUED)) == 0)
     return -EINVAL;
   WhichChild which;
@@ -184,9 +183,7 @@ int64_t sys_waitid(Call& call) {
 }
 
 int64_t sys_getpid(Call& call) { return call.process().id; }
-int64_t sys_getppid(Call& call) {
-  return call.process().parent == nullptr ? 0 : call.process().parent->id;
-}
+int64_t sys_getppid(Call& call) { return call.process().parent == nullptr ? 0 : call.process().parent->id; }
 
 int64_t sys_getpgid(Call& call) {
   const Process* const process = process_or_own(call, call.int_arg(0));

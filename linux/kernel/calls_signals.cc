@@ -16,7 +16,8 @@ bool is_signal(int number) { return number >= 1 && number <= 64; }
 
 bool may_signal(const Process& from, const Process& to, int number) {
   const Credentials &who = from.credentials, &other = to.credentials;
-  if (who.euid == 0 || who.euid == other.suid || who.euid == other.uid || who.uid == other.suid || who.uid == other.uid)
+  if (who.euid == 0 || who.euid == other.suid || who.euid == other.uid || who.uid == other.suid ||
+      who.uid == other.uid)
     return true;
   return number == SIGCONT && from.session == to.session;
 }
@@ -171,8 +172,10 @@ int64_t sys_kill(Call& call) {
 }
 
 int64_t sys_tgkill(Call& call) {
-  if (call.int_arg(0) <= 0 || call.int_arg(1) <= 0 || call.int_arg(2) < 0 || call.int_arg(2) > 64) return -EINVAL;
-  return signal_task(call, call.int_arg(0), call.int_arg(1), signal_from(call.int_arg(2), SI_TKILL, &call.process()));
+  if (call.int_arg(0) <= 0 || call.int_arg(1) <= 0 || call.int_arg(2) < 0 || call.int_arg(2) > 64)
+    return -EINVAL;
+  return signal_task(call, call.int_arg(0), call.int_arg(1),
+                     signal_from(call.int_arg(2), SI_TKILL, &call.process()));
 }
 
 int64_t sys_tkill(Call& call) {

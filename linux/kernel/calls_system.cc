@@ -1,10 +1,10 @@
 // System calls about the machine, limits, and what else a program asks of its surroundings.
 #include <linux/prctl.h>
 #include <linux/rseq.h>
+#include <sched.h>
 #include <sys/random.h>
 #include <sys/sysinfo.h>
 #include <sys/utsname.h>
-#include <sched.h>
 
 #include <algorithm>
 #include <cstring>
@@ -89,7 +89,8 @@ int64_t sys_prlimit64(Call& call) {
   if (call.arg(1) >= RLIM_NLIMITS) return -EINVAL;
   const rlimit before = task->process->limits[call.arg(1)];
   if (call.arg(2) != 0) {
-    if (const int64_t set = set_limit(call, *task->process, call.int_arg(1), call.arg(2)); set != 0) return set;
+    if (const int64_t set = set_limit(call, *task->process, call.int_arg(1), call.arg(2)); set != 0)
+      return set;
   }
   return call.arg(3) == 0 ? 0 : answer(call.put(call.arg(3), before));
 }
@@ -98,8 +99,8 @@ int64_t sys_getrusage(Call& call) {
   if (call.int_arg(0) < RUSAGE_CHILDREN || call.int_arg(0) > RUSAGE_THREAD) return -EINVAL;
   rusage usage = {};
   if (call.int_arg(0) != RUSAGE_CHILDREN) {
-    const auto since = std::chrono::duration_cast<std::chrono::microseconds>(std::chrono::steady_clock::now() -
-                                                                             call.process().started);
+    const auto since = std::chrono::duration_cast<std::chrono::microseconds>(
+        std::chrono::steady_clock::now() - call.process().started);
     usage.ru_utime = {since.count() / 1'000'000, since.count() % 1'000'000};
     usage.ru_maxrss = static_cast<long>(call.process().memory->space().resident_bytes() / 1024);
   }
@@ -151,7 +152,9 @@ int64_t sys_sched_getaffinity(Call& call) {
   return 8;
 }
 
-int64_t sys_sched_setaffinity(Call& call) { return task_or_own(call, call.int_arg(0)) == nullptr ? -ESRCH : 0; }
+int64_t sys_sched_setaffinity(Call& call) {
+  return task_or_own(call, call.int_arg(0)) == nullptr ? -ESRCH : 0;
+}
 
 int64_t sys_sched_getscheduler(Call& call) {
   return task_or_own(call, call.int_arg(0)) == nullptr ? -ESRCH : SCHED_OTHER;
@@ -168,9 +171,15 @@ int64_t sys_sched_getparam(Call& call) {
   return answer(call.put(call.arg(1), int32_t{0}));
 }
 int64_t sys_sched_setparam(Call& call) { return task_or_own(call, call.int_arg(0)) == nullptr ? -ESRCH : 0; }
-int64_t sys_sched_get_priority_max(Call& call) { return call.int_arg(0) == 1 || call.int_arg(0) == 2 ? 99 : 0; }
-int64_t sys_sched_get_priority_min(Call& call) { return call.int_arg(0) == 1 || call.int_arg(0) == 2 ? 1 : 0; }
-int64_t sys_sched_rr_get_interval(Call& call) { return answer(call.put(call.arg(1), timespec{0, 4'000'000})); }
+int64_t sys_sched_get_priority_max(Call& call) {
+  return call.int_arg(0) == 1 || call.int_arg(0) == 2 ? 99 : 0;
+}
+int64_t sys_sched_get_priority_min(Call& call) {
+  return call.int_arg(0) == 1 || call.int_arg(0) == 2 ? 1 : 0;
+}
+int64_t sys_sched_rr_get_interval(Call& call) {
+  return answer(call.put(call.arg(1), timespec{0, 4'000'000}));
+}
 int64_t sys_getpriority(Call&) { return 20; }
 int64_t sys_setpriority(Call&) { return 0; }
 int64_t sys_ioprio_get(Call&) { return 0; }

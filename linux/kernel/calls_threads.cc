@@ -1,26 +1,26 @@
 // System calls of threads: clone, futexes, thread-local storage.
 #include <asm/prctl.h>
 #include <linux/futex.h>
-#include <sched.h>
 #include <linux/sched.h>
+#include <sched.h>
 
 #include <map>
 
 #include "linux/kernel/call.h"
 #include "linux/kernel/exec.h"
+#include "linux/kernel/futexes.h"
 #include "linux/kernel/kernel.h"
 #include "linux/kernel/memory.h"
 #include "linux/kernel/signals.h"
-#include "linux/kernel/futexes.h"
 
 namespace membrane::linux {
 
 namespace {
 
-constexpr uint64_t kKnownClone = CSIGNAL | CLONE_VM | CLONE_FS | CLONE_FILES | CLONE_SIGHAND | CLONE_VFORK |
-                                 CLONE_PARENT | CLONE_THREAD | CLONE_SYSVSEM | CLONE_SETTLS | CLONE_PARENT_SETTID |
-                                 CLONE_CHILD_CLEARTID | CLONE_CHILD_SETTID | CLONE_DETACHED | CLONE_IO | CLONE_PIDFD |
-                                 CLONE_UNTRACED | CLONE_PTRACE | CLONE_CLEAR_SIGHAND;
+constexpr uint64_t kKnownClone =
+    CSIGNAL | CLONE_VM | CLONE_FS | CLONE_FILES | CLONE_SIGHAND | CLONE_VFORK | CLONE_PARENT | CLONE_THREAD |
+    CLONE_SYSVSEM | CLONE_SETTLS | CLONE_PARENT_SETTID | CLONE_CHILD_CLEARTID | CLONE_CHILD_SETTID |
+    CLONE_DETACHED | CLONE_IO | CLONE_PIDFD | CLONE_UNTRACED | CLONE_PTRACE | CLONE_CLEAR_SIGHAND;
 
 struct CloneWish {
   uint64_t flags = 0, stack = 0, parent_id_at = 0, child_id_at = 0, tls = 0;
@@ -77,7 +77,8 @@ int64_t clone(Call& call, const CloneWish& wish) {
   Task& child = kernel.add_task(*process, id, std::move(thread));
   child.name = call.task.name;
   child.blocked = call.task.blocked;
-  if ((wish.flags & CLONE_VM) == 0 || (wish.flags & CLONE_VFORK) != 0) child.signal_stack = call.task.signal_stack;
+  if ((wish.flags & CLONE_VM) == 0 || (wish.flags & CLONE_VFORK) != 0)
+    child.signal_stack = call.task.signal_stack;
   if ((wish.flags & CLONE_VM) == 0) {
     child.rseq = call.task.rseq;
     child.rseq_size = call.task.rseq_size;
@@ -113,8 +114,9 @@ int64_t sys_clone3(Call& call) {
   if (call.arg(1) < CLONE_ARGS_SIZE_VER0) return -EINVAL;
   if (call.arg(1) > kPage) return -E2BIG;
   clone_args args = {};
-  CALL_TRY(call.task.read_memory(call.arg(0), std::as_writable_bytes(std::span(&args, 1))
-                                                  .first(std::min<uint64_t>(call.arg(1), sizeof args))));
+  CALL_TRY(call.task.read_memory(
+      call.arg(0),
+      std::as_writable_bytes(std::span(&args, 1)).first(std::min<uint64_t>(call.arg(1), sizeof args))));
   if (args.set_tid_size != 0 || (args.flags & CSIGNAL) != 0) return -EINVAL;
   return clone(call, {.flags = args.flags,
                       .stack = args.stack == 0 ? 0 : args.stack + args.stack_size,

@@ -14,7 +14,9 @@ namespace {
 using Clock = std::chrono::steady_clock;
 using std::chrono::nanoseconds;
 
-bool is_clock(int clock) { return (clock >= CLOCK_REALTIME && clock <= CLOCK_BOOTTIME) || clock == CLOCK_TAI; }
+bool is_clock(int clock) {
+  return (clock >= CLOCK_REALTIME && clock <= CLOCK_BOOTTIME) || clock == CLOCK_TAI;
+}
 
 // Clocks of CPU time are those of the wall since the process began: the kernel does not count for guests yet.
 timespec time_of(Call& call, int clock) {
@@ -47,7 +49,9 @@ Micros micros_of(nanoseconds time) {
 Interval reading_of(const IntervalTimer& timer) {
   Interval reading;
   reading.interval = micros_of(timer.interval);
-  if (timer.next) reading.value = micros_of(std::max<nanoseconds>(*timer.next - Clock::now(), std::chrono::microseconds(1)));
+  if (timer.next)
+    reading.value =
+        micros_of(std::max<nanoseconds>(*timer.next - Clock::now(), std::chrono::microseconds(1)));
   return reading;
 }
 
@@ -125,7 +129,8 @@ int64_t sys_alarm(Call& call) {
   Process& process = call.process();
   const Interval before = reading_of(process.real_timer);
   arm(call.kernel, process, std::chrono::seconds(static_cast<uint32_t>(call.arg(0))), nanoseconds(0));
-  return before.value.s + (before.value.us >= 500'000 || (before.value.s == 0 && before.value.us > 0) ? 1 : 0);
+  return before.value.s +
+         (before.value.us >= 500'000 || (before.value.s == 0 && before.value.us > 0) ? 1 : 0);
 }
 
 // Of the three timers only that of real time runs.

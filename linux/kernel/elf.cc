@@ -78,7 +78,8 @@ Try<ElfProgram> read_elf(Node& node) {
       LINUX_ASSIGN(const ElfSegment segment, segment_of(each));
       if (each.p_offset <= header.e_phoff && header.e_phoff - each.p_offset < each.p_filesz)
         program.headers_address = each.p_vaddr + (header.e_phoff - each.p_offset);
-      if (each.p_align > program.alignment && each.p_align <= (1u << 30) && (each.p_align & (each.p_align - 1)) == 0)
+      if (each.p_align > program.alignment && each.p_align <= (1u << 30) &&
+          (each.p_align & (each.p_align - 1)) == 0)
         program.alignment = each.p_align;
       program.segments.push_back(segment);
     } else if (each.p_type == PT_INTERP && program.interpreter.empty()) {

@@ -23,7 +23,7 @@ struct ElfProgram {
   std::vector<ElfSegment> segments;  // in the order of their addresses; none overlap after rounding to pages
   std::string interpreter;           // "" for none
   bool has_executable_stack = false;
-  uint64_t lowest = 0, end = 0;      // of all segments, whole pages
+  uint64_t lowest = 0, end = 0;  // of all segments, whole pages
   uint64_t alignment = 4096;
 };
 

@@ -18,7 +18,7 @@ namespace membrane::linux {
 
 namespace {
 
-constexpr int kMostScripts = 4;           // one that runs another, and so on
+constexpr int kMostScripts = 4;  // one that runs another, and so on
 constexpr size_t kMostScriptLine = 255;
 constexpr uint64_t kProgramBase = 0x555555554000;
 constexpr uint64_t kMostStrings = 2u << 20;  // arguments and environment
@@ -82,7 +82,8 @@ Try<Found> find(Kernel& kernel, const Process& process, Execution& wanted) {
       LINUX_TRY(apply_script(*line, wanted));
       continue;
     }
-    Found found = {.location = location, .elf = {}, .interpreter_location = nullptr, .interpreter = std::nullopt};
+    Found found = {
+        .location = location, .elf = {}, .interpreter_location = nullptr, .interpreter = std::nullopt};
     LINUX_ASSIGN(found.elf, read_elf(*location->node));
     if (found.elf.interpreter.empty()) return found;
     LINUX_ASSIGN(found.interpreter_location,
@@ -164,7 +165,8 @@ class StackImage {
   std::string strings_;
 };
 
-std::vector<uint64_t> add_all(StackImage& stack, const std::vector<std::string>& words, uint64_t& begin, uint64_t& end) {
+std::vector<uint64_t> add_all(StackImage& stack, const std::vector<std::string>& words, uint64_t& begin,
+                              uint64_t& end) {
   std::string all;
   std::vector<size_t> offsets;
   for (const std::string& word : words) {
@@ -186,14 +188,16 @@ struct Loaded {
 Try<uint64_t> make_stack(Memory& memory, const Process& process, const Execution& wanted, const Found& found,
                          const Loaded& loaded) {
   const uint64_t top = memory.highest() - kPage;
-  const uint64_t length = page_up(std::min<uint64_t>(process.limits[RLIMIT_STACK].rlim_cur, 64u << 20)) + kMostStrings;
-  LINUX_TRY(memory.map({.address = top - length,
-                        .length = length,
-                        .protection = PROT_READ | PROT_WRITE | (found.elf.has_executable_stack ? PROT_EXEC : 0),
-                        .is_fixed = true,
-                        .file = nullptr,
-                        .backing = {},
-                        .name = "[stack]"}));
+  const uint64_t length =
+      page_up(std::min<uint64_t>(process.limits[RLIMIT_STACK].rlim_cur, 64u << 20)) + kMostStrings;
+  LINUX_TRY(
+      memory.map({.address = top - length,
+                  .length = length,
+                  .protection = PROT_READ | PROT_WRITE | (found.elf.has_executable_stack ? PROT_EXEC : 0),
+                  .is_fixed = true,
+                  .file = nullptr,
+                  .backing = {},
+                  .name = "[stack]"}));
   StackImage stack(top);
   const uint64_t name = stack.add(wanted.path);
   std::array<char, 16> random;
@@ -209,17 +213,33 @@ Try<uint64_t> make_stack(Memory& memory, const Process& process, const Execution
   words.insert(words.end(), environment.begin(), environment.end());
   words.push_back(0);
   const Credentials& who = process.credentials;
-  for (const auto& [key, value] : std::initializer_list<std::pair<uint64_t, uint64_t>>{
-           {AT_PHDR, loaded.headers}, {AT_PHENT, sizeof(Elf64_Phdr)}, {AT_PHNUM, found.elf.headers},
-           {AT_PAGESZ, kPage}, {AT_BASE, loaded.base}, {AT_FLAGS, 0}, {AT_ENTRY, loaded.entry}, {AT_UID, who.uid},
-           {AT_EUID, who.euid}, {AT_GID, who.gid}, {AT_EGID, who.egid}, {AT_SECURE, 0}, {AT_RANDOM, random_at},
-           {AT_HWCAP, getauxval(AT_HWCAP)}, {AT_HWCAP2, getauxval(AT_HWCAP2)}, {AT_CLKTCK, 100},
-           {AT_MINSIGSTKSZ, getauxval(AT_MINSIGSTKSZ)}, {AT_PLATFORM, platform}, {AT_EXECFN, name}, {AT_NULL, 0}}) {
+  for (const auto& [key, value] :
+       std::initializer_list<std::pair<uint64_t, uint64_t>>{{AT_PHDR, loaded.headers},
+                                                            {AT_PHENT, sizeof(Elf64_Phdr)},
+                                                            {AT_PHNUM, found.elf.headers},
+                                                            {AT_PAGESZ, kPage},
+                                                            {AT_BASE, loaded.base},
+                                                            {AT_FLAGS, 0},
+                                                            {AT_ENTRY, loaded.entry},
+                                                            {AT_UID, who.uid},
+                                                            {AT_EUID, who.euid},
+                                                            {AT_GID, who.gid},
+                                                            {AT_EGID, who.egid},
+                                                            {AT_SECURE, 0},
+                                                            {AT_RANDOM, random_at},
+                                                            {AT_HWCAP, getauxval(AT_HWCAP)},
+                                                            {AT_HWCAP2, getauxval(AT_HWCAP2)},
+                                                            {AT_CLKTCK, 100},
+                                                            {AT_MINSIGSTKSZ, getauxval(AT_MINSIGSTKSZ)},
+                                                            {AT_PLATFORM, platform},
+                                                            {AT_EXECFN, name},
+                                                            {AT_NULL, 0}}) {
     words.push_back(key);
     words.push_back(value);
   }
   const uint64_t sp = stack.add_words(words);
-  if (memory.space().poke(sp, std::as_bytes(std::span(stack.bytes()))) != stack.bytes().size()) return err(EFAULT);
+  if (memory.space().poke(sp, std::as_bytes(std::span(stack.bytes()))) != stack.bytes().size())
+    return err(EFAULT);
   memory.start_stack = sp;
   return sp;
 }
@@ -235,8 +255,10 @@ Done load(Task& task, const Execution& wanted, const Found& found) {
   Memory& memory = *task.process->memory;
   LINUX_ASSIGN(const FileRef file, file_of(task, found.location));
   LINUX_ASSIGN(const uint64_t shift, map_program(memory, file, found.elf, kProgramBase));
-  Loaded loaded = {.entry = found.elf.entry + shift, .start = found.elf.entry + shift,
-                   .headers = found.elf.headers_address + shift, .base = 0};
+  Loaded loaded = {.entry = found.elf.entry + shift,
+                   .start = found.elf.entry + shift,
+                   .headers = found.elf.headers_address + shift,
+                   .base = 0};
   if (found.interpreter) {
     LINUX_ASSIGN(const FileRef its_file, file_of(task, found.interpreter_location));
     LINUX_ASSIGN(const uint64_t its_shift, map_program(memory, its_file, *found.interpreter, 0));
@@ -290,7 +312,8 @@ Done leave_old_program(Kernel& kernel, Task& task) {
   if (shares_memory) {
     thread->owner = &task;
     task.thread = std::move(thread);
-    process.memory = std::make_shared<Memory>(task.thread->space(), kernel.platform().lowest(), kernel.platform().highest());
+    process.memory = std::make_shared<Memory>(task.thread->space(), kernel.platform().lowest(),
+                                              kernel.platform().highest());
   } else {
     process.memory->clear();
   }

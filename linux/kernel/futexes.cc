@@ -23,8 +23,9 @@ FutexKey key_of(const Task& task, uint64_t address) {
   if (after != areas.begin()) {
     const auto& [start, area] = *std::prev(after);
     if (area.is_shared && area.end > address && area.file != nullptr) {
-      const void* const behind = area.file->node() != nullptr ? static_cast<const void*>(area.file->node().get())
-                                                              : static_cast<const void*>(area.file.get());
+      const void* const behind = area.file->node() != nullptr
+                                     ? static_cast<const void*>(area.file->node().get())
+                                     : static_cast<const void*>(area.file.get());
       return {behind, area.offset + (address - start)};
     }
   }
@@ -123,7 +124,9 @@ Try<bool> change_and_compare(Call& call) {
   int32_t made = 0;
   switch (operation) {
     case FUTEX_OP_SET: made = operand; break;
-    case FUTEX_OP_ADD: made = static_cast<int32_t>(static_cast<uint32_t>(old) + static_cast<uint32_t>(operand)); break;
+    case FUTEX_OP_ADD:
+      made = static_cast<int32_t>(static_cast<uint32_t>(old) + static_cast<uint32_t>(operand));
+      break;
     case FUTEX_OP_OR: made = old | operand; break;
     case FUTEX_OP_ANDN: made = old & ~operand; break;
     case FUTEX_OP_XOR: made = old ^ operand; break;
@@ -167,12 +170,13 @@ void let_go_of_all(Task& task) {
 
 }  // namespace
 
-Try<std::chrono::steady_clock::time_point> deadline_of(const Kernel& kernel, const timespec& time, bool is_absolute,
-                                                       int clock) {
+Try<std::chrono::steady_clock::time_point> deadline_of(const Kernel& kernel, const timespec& time,
+                                                       bool is_absolute, int clock) {
   if (time.tv_sec < 0 || time.tv_nsec < 0 || time.tv_nsec >= 1'000'000'000) return err(EINVAL);
   const auto now = std::chrono::steady_clock::now();
   constexpr int64_t kForeverS = 10ll * 365 * 86400;
-  const auto length = std::chrono::seconds(std::min<int64_t>(time.tv_sec, kForeverS)) + std::chrono::nanoseconds(time.tv_nsec);
+  const auto length = std::chrono::seconds(std::min<int64_t>(time.tv_sec, kForeverS)) +
+                      std::chrono::nanoseconds(time.tv_nsec);
   if (!is_absolute) return now + length;
   const timespec current = kernel.now(clock);
   const int64_t ahead_s = std::clamp<int64_t>(time.tv_sec - current.tv_sec, -kForeverS, kForeverS);

@@ -6,7 +6,6 @@
 #include <algorithm>
 #include <atomic>
 
-#include "linux/files/terminal.h"
 #include "linux/kernel/call.h"
 #include "linux/kernel/exec.h"
 #include "linux/kernel/memory.h"
@@ -33,7 +32,7 @@ struct Kernel::Impl {
     std::function<void()> act;
   };
   std::multimap<Clock::time_point, Timer> timers;
-  std::deque<int> ready;  // tasks, by id
+  std::deque<int> ready;                           // tasks, by id
   std::vector<std::unique_ptr<Task>> ended_tasks;  // until no handler has them
   std::vector<std::unique_ptr<Process>> ended_processes;
   std::atomic<bool> is_stopping = false;
@@ -44,10 +43,18 @@ Kernel::Kernel(KernelOptions options) : options_(std::move(options)), impl_(std:
 }
 
 Kernel::~Kernel() {
-  for (const auto& [id, process] : processes_)
-    if (!process->is_zombie) end_process(*process, SIGKILL);
+  end_all();
   tasks_by_id_.clear();
   processes_.clear();
+}
+
+// An end may take other processes with it, so each is looked for anew.
+void Kernel::end_all() {
+  for (;;) {
+    const auto alive = std::ranges::find_if(processes_, [](const auto& each) { return !each.second->is_zombie; });
+    if (alive == processes_.end()) return;
+    end_process(*alive->second, SIGKILL);
+  }
 }
 
 // -- tasks and processes ------------------------------------------------------------------------------------------
@@ -154,7 +161,8 @@ void Kernel::end_process(Process& process, int status) {
 // Its children are those of the next subreaper above it, or nobody's.
 void Kernel::adopt_children(Process& process) {
   Process* heir = process.parent;
-  while (heir != nullptr && (heir->is_zombie || (!heir->is_subreaper && heir->parent != nullptr))) heir = heir->parent;
+  while (heir != nullptr && (heir->is_zombie || (!heir->is_subreaper && heir->parent != nullptr)))
+    heir = heir->parent;
   for (Process* child : std::exchange(process.children, {})) {
     child->parent = heir;
     if (heir != nullptr) {
@@ -170,27 +178,15 @@ void Kernel::adopt_children(Process& process) {
 
 // The end of a session's leader takes its terminal away.
 void Kernel::hang_up_session(Process& leader) {
-  const FileRef terminal = leader.terminal;
-  if (leader.id != leader.session || terminal == nullptr) return;
-  end_session(*terminal);
+  if (leader.id != leader.session || leader.terminal == nullptr) return;
+  std::vector<int> others;
+  for (const auto& [id, each] : processes_)
+    if (each->session == leader.session && each.get() != &leader && !each->is_zombie) others.push_back(id);
   lose_terminal(leader.session);
-}
-
-void Kernel::signal_group(int group, int signal) {
-  std::vector<int> members;  // one that is killed may be forgotten at once
-  for (const auto& [id, each] : processes_)
-    if (each->group == group) members.push_back(id);
-  for (const int id : members) signal_process(id, signal);
-}
-
-void Kernel::signal_process(int process, int signal) {
-  Process* const to = process_of(process);
-  if (to != nullptr && !to->is_zombie) send_signal(*this, *to, signal_from(signal, SI_KERNEL, nullptr));
-}
-
-void Kernel::lose_terminal(int session) {
-  for (const auto& [id, each] : processes_)
-    if (each->session == session) each->terminal.reset();
+  for (const int id : others) {
+    signal_process(id, SIGHUP);
+    signal_process(id, SIGCONT);
+  }
 }
 
 void Kernel::forget(Process& process) {
@@ -225,7 +221,8 @@ void Kernel::stop_process(Process& process, int signal) {
   process.tells_continue = false;
   process.status = signal << 8 | 0x7f;
   for (const auto& task : process.tasks)
-    if (task->state == TaskState::kRunning && task.get() != current_ && !task->is_parked) task->thread->interrupt();
+    if (task->state == TaskState::kRunning && task.get() != current_ && !task->is_parked)
+      task->thread->interrupt();
   tell_parent(process, CLD_STOPPED, signal);
 }
 
@@ -288,6 +285,7 @@ void Kernel::ask(Task& task) {
     if (has_signal(task)) make_ready(task);
     return;
   }
+  if (value == -kAskAgain) return restart(task);
   if (value != kNoAnswer) task.thread->registers.rax = static_cast<uint64_t>(value);
   go_on(task);
 }
@@ -300,6 +298,18 @@ static void tell_rest(Task& task) {
   static_cast<void>(task.put(task.waiting.rest_at, timespec{ns / 1'000'000'000, ns % 1'000'000'000}));
 }
 
+// A signal comes before the call's answer: the guest makes the call again after it, unless a handler says that it is interrupted.
+void Kernel::restart(Task& task) {
+  Registers& r = task.thread->registers;
+  if (restarts_after_signal(task)) {
+    r.rax = task.call_number;
+    r.rip -= kSyscallBytes;
+  } else {
+    r.rax = static_cast<uint64_t>(-EINTR);
+  }
+  go_on(task);
+}
+
 // The call waits no more: something that it waits for has happened, its time is over, or a signal is there.
 void Kernel::ask_again(Task& task) {
   task.is_ready = false;
@@ -308,14 +318,12 @@ void Kernel::ask_again(Task& task) {
   if (!has_signal(task)) return ask(task);
   tell_rest(task);
   Registers& r = task.thread->registers;
-  const bool is_restarted = !task.waiting.is_interrupt && restarts_after_signal(task);
-  r.rax = static_cast<uint64_t>(-EINTR);
-  if (task.waiting.kept != 0 && !task.waiting.is_interrupt && task.call_keeps_bytes) {
+  if (task.waiting.kept != 0 && task.call_keeps_bytes) {
     r.rax = task.waiting.kept;  // so much of it was done
-  } else if (is_restarted) {
-    r.rax = task.call_number;
-    r.rip -= kSyscallBytes;
+    return go_on(task);
   }
+  if (!task.waiting.is_interrupt) return restart(task);
+  r.rax = static_cast<uint64_t>(-EINTR);
   go_on(task);
 }
 
@@ -328,6 +336,22 @@ bool Kernel::restarts_after_signal(const Task& task) const {
     if (action.handler > 1 && (action.flags & SA_RESTART) == 0) return false;
   }
   return true;
+}
+
+void Kernel::signal_group(int group, int signal) {
+  std::vector<int> ids;
+  for (const auto& [id, each] : processes_)
+    if (each->group == group) ids.push_back(id);
+  for (const int id : ids) signal_process(id, signal);
+}
+
+void Kernel::signal_process(int id, int signal) {
+  if (Process* const process = process_of(id)) send_signal(*this, *process, signal_from(signal, SI_KERNEL, nullptr));
+}
+
+void Kernel::lose_terminal(int session) {
+  for (const auto& [id, each] : processes_)
+    if (each->session == session) each->terminal.reset();
 }
 
 // -- the loop -----------------------------------------------------------------------------------------------------
@@ -387,9 +411,7 @@ int Kernel::run(int process) {
   for (;;) {
     impl_->ended_tasks.clear();
     impl_->ended_processes.clear();
-    if (impl_->is_stopping)
-      while (!processes_.empty() && !processes_.begin()->second->is_zombie)
-        end_process(*processes_.begin()->second, SIGKILL);
+    if (impl_->is_stopping) end_all();
     const Process* const first = process_of(process);
     if (first == nullptr) return SIGKILL;
     if (first->is_zombie) return first->status;
@@ -429,7 +451,8 @@ Try<int> Kernel::start(const Start& start) {
   process.credentials = start.credentials;
   process.descriptors = std::make_shared<Descriptors>();
   process.place = std::make_shared<Place>(Place{.root = root, .directory = root});
-  process.memory = std::make_shared<Memory>(thread->space(), options_.platform->lowest(), options_.platform->highest());
+  process.memory =
+      std::make_shared<Memory>(thread->space(), options_.platform->lowest(), options_.platform->highest());
   process.limits.fill({RLIM_INFINITY, RLIM_INFINITY});
   process.limits[RLIMIT_STACK] = {kStackBytes, RLIM_INFINITY};
   process.limits[RLIMIT_NOFILE] = {1024, 4096};
@@ -438,10 +461,11 @@ Try<int> Kernel::start(const Start& start) {
   for (const FileRef& file : {start.input, start.output, start.errors})
     static_cast<void>(process.descriptors->add(file, false, RLIM_INFINITY));
   const auto begun = [&]() -> Done {
-    LINUX_ASSIGN(process.place->directory,
-                 walk(mounts, *process.place, root, start.directory, process.credentials, {.wants_directory = true}));
+    LINUX_ASSIGN(process.place->directory, walk(mounts, *process.place, root, start.directory,
+                                                process.credentials, {.wants_directory = true}));
     LINUX_ASSIGN(const std::string path, find_program(*this, process, start));
-    return execute(*this, task, {.path = path, .arguments = start.arguments, .environment = start.environment});
+    return execute(*this, task,
+                   {.path = path, .arguments = start.arguments, .environment = start.environment});
   }();
   if (!begun) {
     end_process(process, SIGKILL);
@@ -462,7 +486,8 @@ Try<std::string> Call::get_string(uint64_t address, size_t most) {
   while (text.size() < most) {
     const uint64_t here = address + text.size();
     const size_t wanted = std::min({piece.size(), kPage - here % kPage, most - text.size()});
-    const size_t got = task.thread->space()->read(here, std::as_writable_bytes(std::span(piece.data(), wanted)));
+    const size_t got =
+        task.thread->space()->read(here, std::as_writable_bytes(std::span(piece.data(), wanted)));
     const auto end = std::find(piece.data(), piece.data() + got, '\0');
     text.append(piece.data(), end);
     if (end != piece.data() + got) return text;

@@ -34,7 +34,7 @@ struct KernelOptions {
 
 struct SystemDirectories;  // linux/proc/mounts.h
 
-class Kernel final : public Timers, public Jobs {
+class Kernel : public Timers, public Jobs {
  public:
   explicit Kernel(KernelOptions options);
   ~Kernel() override;
@@ -103,8 +103,10 @@ class Kernel final : public Timers, public Jobs {
   void look_at(Thread& thread);
   void ask(Task& task);
   void ask_again(Task& task);
+  void restart(Task& task);
   void tell_parent(Process& process, int code, int status);
   void do_due();
+  void end_all();
   void watch_memory();
   void adopt_children(Process& process);
   void hang_up_session(Process& leader);

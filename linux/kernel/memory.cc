@@ -8,7 +8,8 @@ namespace membrane::linux {
 
 namespace {
 
-constexpr uint64_t kStackGap = 256u << 20;  // below the highest address, left for the stack to be seen as growing
+constexpr uint64_t kStackGap =
+    256u << 20;  // below the highest address, left for the stack to be seen as growing
 
 bool is_whole(uint64_t address) { return address % kPage == 0; }
 
@@ -83,7 +84,9 @@ Try<uint64_t> Memory::map(const Wish& wish) {
                .most_protection = wish.most_protection,
                .name = wish.name};
   mapped_bytes_ += length;
-  space_->map(address, length, wish.protection, wish.backing);
+  const uint64_t backed = wish.backing.fd < 0 ? length : std::min(length, page_up(wish.backing.length));
+  if (backed > 0) space_->map(address, backed, wish.protection, wish.backing);
+  if (backed < length) space_->map(address + backed, length - backed, PROT_NONE, {});
   // Neighbours stay areas of their own, so that each is within one mapping of the host, which remap() relies on.
   areas_.emplace(address, std::move(area));
   return address;
@@ -130,7 +133,8 @@ Done Memory::protect(uint64_t address, uint64_t length, int protection) {
 Try<uint64_t> Memory::remap(uint64_t from, uint64_t length, uint64_t new_length, int flags, uint64_t to) {
   length = page_up(length);
   new_length = page_up(new_length);
-  if (!is_whole(from) || new_length == 0 || (flags & ~(MREMAP_MAYMOVE | MREMAP_FIXED)) != 0) return err(EINVAL);
+  if (!is_whole(from) || new_length == 0 || (flags & ~(MREMAP_MAYMOVE | MREMAP_FIXED)) != 0)
+    return err(EINVAL);
   if (length == 0 || !fits(from, length) || !is_mapped(from, length)) return err(EFAULT);
   if (areas_.size() + 2 >= kMostAreas) return err(ENOMEM);
   const auto at = std::prev(areas_.upper_bound(from));

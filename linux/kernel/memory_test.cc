@@ -42,7 +42,8 @@ class PagesOnly final : public Space {
 
 class MemoryTest : public ::testing::Test {
  protected:
-  Try<uint64_t> map(uint64_t address, uint64_t pages, bool is_fixed = false, int protection = PROT_READ | PROT_WRITE) {
+  Try<uint64_t> map(uint64_t address, uint64_t pages, bool is_fixed = false,
+                    int protection = PROT_READ | PROT_WRITE) {
     return memory_.map({.address = address,
                         .length = pages * kPage,
                         .protection = protection,
@@ -127,7 +128,8 @@ TEST_F(MemoryTest, AreasAndPagesAgree) {
       case 1: static_cast<void>(memory_.unmap(address, length)); break;
       case 2: static_cast<void>(memory_.protect(address, length, static_cast<int>(some(8)))); break;
       default:
-        static_cast<void>(memory_.remap(address, length, (1 + some(8)) * kPage, MREMAP_MAYMOVE | (some(2) ? MREMAP_FIXED : 0),
+        static_cast<void>(memory_.remap(address, length, (1 + some(8)) * kPage,
+                                        MREMAP_MAYMOVE | (some(2) ? MREMAP_FIXED : 0),
                                         0x100000 + some(64) * kPage));
     }
     check();

@@ -16,8 +16,9 @@ namespace {
 constexpr size_t kMostQueued = 1024;
 constexpr SignalSet kStops = bit_of(SIGSTOP) | bit_of(SIGTSTP) | bit_of(SIGTTIN) | bit_of(SIGTTOU);
 constexpr SignalSet kIgnoredByDefault = bit_of(SIGCHLD) | bit_of(SIGURG) | bit_of(SIGWINCH) | bit_of(SIGCONT);
-constexpr SignalSet kDumps = bit_of(SIGQUIT) | bit_of(SIGILL) | bit_of(SIGTRAP) | bit_of(SIGABRT) | bit_of(SIGBUS) |
-                             bit_of(SIGFPE) | bit_of(SIGSEGV) | bit_of(SIGXCPU) | bit_of(SIGXFSZ) | bit_of(SIGSYS);
+constexpr SignalSet kDumps = bit_of(SIGQUIT) | bit_of(SIGILL) | bit_of(SIGTRAP) | bit_of(SIGABRT) |
+                             bit_of(SIGBUS) | bit_of(SIGFPE) | bit_of(SIGSEGV) | bit_of(SIGXCPU) |
+                             bit_of(SIGXFSZ) | bit_of(SIGSYS);
 // Signals of the task's own faults are taken before others.
 constexpr SignalSet kFirst =
     bit_of(SIGSEGV) | bit_of(SIGBUS) | bit_of(SIGILL) | bit_of(SIGTRAP) | bit_of(SIGFPE) | bit_of(SIGSYS);
@@ -98,18 +99,58 @@ std::optional<PendingSignal> take(PendingSignals& from, SignalSet wanted) {
 }
 
 void fill(Context& context, const Registers& r, const Stop& stop) {
-  context = {.r8 = r.r8, .r9 = r.r9, .r10 = r.r10, .r11 = r.r11, .r12 = r.r12, .r13 = r.r13, .r14 = r.r14,
-             .r15 = r.r15, .rdi = r.rdi, .rsi = r.rsi, .rbp = r.rbp, .rbx = r.rbx, .rdx = r.rdx, .rax = r.rax,
-             .rcx = r.rcx, .rsp = r.rsp, .rip = r.rip, .rflags = r.rflags, .cs = 0x33, .gs = 0, .fs = 0, .ss = 0x2b,
-             .error = stop.error_code, .trap = static_cast<uint64_t>(stop.trap_number), .old_mask = 0,
-             .cr2 = stop.address, .vector_state = 0, .reserved = {}};
+  context = {.r8 = r.r8,
+             .r9 = r.r9,
+             .r10 = r.r10,
+             .r11 = r.r11,
+             .r12 = r.r12,
+             .r13 = r.r13,
+             .r14 = r.r14,
+             .r15 = r.r15,
+             .rdi = r.rdi,
+             .rsi = r.rsi,
+             .rbp = r.rbp,
+             .rbx = r.rbx,
+             .rdx = r.rdx,
+             .rax = r.rax,
+             .rcx = r.rcx,
+             .rsp = r.rsp,
+             .rip = r.rip,
+             .rflags = r.rflags,
+             .cs = 0x33,
+             .gs = 0,
+             .fs = 0,
+             .ss = 0x2b,
+             .error = stop.error_code,
+             .trap = static_cast<uint64_t>(stop.trap_number),
+             .old_mask = 0,
+             .cr2 = stop.address,
+             .vector_state = 0,
+             .reserved = {}};
 }
 
 void put_back(Registers& r, const Context& c) {
   const uint64_t fs = r.fs_base, gs = r.gs_base;
-  r = {.r15 = c.r15, .r14 = c.r14, .r13 = c.r13, .r12 = c.r12, .rbp = c.rbp, .rbx = c.rbx, .r11 = c.r11, .r10 = c.r10,
-       .r9 = c.r9, .r8 = c.r8, .rax = c.rax, .rcx = c.rcx, .rdx = c.rdx, .rsi = c.rsi, .rdi = c.rdi, .rip = c.rip,
-       .rflags = (c.rflags & kUserFlags) | 0x202, .rsp = c.rsp, .fs_base = fs, .gs_base = gs};
+  r = {.r15 = c.r15,
+       .r14 = c.r14,
+       .r13 = c.r13,
+       .r12 = c.r12,
+       .rbp = c.rbp,
+       .rbx = c.rbx,
+       .r11 = c.r11,
+       .r10 = c.r10,
+       .r9 = c.r9,
+       .r8 = c.r8,
+       .rax = c.rax,
+       .rcx = c.rcx,
+       .rdx = c.rdx,
+       .rsi = c.rsi,
+       .rdi = c.rdi,
+       .rip = c.rip,
+       .rflags = (c.rflags & kUserFlags) | 0x202,
+       .rsp = c.rsp,
+       .fs_base = fs,
+       .gs_base = gs};
 }
 
 // The handler's frame on the guest's stack. Errors: EFAULT when the stack cannot take it.

@@ -46,11 +46,11 @@ bool Task::is_orphaned() {
 
 FileRef Task::terminal() { return process->terminal; }
 
-void Task::set_terminal(const FileRef& terminal) {
-  process->terminal = terminal;
+void Task::set_terminal(const FileRef& file) {
+  process->terminal = file;
   if (process->id != process->session) return;
-  for (const auto& [id, each] : kernel->processes())
-    if (each->session == process->session) each->terminal = terminal;
+  for (const auto& each : kernel->processes())
+    if (each.second->session == process->session) each.second->terminal = file;
 }
 
 uint64_t Task::file_size_limit() { return process->limits[RLIMIT_FSIZE].rlim_cur; }

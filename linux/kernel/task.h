@@ -62,7 +62,8 @@ struct Waiting {
   std::optional<std::chrono::steady_clock::time_point> deadline;
   uint64_t kept = 0;
   std::shared_ptr<File> file;  // what open() made, while it is not complete (file.h)
-  uint64_t rest_at = 0;      // where nanosleep() says how long it would have slept still, when a signal comes; 0: nowhere
+  uint64_t rest_at =
+      0;  // where nanosleep() says how long it would have slept still, when a signal comes; 0: nowhere
   SignalSet saved_mask = 0;  // of sigsuspend, ppoll, pselect, epoll_pwait: put back after the call
   bool has_saved_mask = false;
 };
@@ -101,11 +102,11 @@ struct Task final : Waiter, Caller {
   Waiting waiting;
   uint64_t call_number = 0;  // of the call that it is in
   std::array<uint64_t, 6> arguments = {};
-  bool call_keeps_bytes = false;       // waiting.kept is what a signal makes it answer: bytes that were moved
+  bool call_keeps_bytes = false;  // waiting.kept is what a signal makes it answer: bytes that were moved
   std::shared_ptr<void> deadline_alive;  // the timer of waiting.deadline ends with it
   bool waits_for_vfork = false;
-  bool is_ready = false;     // in the kernel's list of those to be asked again
-  bool is_parked = false;    // would run, but its process is stopped, or it waits for the end of a vfork()
+  bool is_ready = false;   // in the kernel's list of those to be asked again
+  bool is_parked = false;  // would run, but its process is stopped, or it waits for the end of a vfork()
 
   // Caller
   [[nodiscard]] const Credentials& credentials() const override;

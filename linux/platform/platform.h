@@ -56,6 +56,12 @@ struct Backing {
   int fd = -1;  // -1: zeros
   uint64_t offset = 0;
   bool is_shared = false;  // else the guest's writes are its own
+  // How many bytes from `offset` on are the file's, in whole pages: what is mapped beyond them must not be mapped from `fd`, where
+  // another file's bytes may follow (an access there is a SIGBUS).
+  uint64_t length = UINT64_MAX;
+  // Of a shared mapping: whether the guest may come to write. A hostile guest may use a descriptor that it is given for all
+  // that it is open for, on the whole file. It never gets one that is open for writing but for a shared mapping with this.
+  bool may_write = true;
 };
 
 class Thread;

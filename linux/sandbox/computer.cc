@@ -48,7 +48,8 @@ struct Pair {
 };
 
 Status no_more() {
-  return fail(ErrorCode::kUnavailable, std::string("the system has no room for a sandbox: ") + std::strerror(errno));
+  return fail(ErrorCode::kUnavailable,
+              std::string("the system has no room for a sandbox: ") + std::strerror(errno));
 }
 
 Status make_pipe(Pair& pair) {
@@ -68,7 +69,8 @@ Status make_socket(Pair& pair) {
 // What the caller's process has of a running computer.
 class Running {
  public:
-  Running(const Computer& computer, const ComputerStreams& streams) : computer_(computer), streams_(streams) {}
+  Running(const Computer& computer, const ComputerStreams& streams)
+      : computer_(computer), streams_(streams) {}
   ~Running() {
     if (process_ <= 0) return;
     kill(process_, SIGKILL);
@@ -147,12 +149,14 @@ bool Running::take(Descriptor& from, const std::function<void(std::string_view)>
 
 Result<ComputerReport> Running::report() {
   const auto dead = [](std::string why) {
-    return ComputerReport{.end = ComputerEnd::kFailed, .reason = std::move(why), .platform = {}, .absent_calls = {}};
+    return ComputerReport{
+        .end = ComputerEnd::kFailed, .reason = std::move(why), .platform = {}, .absent_calls = {}};
   };
   int status = 0;
   waitpid(std::exchange(process_, 0), &status, 0);
   auto told = told_.empty() ? fail(ErrorCode::kInvalidInput, "it has told nothing") : report_from_json(told_);
-  ComputerReport report = told ? std::move(*told) : dead("the kernel process was lost: " + told.error().message);
+  ComputerReport report =
+      told ? std::move(*told) : dead("the kernel process was lost: " + told.error().message);
   if (stopped_for_) report.end = *stopped_for_;
   report.output_bytes = output_bytes_;
   return report;
@@ -161,7 +165,8 @@ Result<ComputerReport> Running::report() {
 Result<ComputerReport> Running::watch(const std::function<bool()>& cancelled) {
   const Clock::time_point begun = Clock::now();
   while (output_.get() >= 0 || errors_.get() >= 0 || !is_over()) {
-    std::array<pollfd, 3> looked = {{{output_.get(), POLLIN, 0}, {errors_.get(), POLLIN, 0}, {control_.get(), POLLIN, 0}}};
+    std::array<pollfd, 3> looked = {
+        {{output_.get(), POLLIN, 0}, {errors_.get(), POLLIN, 0}, {control_.get(), POLLIN, 0}}};
     const int found = poll(looked.data(), looked.size(), static_cast<int>(kLookEvery.count()));
     if (found < 0 && errno != EINTR) break;
     const Clock::time_point now = Clock::now();
@@ -186,7 +191,8 @@ Result<ComputerReport> run_computer(const Computer& computer, const ComputerStre
                                     const std::function<bool()>& cancelled) {
   if (access(computer.image.c_str(), R_OK) != 0)
     return fail(ErrorCode::kNotFound, "there is no image " + computer.image,
-                "`membrane image ls` lists those that there are; `membrane image import FILE.tar -t NAME` makes one.");
+                "`membrane image ls` lists those that there are; `membrane image import FILE.tar -t NAME` "
+                "makes one.");
   Running running(computer, streams);
   MEMBRANE_TRY(running.start());
   return running.watch(cancelled);

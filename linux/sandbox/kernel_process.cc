@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <iterator>
 #include <array>
 #include <cerrno>
 #include <cstring>
@@ -17,6 +18,7 @@
 #include "linux/files/outside.h"
 #include "linux/kernel/kernel.h"
 #include "linux/kernel/memory.h"
+#include "linux/sandbox/kernel_walls.h"
 #include "linux/sandbox/root.h"
 
 namespace membrane::linux {
@@ -43,8 +45,7 @@ class Outside {
     std::thread([input = input_, fd = streams.input] { read_all(*input, fd); }).detach();
     std::thread([&kernel, fd = streams.control] {
       char byte;
-      while (read(fd, &byte, 1) > 0 || errno == EINTR) {
-      }
+      while (read(fd, &byte, 1) > 0 || errno == EINTR) {}
       kernel.stop();
     }).detach();
     count_ = std::make_shared<OutputCount>();
@@ -99,17 +100,22 @@ void set_end(ComputerReport& report, int status, bool was_out_of_memory) {
 
 ComputerReport run(const Computer& computer, const KernelStreams& streams) {
   const Clock::time_point begun = Clock::now();
+  const auto devices = std::make_shared<Devices>();
+  auto root = make_root(computer, devices);
+  if (!root) return failed(root.error().to_string());
+  std::vector<MissingWall> missing = leave_host();
   auto platform = start_trap_platform({});
   if (!platform) return failed(platform.error().to_string());
-  auto root = make_root(computer);
-  if (!root) return failed(root.error().to_string());
-  KernelOptions options = {.platform = std::move(*platform), .root = *root, .limits = {}, .host_name = computer.host_name};
+  std::ranges::copy(missing_walls_of(**platform), std::back_inserter(missing));
+  KernelOptions options = {
+      .platform = std::move(*platform), .root = *root, .limits = {}, .host_name = computer.host_name};
   options.limits.most_tasks = computer.limits.most_tasks;
   options.limits.memory_bytes = computer.limits.memory_bytes;
   Kernel kernel(std::move(options));
   ComputerReport report;
   report.platform = kernel.platform().name();
-  if (const auto mounted = mount_systems(kernel, computer); !mounted) return failed(mounted.error().to_string());
+  if (const auto mounted = mount_systems(kernel, devices); !mounted)
+    return failed(mounted.error().to_string());
   Outside outside(streams, kernel);
   kernel.on_outside = [&outside] { outside.after_wake(); };
   Kernel::Start start = {.arguments = computer.arguments,
@@ -122,6 +128,8 @@ ComputerReport run(const Computer& computer, const KernelStreams& streams) {
   Credentials& who = start.credentials;
   who.uid = who.euid = who.suid = who.fsuid = computer.user;
   who.gid = who.egid = who.sgid = who.fsgid = computer.group;
+  std::ranges::move(allow_only_kernel_calls(), std::back_inserter(missing));
+  for (const MissingWall& each : missing) report.missing_walls.push_back(each.name + ": " + each.why);
   const auto started = kernel.start(start);
   if (!started)
     return failed(computer.arguments[0] + " cannot be started: " + std::strerror(started.error()));
@@ -135,7 +143,8 @@ ComputerReport run(const Computer& computer, const KernelStreams& streams) {
   return report;
 }
 
-constexpr std::string_view kEnds[] = {"exited", "signalled", "timed_out", "out_of_output", "out_of_memory", "cancelled", "failed"};
+constexpr std::string_view kEnds[] = {"exited",        "signalled", "timed_out", "out_of_output",
+                                      "out_of_memory", "cancelled", "failed"};
 
 }  // namespace
 
@@ -153,18 +162,20 @@ int run_kernel_process(const Computer& computer, const KernelStreams& streams) {
 
 std::string report_to_json(const ComputerReport& report) {
   const nlohmann::json json = {{"end", kEnds[static_cast<size_t>(report.end)]},
-               {"status", report.status},
-               {"reason", report.reason},
-               {"platform", report.platform},
-               {"memory_peak_bytes", report.memory_peak_bytes},
-               {"start_us", report.start_us},
-               {"run_us", report.run_us},
-               {"absent_calls", report.absent_calls}};
+                               {"status", report.status},
+                               {"reason", report.reason},
+                               {"platform", report.platform},
+                               {"memory_peak_bytes", report.memory_peak_bytes},
+                               {"start_us", report.start_us},
+                               {"run_us", report.run_us},
+                               {"absent_calls", report.absent_calls},
+               {"missing_walls", report.missing_walls}};
   return json_text(json);
 }
 
 Result<ComputerReport> report_from_json(std::string_view json) {
-  MEMBRANE_ASSIGN(const nlohmann::json told, read_json(json, "the report of the kernel process", {.bytes = 1u << 20}));
+  MEMBRANE_ASSIGN(const nlohmann::json told,
+                  read_json(json, "the report of the kernel process", {.bytes = 1u << 20}));
   ComputerReport report;
   if (!told.is_object()) return fail(ErrorCode::kInvalidInput, "its report is no object");
   const auto number = [&told](const char* name) -> uint64_t {
@@ -192,6 +203,10 @@ Result<ComputerReport> report_from_json(std::string_view json) {
   if (calls != told.end() && calls->is_object())
     for (const auto& [name, count] : calls->items())
       if (count.is_number_unsigned()) report.absent_calls[name] = count.get<uint64_t>();
+  const auto walls = told.find("missing_walls");
+  if (walls != told.end() && walls->is_array())
+    for (const auto& each : *walls)
+      if (each.is_string()) report.missing_walls.push_back(each.get<std::string>());
   return report;
 }
 

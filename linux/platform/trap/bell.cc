@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include <bit>
+#include <climits>
 #include <ctime>
 
 namespace membrane::linux {
@@ -18,7 +19,7 @@ std::atomic_ref<T> shared(T& word) {
 
 }  // namespace
 
-void wake_futex(uint32_t& word) { syscall(SYS_futex, &word, FUTEX_WAKE, 1, nullptr, nullptr, 0); }
+void wake_futex(uint32_t& word) { syscall(SYS_futex, &word, FUTEX_WAKE, INT_MAX, nullptr, nullptr, 0); }
 
 Bell::Bell() : file_(make_memory("membrane-bell", TRAP_PAGE)) {
   if (!file_) return;

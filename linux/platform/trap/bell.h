@@ -49,7 +49,7 @@ class Bell {
   int word_ = 0;
 };
 
-// Wakes who waits for a word of shared memory.
+// Wakes all that wait for a word of shared memory: a guest may be among them.
 void wake_futex(uint32_t& word);
 
 }  // namespace membrane::linux

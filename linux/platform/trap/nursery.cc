@@ -11,6 +11,7 @@
 
 #include <array>
 #include <cerrno>
+#include <cstdio>
 #include <cstring>
 #include <string_view>
 
@@ -144,6 +145,17 @@ bool Nursery::is_stub(pid_t process) const {
   if (process <= 0 || process == process_) return false;
   siginfo_t info = {};
   return waitid(P_PID, static_cast<id_t>(process), &info, WEXITED | WNOHANG | WNOWAIT | __WALL) == 0;
+}
+
+std::vector<pid_t> Nursery::processes() const {
+  std::vector<pid_t> processes;
+  std::FILE* const file = std::fopen("/proc/thread-self/children", "re");
+  if (file == nullptr) return processes;
+  int process = 0;
+  while (std::fscanf(file, "%d", &process) == 1)
+    if (process != process_ && getpgid(process) == group_) processes.push_back(process);
+  std::fclose(file);
+  return processes;
 }
 
 pid_t Nursery::reap() {

@@ -35,6 +35,8 @@ class Nursery {
   [[nodiscard]] pid_t number_of(pid_t inner) const;
   // Whether it is a process that this one has to wait for, and not the nursery.
   [[nodiscard]] bool is_stub(pid_t process) const;
+  // The processes that this one has to wait for, but for the nursery, as far as the system tells (/proc).
+  [[nodiscard]] std::vector<pid_t> processes() const;
   // The number of a process of the group that has ended, which is free from then on; 0: there is none.
   pid_t reap();
   [[nodiscard]] bool has_ended() const { return has_ended_; }

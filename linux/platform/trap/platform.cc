@@ -17,7 +17,10 @@ using Clock = std::chrono::steady_clock;
 // How long a hostile guest can keep others from being seen, and how long the end of a process is not.
 constexpr std::chrono::milliseconds kLookEvery{10};
 // With a stub that was told to do something other than to run; then it is lost.
-constexpr std::chrono::seconds kPatience{5};
+constexpr int kPatience = 200;  // looks in vain
+// How long a process that a guest has made by itself can live.
+constexpr std::chrono::seconds kSweepEvery{1};
+constexpr int kMostSweeps = 16;     // at a time
 constexpr size_t kFewThreads = 64;  // so many are looked at before each sleep
 constexpr size_t kPrepared = 1;
 
@@ -73,7 +76,7 @@ void TrapPlatform::pin() {
 }
 
 bool TrapPlatform::prepare() {
-  Prepared next{std::make_shared<TrapSpace>(*this), nullptr};
+  Prepared next{.space = std::make_shared<TrapSpace>(*this)};
   if (!next.space->prepare()) return false;
   next.thread = next.space->add_thread(0, nullptr);
   if (next.thread == nullptr) return false;
@@ -85,17 +88,22 @@ bool TrapPlatform::prepare() {
   return true;
 }
 
+void TrapPlatform::collect() {
+  for (Prepared& each : prepared_)
+    if (each.process == 0) each.process = nursery_->collect().value_or(-1);
+}
+
 Try<std::unique_ptr<Thread>> TrapPlatform::start() {
   if (prepared_.empty() && !prepare()) return err(EAGAIN);
+  collect();
   Prepared next = std::move(prepared_.front());
   prepared_.pop_front();
-  const Try<pid_t> process = nursery_->collect();
   while (prepared_.size() < kPrepared && prepare()) continue;
-  if (!process) {
+  if (next.process < 0) {
     next.space->remove_thread(*next.thread);
-    return err(process.error());
+    return err(EAGAIN);
   }
-  next.space->begin(*process);
+  next.space->begin(next.process);
   if (!await_stop(*next.thread)) return err(EAGAIN);
   auto thread = std::make_unique<TrapThread>(next.space, next.thread);
   if (!thread->take_stop()) return err(EAGAIN);
@@ -128,8 +136,10 @@ void TrapPlatform::forget_process(pid_t process) {
   ++ending_;
 }
 
-bool TrapPlatform::is_new_stub(pid_t process) const {
-  return process > 0 && !processes_.contains(process) && nursery_->is_stub(process);
+bool TrapPlatform::is_new_stub(pid_t process) {
+  if (process <= 0 || processes_.contains(process) || !nursery_->is_stub(process)) return false;
+  collect();
+  return std::ranges::none_of(prepared_, [&](const Prepared& each) { return each.process == process; });
 }
 
 void TrapPlatform::reap() {
@@ -137,6 +147,10 @@ void TrapPlatform::reap() {
     const auto found = processes_.find(ended);
     if (found != processes_.end()) found->second->lose();
     if (ending_ > 0) --ending_;
+    if (found != processes_.end()) continue;
+    collect();
+    for (Prepared& each : prepared_)
+      if (each.process == ended) each.process = -1;
   }
 }
 
@@ -153,6 +167,7 @@ void TrapPlatform::run(HostThread& thread) {
   thread.state = HostThread::State::kRunning;
   thread.running_at = running_.size();
   running_.push_back(&thread);
+  wants_sweep_ = true;
   give(thread, kTrapRun);
 }
 
@@ -170,8 +185,7 @@ bool TrapPlatform::order(HostThread& thread, uint32_t order) {
 
 bool TrapPlatform::await_stop(HostThread& thread) {
   TrapSpace& space = *thread.space;
-  const auto deadline = Clock::now() + kPatience;
-  for (;;) {
+  for (int patience = kPatience;;) {
     const uint32_t rings = bell_.rings();
     if (space.is_lost()) return false;  // and the thread with it
     if (state_of(thread) == kTrapStopped) return true;
@@ -184,7 +198,7 @@ bool TrapPlatform::await_stop(HostThread& thread) {
     bell_.sleep(rings, kLookEvery);
     if (Clock::now() - before < kLookEvery / 2) continue;
     reap();
-    if (!space.is_lost() && before > deadline) space.end_process();
+    if (!space.is_lost() && --patience == 0) space.end_process();
   }
 }
 
@@ -226,7 +240,10 @@ Thread* TrapPlatform::next_gone() {
 }
 
 Thread* TrapPlatform::next_stopped() {
-  for (int index = bell_.next_hint(); index >= 0; index = bell_.next_hint()) {
+  // Not without end: a hostile guest can hint faster than this looks.
+  for (size_t most = threads_.size(); most > 0; --most) {
+    const int index = bell_.next_hint();
+    if (index < 0) break;
     if (index >= static_cast<int>(threads_.size()) || threads_[index] == nullptr) continue;
     if (Thread* const thread = take(*threads_[index])) return thread;
     if (Thread* const thread = next_gone()) return thread;
@@ -251,7 +268,10 @@ Thread* TrapPlatform::take(HostThread& thread) {
 }
 
 void TrapPlatform::sleep(uint32_t rings, std::optional<Clock::time_point> deadline) {
-  if (!bell_.begin_sleep()) return;
+  if (!bell_.begin_sleep()) {
+    if (Clock::now() >= next_look_) look_around();
+    return;
+  }
   // Hints can be lost to a hostile guest. A few threads are all looked at; of many, now and then.
   if (running_.size() <= kFewThreads) {
     for (HostThread* const thread : running_)
@@ -261,12 +281,13 @@ void TrapPlatform::sleep(uint32_t rings, std::optional<Clock::time_point> deadli
   auto most = std::chrono::nanoseconds::max();
   const bool looks = !running_.empty() || ending_ > 0;
   if (looks) most = kLookEvery;
-  const auto before = looks || deadline ? Clock::now() : Clock::time_point();
+  else if (wants_sweep_) most = kSweepEvery;
+  const auto before = Clock::now();
   if (deadline)
     most = std::min<std::chrono::nanoseconds>(
         most, std::max<std::chrono::nanoseconds>(*deadline - before, std::chrono::nanoseconds(0)));
   bell_.sleep(rings, most);
-  if (looks && Clock::now() >= next_look_) look_around();
+  if ((looks || wants_sweep_) && Clock::now() >= next_look_) look_around();
 }
 
 void TrapPlatform::look_around() {
@@ -274,6 +295,27 @@ void TrapPlatform::look_around() {
   reap();
   for (HostThread* const thread : running_)
     if (state_of(*thread) == kTrapStopped) found_.push_back(thread);
+  if (wants_sweep_ && Clock::now() >= next_sweep_) sweep();
+}
+
+void TrapPlatform::sweep() {
+  next_sweep_ = Clock::now() + kSweepEvery;
+  collect();
+  for (int round = 0; round < kMostSweeps; ++round) {
+    bool is_clean = true;
+    for (const pid_t process : nursery_->processes()) {
+      if (processes_.contains(process)) continue;
+      if (std::ranges::any_of(prepared_, [&](const Prepared& each) { return each.process == process; }))
+        continue;
+      kill(process, SIGKILL);
+      is_clean = false;
+    }
+    if (is_clean) {
+      wants_sweep_ = !running_.empty();
+      return;
+    }
+    reap();
+  }
 }
 
 }  // namespace membrane::linux

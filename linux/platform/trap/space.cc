@@ -1,6 +1,8 @@
 #include <fcntl.h>
+#include <linux/sockios.h>
 #include <sched.h>
 #include <signal.h>
+#include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
 #include <sys/uio.h>
@@ -16,7 +18,13 @@ namespace membrane::linux {
 namespace {
 
 constexpr uint64_t kControlBytes = kTrapSlots * TRAP_PAGE;
-constexpr std::chrono::seconds kPatience{5};  // with a stub that is to change its memory
+constexpr std::chrono::seconds kPatience{2};  // with a stub that is to change its memory
+
+// The same file, open for reading only.
+HostFile reading_only(int fd) {
+  return HostFile(open(("/proc/self/fd/" + std::to_string(fd)).c_str(), O_RDONLY | O_CLOEXEC));
+}
+bool is_open_for_writing(int fd) { return (fcntl(fd, F_GETFL) & O_ACCMODE) != O_RDONLY; }
 
 }  // namespace
 
@@ -47,7 +55,7 @@ void TrapSpace::begin(pid_t process) {
 
 void TrapSpace::empty() {
   constexpr uint64_t kEnd = TRAP_STACKS + kTrapSlots * TRAP_STACK_SIZE;
-  change(SYS_munmap, {kEnd, TRAP_TOP - kEnd});
+  change({SYS_munmap, {kEnd, TRAP_TOP - kEnd}});
   clear();
 }
 
@@ -117,11 +125,11 @@ bool TrapSpace::is_within(uint64_t address, uint64_t length) {
   return address >= TRAP_LOWEST && address <= TRAP_STUB && length <= TRAP_STUB - address;
 }
 
-void TrapSpace::change(uint32_t number, const std::array<uint64_t, 6>& arguments, int fd, bool may_fail) {
+void TrapSpace::change(const MemoryChange& change) {
   if (is_lost()) return;
-  changes_.push_back({number, arguments, fd, may_fail});
-  changed_from_ = std::min(changed_from_, arguments[0]);
-  changed_to_ = std::max(changed_to_, arguments[0] + arguments[1]);
+  changes_.push_back(change);
+  changed_from_ = std::min(changed_from_, change.arguments[0]);
+  changed_to_ = std::max(changed_to_, change.arguments[0] + change.arguments[1]);
   // A program that maps without end is not kept waiting for more.
   if (changes_.size() >= 1024) flush();
 }
@@ -131,52 +139,91 @@ void TrapSpace::map(uint64_t address, uint64_t length, int protection, const Bac
   const uint64_t kind = backing.is_shared ? MAP_SHARED : MAP_PRIVATE;
   const uint64_t source = backing.fd < 0 ? MAP_ANONYMOUS : 0;
   const uint64_t reserve = backing.is_shared ? 0 : MAP_NORESERVE;
-  change(SYS_mmap,
-         {address, length, static_cast<uint64_t>(protection), kind | source | reserve | MAP_FIXED,
-          ~uint64_t{0}, backing.offset},
-         backing.fd);
+  change({.number = SYS_mmap,
+          .arguments = {address, length, static_cast<uint64_t>(protection),
+                        kind | source | reserve | MAP_FIXED, ~uint64_t{0}, backing.offset},
+          .fd = backing.fd,
+          .is_read_only = backing.fd >= 0 && !(backing.is_shared && backing.may_write)});
 }
 
 void TrapSpace::unmap(uint64_t address, uint64_t length) {
   if (!is_within(address, length)) return end_process();
-  change(SYS_munmap, {address, length});
+  change({SYS_munmap, {address, length}});
 }
 
 void TrapSpace::protect(uint64_t address, uint64_t length, int protection) {
   if (!is_within(address, length)) return end_process();
-  change(SYS_mprotect, {address, length, static_cast<uint64_t>(protection)});
+  change({SYS_mprotect, {address, length, static_cast<uint64_t>(protection)}});
 }
 
 void TrapSpace::move(uint64_t from, uint64_t length, uint64_t to, uint64_t new_length) {
   if (!is_within(from, length) || !is_within(to, new_length)) return end_process();
-  if (from == to) change(SYS_mremap, {from, length, new_length, 0, 0});
-  else change(SYS_mremap, {from, length, new_length, MREMAP_MAYMOVE | MREMAP_FIXED, to});
+  if (from == to) change({SYS_mremap, {from, length, new_length, 0, 0}});
+  else change({SYS_mremap, {from, length, new_length, MREMAP_MAYMOVE | MREMAP_FIXED, to}});
   changed_from_ = std::min(changed_from_, to);
   changed_to_ = std::max(changed_to_, to + new_length);
 }
 
 void TrapSpace::discard(uint64_t address, uint64_t length) {
   if (!is_within(address, length)) return end_process();
-  change(SYS_madvise, {address, length, MADV_DONTNEED}, -1, true);
+  change({.number = SYS_madvise, .arguments = {address, length, MADV_DONTNEED}, .may_fail = true});
 }
 
-void TrapSpace::clear() { change(SYS_munmap, {TRAP_LOWEST, TRAP_STUB - TRAP_LOWEST}); }
+void TrapSpace::clear() { change({SYS_munmap, {TRAP_LOWEST, TRAP_STUB - TRAP_LOWEST}}); }
+
+bool TrapSpace::send(std::span<const int> descriptors) {
+  int queued = 0;
+  const std::byte word{};
+  return ioctl(socket_.number(), SIOCOUTQ, &queued) == 0 && queued == 0 &&
+         send_message(socket_.number(), std::span(&word, 1), descriptors);
+}
+
+namespace {
+
+// The descriptors of a batch.
+class Sending {
+ public:
+  // The number of the change's descriptor; -1: no more fit, or it cannot be had (is_wrong).
+  int add(const MemoryChange& change) {
+    const auto same = [&](const Sent& sent) {
+      return sent.fd == change.fd && sent.is_read_only == change.is_read_only;
+    };
+    const auto found = std::ranges::find_if(sent_, same);
+    if (found != sent_.end()) return static_cast<int>(found - sent_.begin());
+    if (sent_.size() == kTrapDescriptors) return -1;
+    int number = change.fd;
+    if (change.is_read_only && is_open_for_writing(number)) {
+      copies_.push_back(reading_only(number));
+      number = copies_.back().number();
+      is_wrong = number < 0;
+      if (is_wrong) return -1;
+    }
+    sent_.push_back({change.fd, change.is_read_only});
+    numbers.push_back(number);
+    return static_cast<int>(numbers.size()) - 1;
+  }
+  std::vector<int> numbers;
+  bool is_wrong = false;
+
+ private:
+  struct Sent {
+    int fd;
+    bool is_read_only;
+  };
+  std::vector<Sent> sent_;
+  std::vector<HostFile> copies_;
+};
+
+}  // namespace
 
 bool TrapSpace::load_batch(HostThread& thread) {
   TrapControl& control = *thread.control;
-  std::vector<int> descriptors;
+  Sending sending;
   uint32_t count = 0;
   for (; count < kTrapBatch && count < changes_.size(); ++count) {
     const MemoryChange& change = changes_[count];
     int number = -1;
-    if (change.fd >= 0) {
-      const auto found = std::ranges::find(descriptors, change.fd);
-      number = static_cast<int>(found - descriptors.begin());
-      if (found == descriptors.end()) {
-        if (descriptors.size() == kTrapDescriptors) break;
-        descriptors.push_back(change.fd);
-      }
-    }
+    if (change.fd >= 0 && (number = sending.add(change)) < 0) break;
     TrapCall& call = control.calls[count];
     call.number = change.number;
     call.descriptor = static_cast<int16_t>(number);
@@ -184,11 +231,10 @@ bool TrapSpace::load_batch(HostThread& thread) {
     std::ranges::copy(change.arguments, call.arguments);
   }
   control.call_count = count;
-  control.descriptor_count = static_cast<uint32_t>(descriptors.size());
+  control.descriptor_count = static_cast<uint32_t>(sending.numbers.size());
   changes_.erase(changes_.begin(), changes_.begin() + count);
   if (changes_.empty()) changed_from_ = ~uint64_t{0}, changed_to_ = 0;
-  const std::byte word{};
-  if (descriptors.empty() || send_message(socket_.number(), std::span(&word, 1), descriptors)) return true;
+  if (!sending.is_wrong && (sending.numbers.empty() || send(sending.numbers))) return true;
   end_process();
   return false;
 }

@@ -55,6 +55,12 @@ void store(std::span<std::byte> bytes, size_t at, T value) {
   std::memcpy(bytes.data() + at, &value, sizeof value);
 }
 
+// The signals that the stub handles; the kernel is told no others.
+bool is_stop(int32_t signal) {
+  return signal == SIGSYS || signal == SIGUSR1 || signal == SIGSEGV || signal == SIGBUS || signal == SIGILL ||
+         signal == SIGFPE || signal == SIGTRAP;
+}
+
 uint64_t stack_of(uint32_t slot) { return TRAP_STACKS + slot * TRAP_STACK_SIZE; }
 
 // The processor's own first state: nothing in any register, no exceptions.
@@ -113,9 +119,10 @@ void TrapThread::resume() {
 bool TrapThread::take_stop() {
   HostThread& host = *host_;
   TrapControl seen;
-  std::memcpy(&seen, host.control, offsetof(TrapControl, calls));  // once: the guest may write it at any time
+  std::memcpy(&seen, host.control, offsetof(TrapControl, calls));
+  asm volatile("" : "+m"(seen) : : "memory");  // once: the guest may write the page at any time
   trap_space().end_flight();
-  if (seen.signal == 0) {  // a change of memory was refused
+  if (!is_stop(seen.signal)) {  // 0: a change of memory was refused
     trap_space().end_process();
     be_gone();
     return false;
@@ -260,9 +267,8 @@ Try<std::unique_ptr<Thread>> TrapThread::fork() {
   if (host == nullptr) return err(EAGAIN);
   std::unique_ptr<TrapThread> thread = copy_into(child, *host);
   host->control->thread = 1;
-  const std::byte word{};
   const std::array<int, 2> descriptors = {child->controls_file(), child->their_socket()};
-  if (!send_message(space.socket(), std::span(&word, 1), descriptors)) return err(EAGAIN);
+  if (!space.send(descriptors)) return err(EAGAIN);
   if (!platform().order(*host_, kTrapFork)) return err(EAGAIN);
   const int64_t result = std::atomic_ref(host_->control->result).load();
   const pid_t process =

@@ -43,6 +43,7 @@ struct MemoryChange {
   uint32_t number = 0;  // of the host's call
   std::array<uint64_t, 6> arguments = {};
   int fd = -1;
+  bool is_read_only = false;  // the stub gets a descriptor that is open for reading only
   bool may_fail = false;
 };
 
@@ -62,6 +63,9 @@ class TrapSpace final : public Space {
   size_t write(uint64_t address, std::span<const std::byte> bytes) override;
   size_t poke(uint64_t address, std::span<const std::byte> bytes) override;
   uint64_t resident_bytes() override;
+
+  // A message with descriptors for the stub. False: the stub has not taken what was sent before, as it must have.
+  bool send(std::span<const int> descriptors);
 
   // The files of a process that is to be made: control pages, and the other end of its socket.
   bool prepare();
@@ -106,7 +110,7 @@ class TrapSpace final : public Space {
   [[nodiscard]] TrapPlatform& platform() const { return platform_; }
 
  private:
-  void change(uint32_t number, const std::array<uint64_t, 6>& arguments, int fd = -1, bool may_fail = false);
+  void change(const MemoryChange& change);
   [[nodiscard]] static bool is_within(uint64_t address, uint64_t length);
   // Before bytes there are looked at: what is pending for them is done. Gives how many of them a guest may name.
   size_t settle(uint64_t address, size_t length);
@@ -184,7 +188,7 @@ class TrapPlatform final : public Platform {
   void add_gone(TrapThread& thread) { gone_.push_back(&thread); }
   void forget(TrapThread& thread) { std::erase(gone_, &thread); }
   // Whether a process that a stub speaks of is one of the stubs, and not yet known.
-  [[nodiscard]] bool is_new_stub(pid_t process) const;
+  [[nodiscard]] bool is_new_stub(pid_t process);
   // What has ended is learned.
   void reap();
 
@@ -192,11 +196,14 @@ class TrapPlatform final : public Platform {
   struct Prepared {
     std::shared_ptr<TrapSpace> space;
     HostThread* thread = nullptr;
+    pid_t process = 0;  // 0: the nursery was not asked yet; -1: it could not be made, or has ended
   };
 
   explicit TrapPlatform(const TrapOptions& options) : options_(options) {}
   void pin();
   bool prepare();
+  // The process numbers of all that is prepared are learned.
+  void collect();
   void give(HostThread& thread, uint32_t order);
   bool await_stop(HostThread& thread);
   void stop_running(HostThread& thread);
@@ -204,8 +211,10 @@ class TrapPlatform final : public Platform {
   Thread* next_stopped();
   Thread* take(HostThread& thread);
   void sleep(uint32_t rings, std::optional<std::chrono::steady_clock::time_point> deadline);
-  // Those that have stopped without a hint; processes that have ended.
+  // Those that have stopped without a hint; processes that have ended; those that must not be.
   void look_around();
+  // Ends processes that a guest has made by itself.
+  void sweep();
 
   TrapOptions options_;
   Bell bell_;
@@ -216,8 +225,9 @@ class TrapPlatform final : public Platform {
   std::deque<HostThread*> found_;  // stopped without a hint
   std::deque<TrapThread*> gone_;
   std::unordered_map<pid_t, TrapSpace*> processes_;
-  std::chrono::steady_clock::time_point next_look_;
-  size_t ending_ = 0;  // processes that were killed, and not yet reaped
+  std::chrono::steady_clock::time_point next_look_, next_sweep_;
+  bool wants_sweep_ = false;  // a guest has run since the last one
+  size_t ending_ = 0;         // processes that were killed, and not yet reaped
   std::deque<Prepared> prepared_;
   std::vector<char> old_cores_;  // of this thread, as it was before
 };

@@ -95,7 +95,8 @@ static long bound(int resource, unsigned long most) {
 }
 
 static long bound_resources(const struct TrapNurseryStart* start) {
-  long failed = bound(RLIMIT_CORE, 0);
+  long failed =
+      bound(RLIMIT_CORE, 1);  // at 0, a program that takes core dumps would still get them; at 1 it does not
   if (failed == 0) failed = bound(RLIMIT_MSGQUEUE, 0);
   if (failed == 0) failed = bound(RLIMIT_MEMLOCK, 0);
   if (failed == 0) failed = bound(RLIMIT_FSIZE, 0);
@@ -113,13 +114,28 @@ static long drop_capabilities(void) {
   return CALL2(SYS_capset, &header, none);
 }
 
-// The first process of the namespace: when it ends, all others of it do. It ends with the nursery.
-static __attribute__((noreturn)) void be_first(void) {
+// The first process of the namespace: when it ends, all others of it do. It ends with the nursery, which has the other
+// end of the pipe.
+static __attribute__((noreturn)) void be_first(int pipe) {
+  char byte;
   CALL5(SYS_prctl, PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0);
-  CALL3(SYS_close_range, 0, ~0u, 0);
+  CALL2(SYS_dup2, pipe, 0);
+  CALL3(SYS_close_range, 1, ~0u, 0);
   const unsigned long ignore[4] = {1, 0, 0, 0};  // no child of it is kept as a zombie
   CALL4(SYS_rt_sigaction, SIGCHLD, ignore, 0, 8);
-  for (;;) CALL4(SYS_ppoll, 0, 0, 0, 0);
+  CALL3(SYS_read, 0, &byte, 1);
+  end();
+}
+
+// Gives its process number, or an error.
+static int make_first(void) {
+  int pipe[2];
+  const long failed = CALL2(SYS_pipe2, pipe, O_CLOEXEC);
+  if (failed != 0) return (int)failed;
+  const int process = (int)CALL5(SYS_clone, SIGCHLD, 0, 0, 0, 0);
+  if (process == 0) be_first(pipe[0]);
+  CALL1(SYS_close, pipe[0]);  // the other end stays open as long as the nursery lives
+  return process;
 }
 
 static void raise_walls(const struct TrapNurseryStart* start, struct TrapNurseryAnswer* answer,
@@ -135,8 +151,7 @@ static void raise_walls(const struct TrapNurseryStart* start, struct TrapNursery
   if (errors[kTrapUserNamespace] == 0) errors[kTrapUserNamespace] = (int)map_users(start);
   for (unsigned i = 0; i < sizeof kinds / sizeof *kinds; ++i)
     errors[kinds[i].wall] = (int)CALL1(SYS_unshare, kinds[i].flag);
-  answer->init = (int)CALL5(SYS_clone, SIGCHLD, 0, 0, 0, 0);
-  if (answer->init == 0) be_first();
+  answer->init = make_first();
   *name_space = (int)CALL4(SYS_openat, AT_FDCWD, "/proc/self/ns/pid_for_children", O_RDONLY | O_CLOEXEC, 0);
   if (errors[kTrapMountNamespace] == 0) errors[kTrapMountNamespace] = (int)empty_root();
   errors[kTrapResourceLimits] = (int)bound_resources(start);
@@ -260,6 +275,7 @@ static __attribute__((noreturn)) void become_stub(int controls, int socket) {
       CALL6(SYS_mmap, TRAP_STACKS, stacks, PROT_READ | PROT_WRITE,
             MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED | MAP_NORESERVE, -1, 0) != (long)TRAP_STACKS ||
       CALL2(SYS_dup2, socket, kTrapSocket) != kTrapSocket ||
+      CALL3(SYS_close_range, 0, kTrapSocket - 1, 0) != 0 ||
       CALL3(SYS_close_range, kTrapSocket + 1, ~0u, 0) != 0 || CALL2(SYS_sigaltstack, &stack, 0) != 0 ||
       handle_signals() != 0 || install_filter() != 0)
     end();

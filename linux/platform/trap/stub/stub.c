@@ -50,7 +50,7 @@ static void ring(const struct TrapControl* control) {
   if (__atomic_load_n(&bell->is_kernel_asleep, __ATOMIC_SEQ_CST) == 0) return;
   if (__atomic_exchange_n(&bell->is_kernel_asleep, 0, __ATOMIC_SEQ_CST) == 0) return;
   __atomic_fetch_add(&bell->rings, 1, __ATOMIC_SEQ_CST);
-  CALL3(SYS_futex, &bell->rings, FUTEX_WAKE, 1);
+  CALL3(SYS_futex, &bell->rings, FUTEX_WAKE, 0x7fffffff);  // a guest may sleep there, too
 }
 
 static void await_order(struct TrapControl* control) {

@@ -1,0 +1,32 @@
+// `membrane run --kind linux` and `membrane shell`: a command in a Linux sandbox (linux/sandbox/computer.h), and its report.
+#pragma once
+
+#include <atomic>
+#include <functional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/result.h"
+#include "policy/policy.h"
+#include "sandbox/report.h"
+
+namespace membrane::cli {
+
+struct LinuxCommand {
+  std::string image;                     // a name of `membrane image ls`, or an image file; "" for the usual one
+  std::vector<std::string> arguments;    // the program and its arguments
+  std::vector<std::string> environment;  // NAME=VALUE, on top of the image's
+  bool has_terminal = false;
+  int input = -1;  // a descriptor
+  policy::Policy policy;
+  std::function<void(std::string_view)> on_output, on_error;  // null: kept in the report
+};
+
+// Errors: kNotFound without the image; kUnsupported for a grant that this kind cannot hold, or a machine without its platform.
+Result<sandbox::Report> run_linux(const LinuxCommand& command, const std::atomic<bool>& cancelled);
+
+// What a limit is when nothing names it.
+policy::Limits linux_limits();
+
+}  // namespace membrane::cli

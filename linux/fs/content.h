@@ -1,0 +1,95 @@
+// The bytes of a regular file that a sandbox may change: pages of its own over those of an image, and, once it was mapped, a
+// memfd that the guests' mappings share. Every page is charged before it is there.
+//
+// Threads: the kernel's one.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <span>
+
+#include "linux/abi/answer.h"
+#include "linux/image/layer.h"
+#include "linux/platform/platform.h"
+
+namespace membrane::linux {
+
+constexpr uint64_t kMostFileBytes = uint64_t{1} << 46;
+
+// What a tree may take of the host: bytes of contents, names and attributes; nodes.
+class Account {
+ public:
+  Account(uint64_t bytes, uint64_t nodes) : bytes_(bytes), nodes_(nodes) {}
+  // Errors: ENOSPC.
+  Done take(uint64_t bytes, uint64_t nodes = 0) {
+    if (bytes > bytes_ - used_bytes_ || nodes > nodes_ - used_nodes_) return err(ENOSPC);
+    used_bytes_ += bytes;
+    used_nodes_ += nodes;
+    return {};
+  }
+  void give(uint64_t bytes, uint64_t nodes = 0) {
+    used_bytes_ -= bytes;
+    used_nodes_ -= nodes;
+  }
+  [[nodiscard]] uint64_t bytes() const { return bytes_; }
+  [[nodiscard]] uint64_t nodes() const { return nodes_; }
+  [[nodiscard]] uint64_t used_bytes() const { return used_bytes_; }
+  [[nodiscard]] uint64_t used_nodes() const { return used_nodes_; }
+
+ private:
+  uint64_t bytes_, nodes_, used_bytes_ = 0, used_nodes_ = 0;
+};
+
+class Content {
+ public:
+  explicit Content(std::shared_ptr<Account> account) : account_(std::move(account)) {}
+  // Over the bytes of a file of an image, which begin at `at` in it.
+  Content(std::shared_ptr<Account> account, std::shared_ptr<const Layer> layer,
+          std::span<const std::byte> bytes, uint64_t at)
+      : account_(std::move(account)),
+        layer_(std::move(layer)),
+        base_(bytes),
+        base_at_(at),
+        base_size_(bytes.size()),
+        size_(bytes.size()) {}
+  ~Content();
+  Content(const Content&) = delete;
+  Content& operator=(const Content&) = delete;
+
+  [[nodiscard]] uint64_t size() const { return size_; }
+  [[nodiscard]] uint64_t allocated() const;
+  // Whether it is as the image has it.
+  [[nodiscard]] bool is_base() const { return file_ < 0 && pages_.empty() && size_ == base_size_ && size_ == base_.size(); }
+
+  // As of Node.
+  Try<size_t> read(uint64_t offset, std::span<std::byte> to);
+  Try<size_t> write(uint64_t offset, std::span<const std::byte> from);
+  Done resize(uint64_t size);
+  Done allocate(int mode, uint64_t offset, uint64_t length);
+  Try<uint64_t> seek_data(uint64_t offset, bool hole);
+  Try<Backing> mapping(uint64_t offset, bool is_shared);
+
+ private:
+  using Page = std::array<std::byte, kPageBytes>;
+
+  // The page's bytes in the image; none beyond them.
+  [[nodiscard]] std::span<const std::byte> base_page(uint64_t page) const;
+  [[nodiscard]] bool has_data(uint64_t page) const;
+  Try<Page*> writable(uint64_t page);
+  Done zero(uint64_t offset, uint64_t end);
+  Done move_to_file();
+
+  std::shared_ptr<Account> account_;
+  std::shared_ptr<const Layer> layer_;
+  std::span<const std::byte> base_;
+  uint64_t base_at_ = 0;
+  uint64_t base_size_ = 0;  // what of the image's bytes is still the file's: less after it was cut
+  uint64_t size_ = 0;
+  std::map<uint64_t, std::unique_ptr<Page>> pages_;  // by number; an empty one is a hole over the image
+  uint64_t charged_ = 0;
+  int file_ = -1;  // a memfd, which then has all
+};
+
+}  // namespace membrane::linux

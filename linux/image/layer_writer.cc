@@ -1,0 +1,210 @@
+#include "linux/image/layer_writer.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cstring>
+
+#include "base/private_file.h"
+#include "base/sha256.h"
+
+namespace membrane::linux {
+namespace {
+
+constexpr uint32_t kNone = UINT32_MAX;
+constexpr size_t kPieceBytes = 1u << 20;
+
+bool is_zero(std::span<const std::byte> bytes) {
+  return std::ranges::all_of(bytes, [](std::byte b) { return b == std::byte{0}; });
+}
+
+constexpr uint64_t round_up(uint64_t bytes) { return (bytes + kPageBytes - 1) / kPageBytes * kPageBytes; }
+
+// Bytes to the end of a file. Pages of zeros become holes.
+class Output {
+ public:
+  Output(NewFile& file, Sha256& digest) : file_(file), digest_(digest) {}
+  Status add(std::span<const std::byte> bytes) {
+    digest_.add({reinterpret_cast<const char*>(bytes.data()), bytes.size()});
+    if (!is_zero(bytes))
+      MEMBRANE_TRY(file_.write(at_, {reinterpret_cast<const uint8_t*>(bytes.data()), bytes.size()}));
+    at_ += bytes.size();
+    return {};
+  }
+  Status pad(uint64_t multiple) {
+    static constexpr std::array<std::byte, kPageBytes> kZeros = {};
+    return add(std::span(kZeros).first((multiple - at_ % multiple) % multiple));
+  }
+  template <typename T>
+  Status add_all(const std::vector<T>& values) {
+    return add(std::as_bytes(std::span(values)));
+  }
+  [[nodiscard]] uint64_t at() const { return at_; }
+
+ private:
+  NewFile& file_;
+  Sha256& digest_;
+  uint64_t at_ = kPageBytes;
+};
+
+}  // namespace
+
+// The index of a tree, in the order of layer.h.
+class LayerWriting {
+ public:
+  explicit LayerWriting(const LayerTree& tree) : tree_(tree), numbers_(tree.nodes_.size(), kNone) {}
+
+  Status index() {
+    number(0);
+    for (uint32_t at = 0; at < order_.size(); ++at) {
+      LayerInode inode = inode_of(at);
+      const auto& made = tree_.nodes_[order_[at]];
+      if ((inode.mode & S_IFMT) == S_IFDIR) {
+        inode.at = entries_.size();
+        inode.size = made.children.size();
+        for (const auto& [name, child] : made.children) {
+          const uint32_t below = number(child);
+          if ((tree_.nodes_[child].item.mode & S_IFMT) == S_IFDIR) {
+            parents_[below] = at;
+            ++inode.links;
+          }
+          ++links_[below];
+          entries_.push_back({add_string(name), static_cast<uint32_t>(name.size()), below});
+        }
+      }
+      inodes_.push_back(inode);
+    }
+    for (uint32_t at = 0; at < inodes_.size(); ++at) {
+      if ((inodes_[at].mode & S_IFMT) == S_IFDIR)
+        inodes_[at].parent = parents_[at];
+      else
+        inodes_[at].links = links_[at];
+    }
+    return {};
+  }
+
+  Status write_contents(Output& output) {
+    for (uint32_t at = 0; at < inodes_.size(); ++at) {
+      LayerInode& inode = inodes_[at];
+      if ((inode.mode & S_IFMT) != S_IFREG || inode.size == 0) continue;
+      inode.at = output.at();
+      MEMBRANE_TRY(copy(tree_.nodes_[order_[at]].item, output));
+      MEMBRANE_TRY(output.pad(kPageBytes));
+    }
+    return {};
+  }
+
+  Status write_index(Output& output, LayerHeader& header) {
+    header.inode_count = static_cast<uint32_t>(inodes_.size());
+    header.entry_count = entries_.size();
+    header.inodes_at = output.at();
+    MEMBRANE_TRY(output.add_all(inodes_));
+    header.entries_at = output.at();
+    MEMBRANE_TRY(output.add_all(entries_));
+    header.strings_at = output.at();
+    header.string_bytes = strings_.size();
+    MEMBRANE_TRY(output.add(std::as_bytes(std::span(strings_))));
+    MEMBRANE_TRY(output.pad(kPageBytes));
+    header.file_bytes = output.at();
+    return {};
+  }
+
+ private:
+  uint32_t number(uint32_t node) {
+    if (numbers_[node] == kNone) {
+      numbers_[node] = static_cast<uint32_t>(order_.size());
+      order_.push_back(node);
+      parents_.push_back(0);
+      links_.push_back(0);
+    }
+    return numbers_[node];
+  }
+
+  uint64_t add_string(std::string_view text) {
+    const uint64_t at = strings_.size();
+    strings_ += text;
+    return at;
+  }
+
+  LayerInode inode_of(uint32_t at) {
+    const LayerItem& item = tree_.nodes_[order_[at]].item;
+    LayerInode inode{.mode = item.mode,
+                     .uid = item.uid,
+                     .gid = item.gid,
+                     .links = (item.mode & S_IFMT) == S_IFDIR ? 2u : 0u,
+                     .modified_s = item.modified.tv_sec,
+                     .modified_ns = static_cast<uint32_t>(item.modified.tv_nsec)};
+    if ((item.mode & S_IFMT) == S_IFLNK) {
+      inode.at = add_string(item.target);
+      inode.size = item.target.size();
+    } else if ((item.mode & S_IFMT) == S_IFREG) {
+      inode.size = item.size;
+    } else if ((item.mode & S_IFMT) != S_IFDIR) {
+      inode.at = item.special;
+    }
+    inode.attributes_at = strings_.size();
+    for (const auto& [name, value] : item.attributes) {
+      const auto name_bytes = static_cast<uint16_t>(name.size());
+      const auto value_bytes = static_cast<uint32_t>(value.size());
+      strings_.append(reinterpret_cast<const char*>(&name_bytes), sizeof name_bytes);
+      strings_.append(reinterpret_cast<const char*>(&value_bytes), sizeof value_bytes);
+      strings_ += name;
+      strings_ += value;
+    }
+    inode.attribute_bytes = static_cast<uint32_t>(strings_.size() - inode.attributes_at);
+    return inode;
+  }
+
+  Status copy(const LayerItem& item, Output& output) {
+    buffer_.resize(kPieceBytes);
+    for (uint64_t done = 0; done < item.size;) {
+      const size_t wanted = std::min<uint64_t>(kPieceBytes, item.size - done);
+      const ssize_t got = pread(item.fd, buffer_.data(), wanted, static_cast<off_t>(item.at + done));
+      if (got < 0) return refused_by_system("read", "the contents of an image");
+      if (got == 0) return fail(ErrorCode::kInvalidInput, "the contents of an image became shorter while they were read");
+      std::span<const std::byte> bytes(buffer_.data(), static_cast<size_t>(got));
+      // By page, so that holes stay holes; runs of others in one go.
+      while (!bytes.empty()) {
+        size_t run = std::min<size_t>(kPageBytes, bytes.size());
+        const bool zero = is_zero(bytes.first(run));
+        while (run < bytes.size()) {
+          const auto next = bytes.subspan(run, std::min<size_t>(kPageBytes, bytes.size() - run));
+          if (is_zero(next) != zero) break;
+          run += next.size();
+        }
+        MEMBRANE_TRY(output.add(bytes.first(run)));
+        bytes = bytes.subspan(run);
+      }
+      done += static_cast<uint64_t>(got);
+    }
+    return {};
+  }
+
+  const LayerTree& tree_;
+  std::vector<uint32_t> numbers_, order_, parents_, links_;
+  std::vector<LayerInode> inodes_;
+  std::vector<LayerEntry> entries_;
+  std::string strings_;
+  std::vector<std::byte> buffer_;
+};
+
+Result<std::string> LayerTree::write(const std::string& path) const {
+  MEMBRANE_ASSIGN(NewFile file, NewFile::create(path));
+  MEMBRANE_ASSIGN(Sha256 digest, Sha256::begin());
+  Output output(file, digest);
+  LayerWriting writing(*this);
+  MEMBRANE_TRY(writing.index());
+  MEMBRANE_TRY(writing.write_contents(output));
+  LayerHeader header;
+  MEMBRANE_TRY(writing.write_index(output, header));
+  MEMBRANE_ASSIGN(const std::string hex, digest.finish());
+  std::memcpy(header.digest, hex.data(), std::min(hex.size(), sizeof header.digest));
+  header.check = check_of(header);
+  MEMBRANE_TRY(file.resize(header.file_bytes));
+  MEMBRANE_TRY(file.write(0, {reinterpret_cast<const uint8_t*>(&header), sizeof header}));
+  MEMBRANE_TRY(file.publish());
+  return hex;
+}
+
+}  // namespace membrane::linux
