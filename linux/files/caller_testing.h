@@ -88,6 +88,31 @@ class FakeJobs final : public Jobs {
   void lose_terminal(int session) override { lost.push_back(session); }
 };
 
+// Clocks that stand still until they are told, and what is due then.
+class FakeTimers final : public Timers {
+ public:
+  int64_t now_ns = 1'000'000'000;
+  [[nodiscard]] timespec now(int) const override { return {now_ns / 1'000'000'000, now_ns % 1'000'000'000}; }
+  void at(std::chrono::steady_clock::time_point, std::weak_ptr<void> alive,
+          std::function<void()> act) override {
+    timers_.emplace_back(std::move(alive), std::move(act));
+  }
+  [[nodiscard]] size_t armed() const {
+    size_t count = 0;
+    for (const auto& [alive, act] : timers_) count += alive.expired() ? 0 : 1;
+    return count;
+  }
+  // All timers act, whatever their time: those who set them look at the clock.
+  void advance(int64_t by_ns) {
+    now_ns += by_ns;
+    for (auto& [alive, act] : std::exchange(timers_, {}))
+      if (const auto held = alive.lock()) act();
+  }
+
+ private:
+  std::vector<std::pair<std::weak_ptr<void>, std::function<void()>>> timers_;
+};
+
 // Counts how often it was woken.
 class CountingWaiter final : public Waiter {
  public:

@@ -6,8 +6,12 @@
 #include <time.h>
 
 #include <chrono>
+#include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
+
+#include "linux/files/wait_queue.h"
 
 namespace membrane::linux {
 
@@ -28,6 +32,17 @@ class Jobs {
   virtual void signal_process(int process, int signal) = 0;
   // Its processes have no controlling terminal any more.
   virtual void lose_terminal(int session) = 0;
+};
+
+// Pending signals of the task whose call is being answered: signalfd.
+class Signals {
+ public:
+  virtual ~Signals() = default;
+  // `set`: bit N-1 for signal N. Those of its process count, too.
+  [[nodiscard]] virtual bool has_pending(uint64_t set) = 0;
+  virtual std::optional<siginfo_t> take_pending(uint64_t set) = 0;
+  // The queue that is woken when a signal is pending for it, blocked or not.
+  virtual WaitQueue* arrivals() = 0;  // nullptr when no call is being answered
 };
 
 }  // namespace membrane::linux

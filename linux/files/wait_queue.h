@@ -13,8 +13,8 @@ class WaitQueue;
 class Waiter {
  public:
   virtual ~Waiter() { leave(); }
-  // A queue that it is in was woken; it is still in all of them. It must not join, leave or wake queues in here, but
-  // note that it has been woken.
+  // A queue that it is in was woken; it is still in all of them. It must not join or leave queues in here, but
+  // note that it has been woken. It may wake another queue if that cannot lead back to this one, and does so in few steps.
   virtual void on_wake() = 0;
   void join(WaitQueue& queue);
   void leave();  // all queues

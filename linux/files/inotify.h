@@ -1,0 +1,87 @@
+// inotify: programs are told what happens to files. System calls that change or use a node announce it; the files of those who watch
+// it queue what they are told. Threads: the kernel's one.
+#pragma once
+
+#include <deque>
+#include <map>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "linux/files/file.h"
+
+namespace membrane::linux {
+
+class InotifyFile;
+
+// All watches of a kernel. They keep their nodes.
+class Watches {
+ public:
+  static constexpr size_t kMostFiles = 128, kMostWatches = 65536;
+
+  // `mask`: one of IN_ACCESS, IN_MODIFY, IN_ATTRIB, IN_CLOSE_WRITE…, and IN_ISDIR for what happens to a directory. `name` is that in
+  // the node, when it is a directory and something happens in it. `cookie` joins the two halves of a move. After IN_DELETE_SELF and
+  // IN_UNMOUNT nothing watches the node any more.
+  void announce(const Node& node, uint32_t mask, std::string_view name = {}, uint32_t cookie = 0);
+  // What happens to a file: its directory (nullptr when it is not known) is told with its name, then the file.
+  void announce_both(const Node* directory, std::string_view name, const Node& node, uint32_t mask);
+  [[nodiscard]] uint32_t next_cookie() { return ++last_cookie_; }
+  [[nodiscard]] bool is_empty() const { return by_node_.empty(); }
+
+ private:
+  friend class InotifyFile;
+  friend Try<std::shared_ptr<InotifyFile>> make_inotify_file(const std::shared_ptr<Watches>& all, int flags);
+  std::map<const Node*, std::vector<InotifyFile*>> by_node_;
+  size_t files_ = 0, watches_ = 0;
+  uint32_t last_cookie_ = 0;
+};
+
+class InotifyFile final : public File {
+ public:
+  static constexpr size_t kMostEvents = 16384;
+  ~InotifyFile() override;
+  [[nodiscard]] const NodeRef& node() const override { return node_; }
+  [[nodiscard]] std::string description() const override { return "anon_inode:inotify"; }
+  // As many whole events as there is room for. Errors: EAGAIN; EINVAL when the first has no room.
+  Try<size_t> read(Caller& caller, Buffer& to) override;
+  short ready() override { return events_.empty() ? 0 : POLLIN | POLLRDNORM; }
+  void join(Waiter& waiter) override { waiter.join(changed_); }
+  bool can_poll() override { return true; }
+  Try<int64_t> ioctl(Caller& caller, uint64_t request, uint64_t argument) override;
+
+  // The number of the watch: the one that there is, when the node is watched already. `mask` is that of inotify_add_watch(); the caller
+  // has followed the path as IN_DONT_FOLLOW and IN_ONLYDIR ask. Errors: EINVAL, EEXIST, ENOSPC.
+  Try<int> add_watch(const NodeRef& node, uint32_t mask);
+  Done remove_watch(int watch);  // EINVAL
+
+ private:
+  friend class Watches;
+  friend Try<std::shared_ptr<InotifyFile>> make_inotify_file(const std::shared_ptr<Watches>& all, int flags);
+  struct Watch {
+    NodeRef node;
+    uint32_t mask = 0;
+  };
+  struct Event {
+    int watch = 0;
+    uint32_t mask = 0, cookie = 0;
+    std::string name;
+    [[nodiscard]] size_t name_bytes() const;  // in the record, with zeros
+    bool operator==(const Event&) const = default;
+  };
+  InotifyFile(std::shared_ptr<Watches> all, NodeRef node);
+  void tell(const Node& node, uint32_t mask, std::string_view name, uint32_t cookie);
+  void queue(Event event);
+  void forget(int watch);
+  const std::shared_ptr<Watches> all_;
+  const NodeRef node_;
+  std::map<int, Watch> watches_;
+  std::map<const Node*, int> numbers_;
+  std::deque<Event> events_;
+  int last_ = 0;
+  WaitQueue changed_;
+};
+
+// `flags`: IN_NONBLOCK, IN_CLOEXEC (which is the descriptor's). Errors: EINVAL, EMFILE.
+Try<std::shared_ptr<InotifyFile>> make_inotify_file(const std::shared_ptr<Watches>& all, int flags);
+
+}  // namespace membrane::linux

@@ -1,0 +1,34 @@
+// signalfd: pending signals of whoever reads it. Threads: the kernel's one.
+#pragma once
+
+#include "linux/files/file.h"
+#include "linux/files/services.h"
+
+namespace membrane::linux {
+
+class SignalFile final : public File {
+ public:
+  [[nodiscard]] const NodeRef& node() const override { return node_; }
+  [[nodiscard]] std::string description() const override { return "anon_inode:[signalfd]"; }
+  // As many signalfd_siginfo as there are signals and room. Errors: EAGAIN; EINVAL for less room than one wants.
+  Try<size_t> read(Caller& caller, Buffer& to) override;
+  short ready() override;
+  void join(Waiter& waiter) override;
+  bool can_poll() override { return true; }
+  // SIGKILL and SIGSTOP are left out. Bit N-1 is signal N.
+  void set_signals(uint64_t set);
+  [[nodiscard]] uint64_t signals() const { return set_; }
+
+ private:
+  friend Try<std::shared_ptr<SignalFile>> make_signal_file(Signals& signals, uint64_t set, int flags);
+  SignalFile(Signals& signals, uint64_t set, NodeRef node);
+  Signals& signals_;
+  uint64_t set_ = 0;
+  const NodeRef node_;
+  WaitQueue set_changed_;
+};
+
+// `signals` outlives the file. `flags`: SFD_NONBLOCK, SFD_CLOEXEC (which is the descriptor's). Errors: EINVAL for others.
+Try<std::shared_ptr<SignalFile>> make_signal_file(Signals& signals, uint64_t set, int flags);
+
+}  // namespace membrane::linux
