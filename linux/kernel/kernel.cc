@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <atomic>
 
+#include "linux/files/process_file.h"
 #include "linux/kernel/call.h"
 #include "linux/kernel/exec.h"
 #include "linux/kernel/memory.h"
@@ -146,7 +147,7 @@ void Kernel::end_task(Task& task, int status) {
   process.descriptors.reset();
   process.place.reset();
   process.real_timer = {};
-  process.ended.wake();
+  if (process.end != nullptr) process.end->tell();
   adopt_children(process);
   hang_up_session(process);
   const bool was_killed = WIFSIGNALED(status);
@@ -187,6 +188,17 @@ void Kernel::hang_up_session(Process& leader) {
     signal_process(id, SIGHUP);
     signal_process(id, SIGCONT);
   }
+}
+
+bool Kernel::has_pending(uint64_t set) {
+  return current_ != nullptr && ((current_->pending.set() | current_->process->pending.set()) & set) != 0;
+}
+
+std::optional<siginfo_t> Kernel::take_pending(uint64_t set) {
+  if (current_ == nullptr) return std::nullopt;
+  auto signal = take_signal(*current_, set);
+  if (!signal) return std::nullopt;
+  return signal->info;
 }
 
 void Kernel::forget(Process& process) {
