@@ -1,0 +1,44 @@
+// Sockets without connections: SOCK_DGRAM. Threads: the kernel's one.
+#pragma once
+
+#include "linux/files/socket_file.h"
+
+namespace membrane::linux {
+
+class DatagramSocket final : public SocketFile {
+ public:
+  using End = std::shared_ptr<SocketEnd>;
+  using SocketFile::SocketFile;
+  // One of a pair.
+  DatagramSocket(std::shared_ptr<SocketEnd> end, const std::shared_ptr<SocketEnd>& peer,
+                 const Credentials& owner);
+  ~DatagramSocket() override;
+  short ready() override;
+  void join(Waiter& waiter) override;
+  // An address of AF_UNSPEC ends it.
+  Done connect(Caller& caller, const SocketAddress& to) override;
+  Done shutdown(int how) override;
+  [[nodiscard]] Try<SocketAddress> peer() const override;
+  // What an end of AF_INET has no room for is lost, as on a network.
+  Try<size_t> send(Caller& caller, Buffer& from, const Outgoing& how) override;
+  Try<Incoming> receive(Caller& caller, Buffer& to, int flags) override;
+
+ protected:
+  [[nodiscard]] Sender peer_owner() const override {
+    const End peer = peer_.lock();
+    return peer != nullptr ? peer->owner : SocketFile::peer_owner();
+  }
+
+ private:
+  Try<End> find(const SocketAddress& to, InetAddress& inet) const;
+  // Whom a packet goes to: nullptr for those of AF_INET that nobody gets.
+  Try<End> receiver_of(const Outgoing& how, InetAddress& inet) const;
+  Done check_room(const End& receiver, size_t size);
+  void send_inet(Packet packet, const End& receiver, const InetAddress& to);
+  std::weak_ptr<SocketEnd> peer_;  // of AF_UNIX
+  bool is_connected_ = false;      // of AF_INET: to end_->remote; of AF_UNIX: to peer_, which may be gone
+  bool sends_no_more_ = false;
+  std::weak_ptr<SocketEnd> full_;  // that send() found without room
+};
+
+}  // namespace membrane::linux

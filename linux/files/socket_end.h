@@ -1,0 +1,121 @@
+// What sockets are made of: ends with packets that wait to be received, and the names by which ends are found. Threads: the kernel's
+// one.
+#pragma once
+
+#include <sys/socket.h>
+
+#include <deque>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "linux/files/file.h"
+#include "linux/files/socket_address.h"
+
+namespace membrane::linux {
+
+// struct ucred.
+struct Sender {
+  int process = 0;
+  uint32_t uid = 0, gid = 0;
+  bool operator==(const Sender&) const = default;
+};
+Sender sender_of(const Caller& caller);
+
+// Files on their way: while there are any, they count.
+struct FilesInFlight {
+  std::vector<FileRef> files;
+  std::shared_ptr<void> count;
+};
+
+struct Packet {
+  std::vector<std::byte> bytes;
+  size_t begin = 0;  // what is before it has been received
+  FilesInFlight files;
+  Sender sender;
+  SocketAddress from;
+  [[nodiscard]] size_t size() const { return bytes.size() - begin; }
+  [[nodiscard]] size_t charge() const { return size() + kOverhead; }
+  static constexpr size_t kOverhead = 512;
+};
+
+class SocketSpace;
+
+// A socket's own part, which its peer and names refer to. It is closed when its file is gone.
+struct SocketEnd {
+  static constexpr size_t kUsualCapacity = 212992;
+  SocketEnd(std::shared_ptr<SocketSpace> in, int of_domain, int of_type)
+      : space(std::move(in)), domain(of_domain), type(of_type) {}
+  ~SocketEnd();
+
+  const std::shared_ptr<SocketSpace> space;
+  const int domain, type;
+  SocketAddress name;         // of AF_UNIX; without bytes: none
+  InetAddress local, remote;  // port 0: none
+  Sender owner;               // who made, connected or listened: SO_PEERCRED of the peer
+  bool reuses_address = false, reuses_port = false, only_v6 = false, passes_credentials = false;
+
+  // -- receiving
+  std::deque<Packet> packets;
+  size_t charged = 0, capacity = kUsualCapacity;
+  bool is_closed = false;         // nobody will receive
+  bool receives_no_more = false;  // what is here is the last: the peer sends no more, or SHUT_RD
+  int error = 0;                  // told once
+  WaitQueue changed;
+
+  // -- listening
+  bool is_listening = false;
+  size_t backlog = 0;
+  std::deque<std::shared_ptr<SocketEnd>> pending;  // ends that are connected, and wait for accept()
+  std::weak_ptr<SocketEnd> connected_by;           // of one that waits: its other side
+
+  [[nodiscard]] size_t room() const { return charged < capacity ? capacity - charged : 0; }
+  // Errors: ENOBUFS when the packets of all are too many.
+  Done add(Packet packet);
+  // Of a stream: as add(), but joined to the last packet where no one can tell.
+  Done append(Packet packet);
+  // Takes bytes from the front packet, which goes when nothing of it is left, or with `whole`.
+  void drop(size_t bytes, bool whole);
+  void clear();
+};
+
+// All names of a kernel, and what is on its way.
+class SocketSpace {
+ public:
+  static constexpr size_t kMostQueuedBytes = 64u << 20, kMostFilesInFlight = 1024;
+  using End = std::shared_ptr<SocketEnd>;
+
+  // Errors: ETOOMANYREFS.
+  Try<FilesInFlight> count(std::vector<FileRef> files);
+
+  // -- AF_UNIX: by abstract name or by node. Errors: EADDRINUSE.
+  Done bind_abstract(const std::string& name, const End& end);
+  Done bind_node(const NodeRef& node, const End& end);
+  [[nodiscard]] std::string free_abstract_name();
+  // nullptr when there is none.
+  [[nodiscard]] End find_abstract(const std::string& name) const;
+  [[nodiscard]] End find_node(const Node& node) const;
+
+  // -- AF_INET and AF_INET6. A port of 0 is any that is free. Errors: EADDRINUSE.
+  Done bind_inet(const InetAddress& address, const End& end);
+  // Whether another end that listens is in the way.
+  [[nodiscard]] bool is_taken_for_listening(const SocketEnd& end) const;
+  // That packets to the address go to: for streams, that listens.
+  [[nodiscard]] End find_inet(const InetAddress& address, int type) const;
+
+  void unbind(const SocketEnd& end);
+
+ private:
+  friend struct SocketEnd;
+  [[nodiscard]] bool is_free(const InetAddress& address, const SocketEnd& end) const;
+  std::map<std::string, std::weak_ptr<SocketEnd>> abstract_;
+  std::map<const Node*, std::pair<NodeRef, std::weak_ptr<SocketEnd>>> nodes_;
+  std::multimap<uint16_t, std::weak_ptr<SocketEnd>> ports_;
+  uint16_t last_port_ = 32767;
+  uint32_t last_name_ = 0;
+  size_t queued_bytes_ = 0;
+  std::shared_ptr<size_t> files_in_flight_ = std::make_shared<size_t>(0);
+};
+
+}  // namespace membrane::linux

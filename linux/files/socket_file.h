@@ -1,0 +1,114 @@
+// Sockets: of AF_UNIX, and of AF_INET and AF_INET6 within the sandbox, whose only network is its loopback. Threads: the kernel's one.
+//
+// As for all files, nothing waits: connect() and accept() are EAGAIN when they would. MSG_DONTWAIT and SO_RCVTIMEO are the system
+// call's to look at, and so is MSG_WAITALL.
+#pragma once
+
+#include <sys/socket.h>
+
+#include <chrono>
+#include <map>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "linux/files/file.h"
+#include "linux/files/socket_address.h"
+#include "linux/files/socket_end.h"
+
+namespace membrane::linux {
+
+struct Outgoing {
+  int flags = 0;                    // MSG_NOSIGNAL
+  SocketAddress to = {};            // of datagrams; without bytes: to whom it is connected
+  std::vector<FileRef> files = {};  // SCM_RIGHTS, at most kMostFilesOfMessage
+};
+
+struct Incoming {
+  size_t size = 0;        // bytes that were moved
+  size_t whole_size = 0;  // of the packet: more, when it was cut (MSG_TRUNC)
+  SocketAddress from = {};
+  std::vector<FileRef> files = {};
+  Sender sender = {};             // SCM_CREDENTIALS, when passes_credentials()
+  bool is_end_of_record = false;  // MSG_EOR, of SOCK_SEQPACKET
+};
+
+class SocketFile : public File {
+ public:
+  static constexpr size_t kMostFilesOfMessage = 253;
+
+  SocketFile(std::shared_ptr<SocketEnd> end, const Credentials& owner);
+  [[nodiscard]] const NodeRef& node() const override { return node_; }
+  [[nodiscard]] std::string description() const override;
+  Try<size_t> read(Caller& caller, Buffer& to) override;
+  Try<size_t> write(Caller& caller, Buffer& from) override;
+  void join(Waiter& waiter) override { waiter.join(end_->changed); }
+  bool can_poll() override { return true; }
+  Try<int64_t> ioctl(Caller& caller, uint64_t request, uint64_t argument) override;
+
+  [[nodiscard]] int domain() const { return end_->domain; }
+  [[nodiscard]] int type() const { return end_->type; }
+  // Whether bind() could name it: asked before a node is made for its path. Errors: EINVAL.
+  [[nodiscard]] Done can_bind() const;
+  // Errors: EINVAL, EADDRINUSE, EADDRNOTAVAIL for what is not the loopback, EACCES for ports below 1024.
+  Done bind(Caller& caller, const SocketAddress& to);
+  // Errors: ECONNREFUSED, EAGAIN while the listener's queue is full, EISCONN, EPROTOTYPE, ENETUNREACH for what is not the loopback.
+  virtual Done connect(Caller& caller, const SocketAddress& to) = 0;
+  virtual Done listen(Caller&, int /*backlog*/) { return err(EOPNOTSUPP); }
+  // With no flags set. Errors: EAGAIN, EINVAL.
+  virtual Try<std::shared_ptr<SocketFile>> accept(Caller&) { return err(EOPNOTSUPP); }
+  // `how`: SHUT_RD, SHUT_WR, SHUT_RDWR. Errors: EINVAL, ENOTCONN.
+  virtual Done shutdown(int how) = 0;
+  [[nodiscard]] SocketAddress name() const;
+  [[nodiscard]] virtual Try<SocketAddress> peer() const = 0;  // ENOTCONN
+
+  // A packet goes as a whole. Errors: EAGAIN, EMSGSIZE, EPIPE, ENOTCONN, EDESTADDRREQ, ECONNREFUSED, ENOBUFS, ETOOMANYREFS.
+  virtual Try<size_t> send(Caller& caller, Buffer& from, const Outgoing& how) = 0;
+  // `flags`: MSG_PEEK. An Incoming of size 0 is the end of a stream. Errors: EAGAIN, ENOTCONN, ECONNRESET.
+  virtual Try<Incoming> receive(Caller& caller, Buffer& to, int flags) = 0;
+
+  // Values are as long as the option; longer ones are cut by the caller of setsockopt(), shorter ones are EINVAL. Errors: ENOPROTOOPT,
+  // EINVAL, EDOM.
+  Done set_option(int level, int name, std::span<const std::byte> value);
+  Try<std::vector<std::byte>> option(int level, int name);
+  // SO_RCVTIMEO and SO_SNDTIMEO; zero: none.
+  [[nodiscard]] std::chrono::microseconds receive_limit() const { return receive_limit_; }
+  [[nodiscard]] std::chrono::microseconds send_limit() const { return send_limit_; }
+  [[nodiscard]] bool passes_credentials() const { return end_->passes_credentials; }
+
+ protected:
+  Done bind_inet(Caller& caller, const InetAddress& to);
+  Done bind_unix(const SocketAddress& to);
+  // Gives it a name of the kernel's choice when it has none.
+  Done bind_to_any();
+  [[nodiscard]] bool is_inet() const { return end_->domain != AF_UNIX; }
+  // Who is at the other side, for SO_PEERCRED; no process when there is none.
+  [[nodiscard]] virtual Sender peer_owner() const {
+    return {.process = 0, .uid = UINT32_MAX, .gid = UINT32_MAX};
+  }
+  Try<InetAddress> reachable(const SocketAddress& to) const;
+  const std::shared_ptr<SocketEnd> end_;
+
+ private:
+  Try<int> int_option(int level, int name);
+  Try<std::vector<std::byte>> socket_option(int name);
+  Done set_int_option(int level, int name, int value);
+  Done set_time_option(int name, std::span<const std::byte> value);
+  const NodeRef node_;
+  std::map<std::pair<int, int>, int> options_;  // those that are only kept
+  std::chrono::microseconds receive_limit_{0}, send_limit_{0};
+  linger linger_ = {};
+};
+
+// `type` may have SOCK_NONBLOCK and SOCK_CLOEXEC (which is the descriptor's). Errors: EAFNOSUPPORT, ESOCKTNOSUPPORT, EPROTONOSUPPORT,
+// EINVAL.
+Try<std::shared_ptr<SocketFile>> make_socket(const std::shared_ptr<SocketSpace>& space, Caller& caller,
+                                             int domain, int type, int protocol);
+struct SocketPair {
+  std::shared_ptr<SocketFile> first, second;
+};
+// Errors: EOPNOTSUPP for all but AF_UNIX.
+Try<SocketPair> make_socket_pair(const std::shared_ptr<SocketSpace>& space, Caller& caller, int domain,
+                                 int type, int protocol);
+
+}  // namespace membrane::linux
