@@ -1,4 +1,5 @@
 // Keys, output, reads and changes of modes in any order: the limits hold, and what is readable can be read.
+#include <span>
 #include <termios.h>
 
 #include <array>

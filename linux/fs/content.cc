@@ -11,6 +11,8 @@
 namespace membrane::linux {
 namespace {
 
+constexpr uint64_t kHoleBytes = 64;  // what noting one costs
+
 constexpr uint64_t page_of(uint64_t offset) { return offset / kPageBytes; }
 constexpr uint64_t round_up(uint64_t size) { return (size + kPageBytes - 1) / kPageBytes * kPageBytes; }
 
@@ -39,14 +41,8 @@ uint64_t Content::allocated() const {
     struct stat status = {};
     return fstat(file_, &status) == 0 ? static_cast<uint64_t>(status.st_blocks) * 512 : round_up(size_);
   }
-  uint64_t pages = page_of(round_up(base_size_));
-  // Pages over the image's are counted once; holes are few.
-  for (const auto& [number, page] : pages_) {
-    const bool is_over = number * kPageBytes < base_size_;
-    if (page && !is_over) ++pages;
-    if (!page && is_over) --pages;
-  }
-  return pages * kPageBytes;
+  // Pages that stand over the image's are counted with them, up to the size.
+  return std::min(round_up(base_size_) + charged_, round_up(size_));
 }
 
 std::span<const std::byte> Content::base_page(uint64_t page) const {
@@ -91,11 +87,35 @@ Try<size_t> Content::read(uint64_t offset, std::span<std::byte> to) {
   return done;
 }
 
+Content::Pages::iterator Content::drop(Pages::iterator page) {
+  const uint64_t charge = page->second ? kPageBytes : kHoleBytes;
+  account_->give(charge);
+  charged_ -= charge;
+  return pages_.erase(page);
+}
+
+// A hole where the image has a page has to be noted, which takes memory as well.
+Done Content::hide(uint64_t page) {
+  const auto found = pages_.find(page);
+  if (found == pages_.end()) {
+    LINUX_TRY(account_->take(kHoleBytes));
+    charged_ += kHoleBytes;
+    pages_.emplace(page, nullptr);
+  } else if (found->second) {
+    account_->give(kPageBytes - kHoleBytes);
+    charged_ -= kPageBytes - kHoleBytes;
+    found->second = nullptr;
+  }
+  return {};
+}
+
 Try<Content::Page*> Content::writable(uint64_t page) {
   const auto found = pages_.find(page);
-  if (found != pages_.end() && found->second) return found->second.get();
-  LINUX_TRY(account_->take(kPageBytes));
-  charged_ += kPageBytes;
+  const bool is_hole = found != pages_.end() && !found->second;
+  if (found != pages_.end() && !is_hole) return found->second.get();
+  const uint64_t charge = is_hole ? kPageBytes - kHoleBytes : kPageBytes;
+  LINUX_TRY(account_->take(charge));
+  charged_ += charge;
   auto made = std::make_unique<Page>();
   if (found == pages_.end()) {
     const auto bytes = base_page(page);
@@ -146,12 +166,7 @@ Done Content::resize(uint64_t size) {
   }
   if (size < size_) {
     const auto first = pages_.lower_bound(page_of(round_up(size)));
-    for (auto page = first; page != pages_.end(); ++page)
-      if (page->second) {
-        account_->give(kPageBytes);
-        charged_ -= kPageBytes;
-      }
-    pages_.erase(first, pages_.end());
+    for (auto page = first; page != pages_.end();) page = drop(page);
     const auto last = pages_.find(page_of(size));
     if (size % kPageBytes != 0 && last != pages_.end() && last->second)
       std::ranges::fill(std::span(*last->second).subspan(size % kPageBytes), std::byte{0});
@@ -174,15 +189,11 @@ Done Content::zero(uint64_t offset, uint64_t end) {
   LINUX_TRY(clear(offset, std::min(first * kPageBytes, end)));
   if (last >= first) LINUX_TRY(clear(last * kPageBytes, end));
   if (first >= last) return {};
-  for (auto page = pages_.lower_bound(first); page != pages_.end() && page->first < last;) {
-    if (page->second) {
-      account_->give(kPageBytes);
-      charged_ -= kPageBytes;
-    }
-    page = pages_.erase(page);
-  }
-  // Over the image a hole has to be noted, which takes memory as well.
-  for (uint64_t page = first; page < std::min(last, page_of(round_up(base_size_))); ++page) pages_[page] = nullptr;
+  if (last * kPageBytes >= base_size_) base_size_ = std::min(base_size_, first * kPageBytes);
+  const uint64_t base_pages = page_of(round_up(base_size_));
+  for (uint64_t page = first; page < std::min(last, base_pages); ++page) LINUX_TRY(hide(page));
+  for (auto page = pages_.lower_bound(std::max(first, base_pages)); page != pages_.end() && page->first < last;)
+    page = drop(page);
   return {};
 }
 
@@ -204,19 +215,14 @@ Done Content::allocate(int mode, uint64_t offset, uint64_t length) {
     return {};
   }
   if (kind != 0) return zero(offset, std::min(end, size_));
-  // What is allocated is there for later writes, so it is charged and made now.
-  const uint64_t stop = std::min(end, size_);
+  // Room is looked for, but not set aside: pages are charged when they are written.
+  const uint64_t stop = std::min(end, size_), room = account_->bytes() - account_->used_bytes();
   uint64_t needed = 0;
-  for (uint64_t page = page_of(offset); page * kPageBytes < stop; ++page) {
+  for (uint64_t page = page_of(offset); page * kPageBytes < stop && needed <= room; ++page)
     needed += has_data(page) ? 0 : kPageBytes;
-    if (needed > account_->bytes() - account_->used_bytes()) {
-      LINUX_TRY(resize(old_size));
-      return err(ENOSPC);
-    }
-  }
-  for (uint64_t page = page_of(offset); page * kPageBytes < stop; ++page)
-    if (!has_data(page)) LINUX_TRY(writable(page));
-  return {};
+  if (needed <= room) return {};
+  LINUX_TRY(resize(old_size));
+  return err(ENOSPC);
 }
 
 Try<uint64_t> Content::seek_data(uint64_t offset, bool hole) {

@@ -73,10 +73,13 @@ class Content {
 
  private:
   using Page = std::array<std::byte, kPageBytes>;
+  using Pages = std::map<uint64_t, std::unique_ptr<Page>>;
 
   // The page's bytes in the image; none beyond them.
   [[nodiscard]] std::span<const std::byte> base_page(uint64_t page) const;
   [[nodiscard]] bool has_data(uint64_t page) const;
+  Pages::iterator drop(Pages::iterator page);
+  Done hide(uint64_t page);
   Try<Page*> writable(uint64_t page);
   Done zero(uint64_t offset, uint64_t end);
   Done move_to_file();
@@ -87,7 +90,7 @@ class Content {
   uint64_t base_at_ = 0;
   uint64_t base_size_ = 0;  // what of the image's bytes is still the file's: less after it was cut
   uint64_t size_ = 0;
-  std::map<uint64_t, std::unique_ptr<Page>> pages_;  // by number; an empty one is a hole over the image
+  Pages pages_;  // by number; an empty one is a hole over the image
   uint64_t charged_ = 0;
   int file_ = -1;  // a memfd, which then has all
 };

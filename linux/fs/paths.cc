@@ -19,13 +19,13 @@ Location::~Location() {
   }
 }
 
-void Mounts::add(const Node& directory, NodeRef root) { mounts_.emplace_back(&directory, std::move(root)); }
+void Mounts::add(const Node& directory, NodeRef root) { mounts_.emplace_back(directory.shared_from_this(), std::move(root)); }
 
 NodeRef Mounts::over(const NodeRef& node) const {
   NodeRef top = node;
   // In the order in which they were made, so that a mount over a mount's root is found, too.
   for (const auto& [directory, root] : mounts_)
-    if (directory == top.get()) top = root;
+    if (directory.get() == top.get()) top = root;
   return top;
 }
 

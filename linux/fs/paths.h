@@ -51,7 +51,7 @@ class Mounts {
   [[nodiscard]] NodeRef over(const NodeRef& node) const;  // what is mounted there, or the node itself
 
  private:
-  std::vector<std::pair<const Node*, NodeRef>> mounts_;
+  std::vector<std::pair<std::shared_ptr<const Node>, NodeRef>> mounts_;  // directory, root
 };
 
 // `from` is where a relative path begins. Errors: ENOENT, ENOTDIR, ELOOP, EACCES, ENAMETOOLONG; ENOENT for "".

@@ -145,7 +145,7 @@ Try<std::shared_ptr<TreeNode>> TreeNode::child(std::string_view name) {
   }
   auto node = tree_->node(number);
   // A directory of a damaged image could be its own ancestor.
-  if (!node || (node->is_directory() && node->parent_ != number_)) return err(EIO);
+  if (!node || number == number_ || (node->is_directory() && node->parent_ != number_)) return err(EIO);
   if (node->is_directory() && node->is_from_image_ && is_from_image_ && !entries_ && node->number_ <= number_)
     return err(EIO);
   return node;

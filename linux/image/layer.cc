@@ -83,6 +83,10 @@ std::optional<LayerInode> Layer::inode(uint32_t number) const {
   return load<LayerInode>(begin_ + header_.inodes_at + uint64_t{number} * sizeof(LayerInode));
 }
 
+std::string_view Layer::config() const {
+  return string(header_.config_at, header_.config_bytes).value_or("");
+}
+
 std::optional<std::string_view> Layer::string(uint64_t at, uint64_t bytes) const {
   if (!is_inside(at, bytes, header_.string_bytes)) return std::nullopt;
   return std::string_view(reinterpret_cast<const char*>(begin_) + header_.strings_at + at, bytes);

@@ -38,6 +38,7 @@ struct LayerHeader {
   uint32_t inode_count = 0;
   uint64_t entry_count = 0;
   uint64_t inodes_at = 0, entries_at = 0, strings_at = 0, string_bytes = 0;
+  uint64_t config_at = 0, config_bytes = 0;  // in the strings: what programs of it begin with, as JSON (config.h)
   uint64_t file_bytes = 0;
   char digest[64] = {};     // SHA-256, in hex, of all that comes after the first page
   uint64_t check = 0;       // FNV-1a of the header up to here
@@ -74,7 +75,10 @@ class Layer {
 
   [[nodiscard]] int fd() const { return fd_; }
   [[nodiscard]] uint32_t inode_count() const { return header_.inode_count; }
+  [[nodiscard]] uint64_t entry_count() const { return header_.entry_count; }
+  [[nodiscard]] uint64_t file_bytes() const { return header_.file_bytes; }
   [[nodiscard]] std::string_view digest() const { return {header_.digest, sizeof header_.digest}; }
+  [[nodiscard]] std::string_view config() const;  // "" for none
   [[nodiscard]] std::optional<LayerInode> inode(uint32_t number) const;
 
   struct Child {

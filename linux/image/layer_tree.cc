@@ -85,6 +85,8 @@ Status LayerTree::load(const std::shared_ptr<const Layer>& image) {
     return fail(ErrorCode::kTooLong, "the image has more than " + std::to_string(limits_.most_entries) + " files");
   nodes_.clear();
   nodes_.resize(image->inode_count());
+  std::vector<bool> has_name(image->inode_count());
+  uint64_t entries = 0;
   for (uint32_t number = 0; number < image->inode_count(); ++number) {
     const auto inode = image->inode(number);
     if (!inode) return wrong("/", "is damaged");
@@ -102,7 +104,10 @@ Status LayerTree::load(const std::shared_ptr<const Layer>& image) {
           const auto below = child ? image->inode(child->inode) : std::nullopt;
           if (!below) return wrong("/", "is damaged");
           const bool goes_down = child->inode > number && below->parent == number;
-          if ((below->mode & S_IFMT) == S_IFDIR && !goes_down) return wrong(child->name, "is in itself");
+          if (++entries > image->entry_count()) return wrong("/", "is damaged");
+          if ((below->mode & S_IFMT) == S_IFDIR && (!goes_down || has_name[child->inode]))
+            return wrong(child->name, "is in several directories");
+          has_name[child->inode] = true;
           nodes_[number].children.emplace(child->name, child->inode);
         }
         break;
@@ -157,6 +162,7 @@ Result<std::optional<LayerTree::Spot>> LayerTree::look(std::string_view path, La
     const LayerItem& item = nodes_[*child].item;
     if (is_directory(item)) {
       chain.push_back(*child);
+      if (maker != nullptr) maker->nodes_[*child].generation = maker->generation_;
     } else if (is_link(item)) {
       if (++links > kMostLinks) return wrong(path, "goes through too many symbolic links");
       if (item.target.starts_with('/')) chain = {0};
@@ -196,24 +202,47 @@ Status LayerTree::put_link(std::string_view path, std::string_view target) {
 
 Status LayerTree::remove(std::string_view path) {
   MEMBRANE_ASSIGN(const auto spot, look(path, nullptr));
-  if (spot && !spot->name.empty()) nodes_[spot->directory].children.erase(spot->name);
+  const auto there = spot ? at(*spot) : std::nullopt;
+  if (!there || spot->name.empty()) return {};
+  if (nodes_[*there].generation < generation_)
+    nodes_[spot->directory].children.erase(spot->name);
+  else if (is_directory(nodes_[*there].item))
+    empty_lower(*there);
   return {};
 }
 
 Status LayerTree::make_opaque(std::string_view path) {
   MEMBRANE_ASSIGN(const auto spot, look(path, nullptr));
   const auto there = spot ? at(*spot) : std::nullopt;
-  if (!there) return {};
-  std::vector<uint32_t> left = {*there};
+  if (there && is_directory(nodes_[*there].item)) empty_lower(*there);
+  return {};
+}
+
+void LayerTree::empty_lower(uint32_t directory) {
+  std::vector<uint32_t> left = {directory};
   while (!left.empty()) {
-    Made& directory = nodes_[left.back()];
+    Made& made = nodes_[left.back()];
     left.pop_back();
-    std::erase_if(directory.children, [&](const auto& child) {
+    std::erase_if(made.children, [&](const auto& child) {
       const Made& below = nodes_[child.second];
       if (below.generation < generation_) return true;
       if (is_directory(below.item)) left.push_back(child.second);
       return false;
     });
+  }
+}
+
+Status LayerTree::visit_all(const Visit& visit) const {
+  std::vector<std::string> first(nodes_.size());
+  std::vector<std::pair<std::string, uint32_t>> left = {{"", 0}};
+  while (!left.empty()) {
+    const auto [path, number] = std::move(left.back());
+    left.pop_back();
+    const Made& made = nodes_[number];
+    MEMBRANE_TRY(visit(path, made.item, first[number]));
+    if (!is_directory(made.item)) first[number] = path;
+    for (const auto& [name, child] : std::views::reverse(made.children))
+      left.emplace_back(path.empty() ? name : path + "/" + name, child);
   }
   return {};
 }

@@ -95,7 +95,9 @@ class LayerWriting {
     return {};
   }
 
-  Status write_index(Output& output, LayerHeader& header) {
+  Status write_index(Output& output, LayerHeader& header, std::string_view config) {
+    header.config_bytes = config.size();
+    header.config_at = add_string(config);
     header.inode_count = static_cast<uint32_t>(inodes_.size());
     header.entry_count = entries_.size();
     header.inodes_at = output.at();
@@ -189,7 +191,7 @@ class LayerWriting {
   std::vector<std::byte> buffer_;
 };
 
-Result<std::string> LayerTree::write(const std::string& path) const {
+Result<std::string> LayerTree::write(const std::string& path, std::string_view config) const {
   MEMBRANE_ASSIGN(NewFile file, NewFile::create(path));
   MEMBRANE_ASSIGN(Sha256 digest, Sha256::begin());
   Output output(file, digest);
@@ -197,7 +199,7 @@ Result<std::string> LayerTree::write(const std::string& path) const {
   MEMBRANE_TRY(writing.index());
   MEMBRANE_TRY(writing.write_contents(output));
   LayerHeader header;
-  MEMBRANE_TRY(writing.write_index(output, header));
+  MEMBRANE_TRY(writing.write_index(output, header, config));
   MEMBRANE_ASSIGN(const std::string hex, digest.finish());
   std::memcpy(header.digest, hex.data(), std::min(hex.size(), sizeof header.digest));
   header.check = check_of(header);

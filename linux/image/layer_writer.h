@@ -10,6 +10,7 @@
 #include <time.h>
 
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
@@ -70,15 +71,19 @@ class LayerTree {
   // Replaces what is there; a directory keeps what is in it when a directory is put. Those above that are missing are made.
   Status put(std::string_view path, LayerItem item);
   Status put_link(std::string_view path, std::string_view target);
-  Status remove(std::string_view path);       // with all that is in it; nothing when it is not there
+  // What layers before put there goes, with all that is in it. Nothing when it is not there.
+  Status remove(std::string_view path);
   Status make_opaque(std::string_view path);  // what layers before put into the directory goes
 
   // -- looks
   [[nodiscard]] const LayerItem* find(std::string_view path) const;  // links in the middle are followed
-  [[nodiscard]] uint64_t entry_count() const { return nodes_.size(); }
+  // All there is, the root first, directories before what is in them, by name. `first` is the path of a hard link's first name, and
+  // empty for what has not come before. Errors: those of `visit`.
+  using Visit = std::function<Status(const std::string& path, const LayerItem& item, const std::string& first)>;
+  [[nodiscard]] Status visit_all(const Visit& visit) const;
 
-  // The image, under its path when it is whole. Gives its digest. Errors: kUnavailable; kTooLong.
-  Result<std::string> write(const std::string& path) const;
+  // The image, under its path when it is whole, with what config.h says of it. Gives its digest. Errors: kUnavailable; kTooLong.
+  [[nodiscard]] Result<std::string> write(const std::string& path, std::string_view config = "") const;
 
  private:
   struct Made {
@@ -94,6 +99,7 @@ class LayerTree {
   // nothing without one.
   Result<std::optional<Spot>> look(std::string_view path, LayerTree* maker) const;
   Result<uint32_t> add(LayerItem item);
+  void empty_lower(uint32_t directory);
   [[nodiscard]] std::optional<uint32_t> at(const Spot& spot) const;
 
   friend class LayerWriting;

@@ -3,135 +3,209 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <cstdlib>
 #include <filesystem>
-#include <fstream>
-#include <sstream>
+#include <optional>
 
-#include "base/json.h"
+#include "base/environment.h"
+#include "base/private_file.h"
+#include "linux/image/directory.h"
 #include "linux/image/layer.h"
+#include "linux/image/layer_writer.h"
+#include "linux/image/oci.h"
 #include "linux/image/tar.h"
 
 namespace membrane::linux {
-
 namespace {
 
 namespace fs = std::filesystem;
-constexpr size_t kMostNameBytes = 128, kMostConfigBytes = 1u << 20;
+
 constexpr std::string_view kEnding = ".image";
+constexpr const char* kHint =
+    "`membrane image ls` lists those that there are. `make images` makes one of Debian, called debian; "
+    "`membrane image import FILE.tar --tag NAME` takes any file system.";
 
-Result<fs::path> store_directory() {
-  if (const char* const named = std::getenv("MEMBRANE_IMAGES"); named != nullptr && *named != '\0') return fs::path(named);
-  if (const char* const data = std::getenv("XDG_DATA_HOME"); data != nullptr && *data == '/')
-    return fs::path(data) / "membrane/images";
-  if (const char* const home = std::getenv("HOME"); home != nullptr && *home == '/')
-    return fs::path(home) / ".local/share/membrane/images";
-  return fail(ErrorCode::kNotFound, "there is no directory for images", "Set MEMBRANE_IMAGES or HOME.");
+// The user's own; "" without a home.
+std::string own_directory() {
+  if (std::string given = environment_variable("MEMBRANE_IMAGES"); !given.empty()) return given;
+  const std::string data = environment_variable("XDG_DATA_HOME"), home = environment_variable("HOME");
+  if (data.starts_with('/')) return data + "/membrane/images";
+  return home.empty() ? "" : home + "/.local/share/membrane/images";
 }
 
-bool is_name(std::string_view name) {
-  const auto is_fine = [](char c) {
-    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '.' || c == '_' || c == '-' || c == ':';
-  };
-  return !name.empty() && name.size() <= kMostNameBytes && name[0] != '.' && name[0] != '-' && std::ranges::all_of(name, is_fine);
-}
-
-Result<fs::path> path_of(const std::string& name) {
-  if (!is_name(name))
-    return fail(ErrorCode::kInvalidArgument, "\"" + name.substr(0, kMostNameBytes) + "\" cannot name an image",
-                "Use letters, digits and . _ - : in it.");
-  MEMBRANE_ASSIGN(const fs::path directory, store_directory());
-  return directory / (name + std::string(kEnding));
-}
-
-std::vector<std::string> texts_of(const nlohmann::json& json, const char* name) {
-  std::vector<std::string> texts;
-  const auto found = json.find(name);
-  if (found == json.end() || !found->is_array()) return texts;
-  for (const auto& each : *found)
-    if (each.is_string()) texts.push_back(each.get<std::string>());
-  return texts;
-}
-
-// What is not there, or cannot be read, says nothing.
-ImageConfig read_config(const fs::path& image) {
-  std::ifstream file(fs::path(image).replace_extension(".json"), std::ios::binary);
-  std::string text(kMostConfigBytes, '\0');
-  file.read(text.data(), static_cast<std::streamsize>(text.size()));
-  text.resize(static_cast<size_t>(std::max<std::streamsize>(file.gcount(), 0)));
-  const auto json = read_json(text, "the image's configuration");
-  if (!json || !json->is_object()) return {};
-  const auto word = [&json](const char* name) {
-    const auto found = json->find(name);
-    return found != json->end() && found->is_string() ? found->get<std::string>() : std::string();
-  };
-  return {.environment = texts_of(*json, "Env"),
-          .entrypoint = texts_of(*json, "Entrypoint"),
-          .command = texts_of(*json, "Cmd"),
-          .directory = word("WorkingDir"),
-          .user = word("User")};
-}
-
-StoredImage stored_at(const fs::path& path, std::string name) {
+std::vector<std::string> directories() {
+  std::vector<std::string> all;
+  if (std::string own = own_directory(); !own.empty()) all.push_back(std::move(own));
   std::error_code error;
-  return {.name = std::move(name), .path = path.string(), .size_bytes = fs::file_size(path, error), .config = read_config(path)};
+  const fs::path program = fs::read_symlink("/proc/self/exe", error);
+  if (!error) all.push_back((program.parent_path().parent_path() / "share/membrane/images").string());
+  return all;
 }
+
+// Refuses a directory in which everybody may put images.
+Status check_closed(const std::string& directory) {
+  struct stat status = {};
+  if (stat(directory.c_str(), &status) != 0 || (status.st_mode & S_IWOTH) == 0) return {};
+  return refused_as_open(directory, "no image is taken from " + directory + ", since everybody may write to it");
+}
+
+Status check_name(const std::string& name) {
+  if (is_image_name(name)) return {};
+  return fail(ErrorCode::kInvalidArgument, '"' + name.substr(0, 200) + "\" is no name of an image",
+              "Use letters, digits, '.', '_', '-' and ':', and begin with a letter or digit.");
+}
+
+std::string path_in(const std::string& directory, const std::string& name) {
+  return directory + "/" + name + std::string(kEnding);
+}
+
+std::unexpected<Error> not_there(const std::string& name) {
+  return fail(ErrorCode::kNotFound, "there is no image " + name, kHint);
+}
+
+Result<StoredImage> stored_at(const std::string& path, const std::string& name) {
+  MEMBRANE_ASSIGN(const auto image, Layer::open(path));
+  StoredImage stored{.name = name, .path = path, .size_bytes = image->file_bytes(), .config = {}};
+  MEMBRANE_ASSIGN(stored.config, read_image_config(image->config()));
+  return stored;
+}
+
+bool exists(const std::string& path) { return access(path.c_str(), F_OK) == 0; }
+
+// -- importing
+
+class Import {
+ public:
+  explicit Import(std::shared_ptr<Spool> spool, std::string name) : spool_(std::move(spool)), name_(std::move(name)) {}
+
+  Status read(const std::string& path) {
+    std::error_code error;
+    const fs::file_status status = fs::status(path, error);
+    if (!fs::exists(status)) return fail(ErrorCode::kNotFound, "there is no file " + path);
+    if (fs::is_directory(status)) return read_directory(path);
+    if (const auto image = Layer::open(path)) return read_layer(*image);
+    MEMBRANE_ASSIGN(const Blob archive, open_blob(path));
+    MEMBRANE_ASSIGN(const bool is_image, is_image_archive(archive));
+    if (!is_image) return apply_tar(tree_, archive, spool_);
+    MEMBRANE_ASSIGN(const auto files, files_of_archive(archive, spool_));
+    return read_files(*files);
+  }
+
+  Status write(const std::string& path) const {
+    MEMBRANE_TRY(tree_.write(path, image_config_text(config_)));
+    return {};
+  }
+
+ private:
+  Status read_directory(const std::string& path) {
+    const auto files = files_of_directory(path);
+    if (is_oci(*files) || is_docker_directory(*files, path)) return read_files(*files);
+    const std::optional<Owner> owner = geteuid() == 0 ? std::nullopt : std::optional<Owner>(Owner{});
+    return apply_directory(tree_, path, "", spool_, owner);
+  }
+
+  // A file system may have a manifest.json at its root, too.
+  static bool is_docker_directory(const ImageFiles& files, const std::string& path) {
+    return is_docker(files) && !exists(path + "/etc") && !exists(path + "/bin") && !exists(path + "/usr");
+  }
+
+  Status read_layer(const std::shared_ptr<const Layer>& image) {
+    MEMBRANE_TRY(image->verify());
+    MEMBRANE_ASSIGN(config_, read_image_config(image->config()));
+    return tree_.load(image);
+  }
+
+  Status read_files(const ImageFiles& files) {
+    if (!is_oci(files) && !is_docker(files))
+      return fail(ErrorCode::kInvalidInput, "this is no image: it has no index.json and no manifest.json");
+    MEMBRANE_ASSIGN(FoundImage found, is_oci(files) ? read_oci(files, name_) : read_docker(files, name_));
+    config_ = std::move(found.config);
+    for (const Blob& layer : found.layers) MEMBRANE_TRY(apply_tar(tree_, layer, spool_));
+    return {};
+  }
+
+  std::shared_ptr<Spool> spool_;
+  std::string name_;
+  LayerTree tree_;
+  ImageConfig config_;
+};
 
 }  // namespace
 
+bool is_image_name(std::string_view name) {
+  const auto is_plain = [](char c) {
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9');
+  };
+  const auto fits = [&](char c) { return is_plain(c) || c == '.' || c == '_' || c == '-' || c == ':'; };
+  return !name.empty() && name.size() <= 128 && is_plain(name.front()) && std::ranges::all_of(name, fits);
+}
+
 Result<StoredImage> find_image(const std::string& name_or_path) {
-  std::error_code error;
-  if (name_or_path.find('/') != std::string::npos) {
-    if (fs::is_regular_file(name_or_path, error)) return stored_at(name_or_path, name_or_path);
-    return fail(ErrorCode::kNotFound, "there is no image file " + name_or_path);
+  if (name_or_path.find('/') != name_or_path.npos) {
+    if (!exists(name_or_path)) return not_there(name_or_path);
+    std::string name = fs::path(name_or_path).filename().string();
+    if (name.ends_with(kEnding)) name.resize(name.size() - kEnding.size());
+    return stored_at(name_or_path, name);
   }
-  MEMBRANE_ASSIGN(const fs::path path, path_of(name_or_path));
-  if (fs::is_regular_file(path, error)) return stored_at(path, name_or_path);
-  return fail(ErrorCode::kNotFound, "there is no image \"" + name_or_path + "\"",
-              "`membrane image ls` lists those that there are. `make images` makes one of Debian, called debian; `membrane image "
-              "import FILE.tar --tag NAME` takes any file system.");
+  MEMBRANE_TRY(check_name(name_or_path));
+  for (const std::string& directory : directories()) {
+    const std::string path = path_in(directory, name_or_path);
+    if (!exists(path)) continue;
+    MEMBRANE_TRY(check_closed(directory));
+    return stored_at(path, name_or_path);
+  }
+  return not_there(name_or_path);
 }
 
 Result<std::vector<StoredImage>> list_images() {
-  MEMBRANE_ASSIGN(const fs::path directory, store_directory());
   std::vector<StoredImage> images;
-  std::error_code error;
-  for (fs::directory_iterator each(directory, error), end; !error && each != end; each.increment(error)) {
-    const std::string file = each->path().filename().string();
-    if (file.ends_with(kEnding) && is_name(file)) images.push_back(stored_at(each->path(), file.substr(0, file.size() - kEnding.size())));
+  for (const std::string& directory : directories()) {
+    if (!check_closed(directory)) continue;
+    std::error_code error;
+    for (fs::directory_iterator at(directory, error), end; !error && at != end; at.increment(error)) {
+      std::string name = at->path().filename().string();
+      if (!name.ends_with(kEnding)) continue;
+      name.resize(name.size() - kEnding.size());
+      const bool is_known = std::ranges::any_of(images, [&](const StoredImage& each) { return each.name == name; });
+      if (!is_image_name(name) || is_known) continue;
+      if (auto image = stored_at(at->path().string(), name)) images.push_back(std::move(*image));
+    }
   }
   std::ranges::sort(images, {}, &StoredImage::name);
   return images;
 }
 
 Status remove_image(const std::string& name) {
-  MEMBRANE_ASSIGN(const StoredImage image, find_image(name));
-  MEMBRANE_ASSIGN(const fs::path path, path_of(name));
-  std::error_code error;
-  fs::remove(path, error);
-  if (error) return fail(ErrorCode::kUnavailable, "the image cannot be removed: " + error.message());
-  fs::remove(fs::path(path).replace_extension(".json"), error);
-  return {};
+  MEMBRANE_TRY(check_name(name));
+  const std::string directory = own_directory();
+  if (directory.empty()) return not_there(name);
+  const std::string path = path_in(directory, name);
+  if (unlink(path.c_str()) == 0) return {};
+  if (errno == ENOENT || errno == ENOTDIR) return not_there(name);
+  return refused_by_system("remove", path);
 }
 
-Result<StoredImage> import_image(const std::string& source, const std::string& name) {
-  MEMBRANE_ASSIGN(const fs::path path, path_of(name));
-  std::error_code error;
-  if (!fs::exists(source, error)) return fail(ErrorCode::kNotFound, "there is no file " + source);
-  fs::create_directories(path.parent_path(), error);
-  if (error) return fail(ErrorCode::kUnavailable, "there is no place for images: " + error.message());
-  if (fs::is_directory(source, error))
-    return fail(ErrorCode::kUnsupported, source + " is a directory",
-                "Make a tarball of it: tar -C " + source + " -cf files.tar .");
-  MEMBRANE_TRY(import_tar(source, path.string()));
-  fs::remove(fs::path(path).replace_extension(".json"), error);  // of one that had the name before
-  return stored_at(path, name);
+Result<StoredImage> import_image(const std::string& path, const std::string& name) {
+  MEMBRANE_TRY(check_name(name));
+  const std::string directory = own_directory();
+  if (directory.empty())
+    return fail(ErrorCode::kInvalidArgument, "there is no directory for images",
+                "Set HOME, XDG_DATA_HOME or MEMBRANE_IMAGES.");
+  if (!exists(directory) && !make_directory(directory)) return refused_by_system("make", directory);
+  MEMBRANE_TRY(check_closed(directory));
+  MEMBRANE_ASSIGN(auto spool, Spool::create(directory));
+  Import import(std::move(spool), name);
+  MEMBRANE_TRY(import.read(path));
+  const std::string to = path_in(directory, name);
+  MEMBRANE_TRY(import.write(to));
+  return stored_at(to, name);
 }
 
 Status export_image(const std::string& name, const std::string& archive) {
-  MEMBRANE_ASSIGN(const StoredImage image, find_image(name));
-  MEMBRANE_ASSIGN(const auto layer, Layer::open(image.path));
-  return export_tar(*layer, archive);
+  MEMBRANE_ASSIGN(const StoredImage stored, find_image(name));
+  MEMBRANE_ASSIGN(const auto image, Layer::open(stored.path));
+  LayerTree tree;
+  MEMBRANE_TRY(tree.load(image));
+  return export_tar(tree, archive);
 }
 
 }  // namespace membrane::linux

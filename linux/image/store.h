@@ -1,22 +1,19 @@
-// The images of a user, by name: one file each, NAME.image, and what its maker said of it beside, NAME.json. They are in $MEMBRANE_IMAGES,
-// else in membrane/images of the user's data directory.
+// The images that are kept on this machine, by their names: one file each (layer.h) in the directory $MEMBRANE_IMAGES, else
+// $XDG_DATA_HOME/membrane/images, else ~/.local/share/membrane/images; also, to be read only, in share/membrane/images beside the
+// program's directory.
 //
-// Threads: pure; two processes may use the store at once, since files appear whole.
+// Threads: pure; the environment must not change meanwhile. Two that import one name at a time leave one of the two, whole.
 #pragma once
 
 #include <cstdint>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/result.h"
+#include "linux/image/config.h"
 
 namespace membrane::linux {
-
-struct ImageConfig {
-  std::vector<std::string> environment;  // NAME=VALUE
-  std::vector<std::string> entrypoint, command;
-  std::string directory, user;
-};
 
 struct StoredImage {
   std::string name, path;
@@ -24,14 +21,22 @@ struct StoredImage {
   ImageConfig config;
 };
 
-// By its name, or by the path of an image file. Errors: kNotFound; kInvalidArgument for what is no name.
+// Letters, digits, '.', '_', '-', ':', at most 128 of them, and a letter or digit first: "debian", "python:3.12".
+bool is_image_name(std::string_view name);
+
+// With a '/' in it, it is the path of an image's file. Errors: kNotFound; kInvalidArgument for what is no name; kInvalidInput for a
+// file that is no image.
 Result<StoredImage> find_image(const std::string& name_or_path);
-// In the order of their names.
+// By name. What is no image is left out.
 Result<std::vector<StoredImage>> list_images();
+// Errors: kNotFound, also for one that is not in the user's own directory.
 Status remove_image(const std::string& name);
-// From a tarball of a file system, also compressed, or from a directory. Replaces one of the same name. Errors: kNotFound,
-// kInvalidInput, kUnavailable.
-Result<StoredImage> import_image(const std::string& source, const std::string& name);
+// Takes what is at the path for what it looks like: a tar archive of a file system, an archive by `docker save`, an OCI layout as an
+// archive or a directory, an image's file, or else a directory whose files are taken; archives may be compressed. Replaces an
+// image of that name. What is in the directory is root's, unless root asks. Errors: kInvalidArgument, kInvalidInput, kNotFound,
+// kTooLong, kUnavailable.
+Result<StoredImage> import_image(const std::string& path, const std::string& name);
+// The image's files as a tar archive.
 Status export_image(const std::string& name, const std::string& archive);
 
 }  // namespace membrane::linux

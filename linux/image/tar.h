@@ -6,6 +6,7 @@
 #include <string>
 
 #include "base/result.h"
+#include "linux/image/blob.h"
 #include "linux/image/layer_writer.h"
 
 namespace membrane::linux {
@@ -14,23 +15,15 @@ namespace membrane::linux {
 // ".wh..wh..opq" what a directory had). Absolute names begin at the root. Contents come to stand in the spool until the tree
 // is written. Errors: kInvalidInput for a damaged archive, for ".." in names, for hard links to nothing; kTooLong past the
 // limits; kUnavailable.
-Status apply_tar(LayerTree& tree, const std::string& archive, const std::shared_ptr<Spool>& spool,
+Status apply_tar(LayerTree& tree, const Blob& archive, const std::shared_ptr<Spool>& spool,
                  const LayerLimits& limits = {});
 // The same with an archive in memory.
 Status apply_tar_bytes(LayerTree& tree, std::string_view archive, const std::shared_ptr<Spool>& spool,
                        const LayerLimits& limits = {});
-// Puts what is in a directory of the host below `under`. Owners are as there, unless `owner` says who. Sockets are left out.
-struct Owner {
-  uint32_t uid = 0, gid = 0;
-};
-Status apply_directory(LayerTree& tree, const std::string& directory, const std::string& under,
-                       const std::shared_ptr<Spool>& spool, const std::optional<Owner>& owner,
-                       const LayerLimits& limits = {});
-
 // An image from an archive, over what is in the image `lower` unless that is empty. Gives its digest.
 Result<std::string> import_tar(const std::string& archive, const std::string& image, const std::string& lower = "",
                                const LayerLimits& limits = {});
-// In the pax form; the same image gives the same bytes.
-Status export_tar(const Layer& image, const std::string& archive);
+// A tree as an archive in the pax form. The same tree gives the same bytes. Errors: kUnavailable.
+Status export_tar(const LayerTree& tree, const std::string& archive);
 
 }  // namespace membrane::linux

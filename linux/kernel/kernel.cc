@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <atomic>
 
+#include "linux/files/terminal.h"
 #include "linux/files/process_file.h"
 #include "linux/kernel/call.h"
 #include "linux/kernel/exec.h"
@@ -179,15 +180,27 @@ void Kernel::adopt_children(Process& process) {
 
 // The end of a session's leader takes its terminal away.
 void Kernel::hang_up_session(Process& leader) {
-  if (leader.id != leader.session || leader.terminal == nullptr) return;
-  std::vector<int> others;
-  for (const auto& [id, each] : processes_)
-    if (each->session == leader.session && each.get() != &leader && !each->is_zombie) others.push_back(id);
+  const FileRef terminal = leader.terminal;
+  if (leader.id != leader.session || terminal == nullptr) return;
+  end_session(*terminal);
   lose_terminal(leader.session);
-  for (const int id : others) {
-    signal_process(id, SIGHUP);
-    signal_process(id, SIGCONT);
-  }
+}
+
+void Kernel::signal_group(int group, int signal) {
+  std::vector<int> members;  // one that is killed may be forgotten at once
+  for (const auto& [id, each] : processes_)
+    if (each->group == group) members.push_back(id);
+  for (const int id : members) signal_process(id, signal);
+}
+
+void Kernel::signal_process(int process, int signal) {
+  Process* const to = process_of(process);
+  if (to != nullptr && !to->is_zombie) send_signal(*this, *to, signal_from(signal, SI_KERNEL, nullptr));
+}
+
+void Kernel::lose_terminal(int session) {
+  for (const auto& [id, each] : processes_)
+    if (each->session == session) each->terminal.reset();
 }
 
 bool Kernel::has_pending(uint64_t set) {
@@ -348,22 +361,6 @@ bool Kernel::restarts_after_signal(const Task& task) const {
     if (action.handler > 1 && (action.flags & SA_RESTART) == 0) return false;
   }
   return true;
-}
-
-void Kernel::signal_group(int group, int signal) {
-  std::vector<int> ids;
-  for (const auto& [id, each] : processes_)
-    if (each->group == group) ids.push_back(id);
-  for (const int id : ids) signal_process(id, signal);
-}
-
-void Kernel::signal_process(int id, int signal) {
-  if (Process* const process = process_of(id)) send_signal(*this, *process, signal_from(signal, SI_KERNEL, nullptr));
-}
-
-void Kernel::lose_terminal(int session) {
-  for (const auto& [id, each] : processes_)
-    if (each->session == session) each->terminal.reset();
 }
 
 // -- the loop -----------------------------------------------------------------------------------------------------

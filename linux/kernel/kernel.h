@@ -36,7 +36,7 @@ class SocketSpace;         // linux/files/socket_end.h
 class Watches;             // linux/files/inotify.h
 struct SystemDirectories;  // linux/proc/mounts.h
 
-class Kernel : public Timers, public Jobs, public Signals {
+class Kernel final : public Timers, public Jobs, public Signals {
  public:
   explicit Kernel(KernelOptions options);
   ~Kernel() override;

@@ -18,6 +18,7 @@
 #include "linux/files/outside.h"
 #include "linux/kernel/kernel.h"
 #include "linux/kernel/memory.h"
+#include "linux/proc/mounts.h"
 #include "linux/sandbox/kernel_walls.h"
 #include "linux/sandbox/root.h"
 
@@ -114,8 +115,8 @@ ComputerReport run(const Computer& computer, const KernelStreams& streams) {
   Kernel kernel(std::move(options));
   ComputerReport report;
   report.platform = kernel.platform().name();
-  if (const auto mounted = mount_systems(kernel, devices); !mounted)
-    return failed(mounted.error().to_string());
+  if (const Done mounted = mount_system_directories(kernel); !mounted)
+    return failed(std::string("/proc, /sys and /dev cannot be made: ") + std::strerror(mounted.error()));
   Outside outside(streams, kernel);
   kernel.on_outside = [&outside] { outside.after_wake(); };
   Kernel::Start start = {.arguments = computer.arguments,

@@ -1,17 +1,16 @@
-// The file system of a computer: a private tree over its image, and what the kernel makes by itself.
+// The file system of a computer: a private tree over its image. What the kernel makes by itself is in linux/proc/mounts.h.
 #pragma once
+
+#include <memory>
 
 #include "base/result.h"
 #include "linux/files/devices.h"
 #include "linux/fs/node.h"
-#include "linux/kernel/kernel.h"
 #include "linux/sandbox/computer.h"
 
 namespace membrane::linux {
 
 // Errors: those of opening an image.
 Result<NodeRef> make_root(const Computer& computer, const std::shared_ptr<const Devices>& devices);
-// /dev.
-Status mount_systems(Kernel& kernel, const std::shared_ptr<Devices>& devices);
 
 }  // namespace membrane::linux

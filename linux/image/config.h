@@ -1,0 +1,27 @@
+// What programs of an image begin with, as its maker wrote it: the part "config" of an OCI image's configuration.
+//
+// Threads: pure.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/result.h"
+
+namespace membrane::linux {
+
+struct ImageConfig {
+  std::vector<std::string> environment = {};  // NAME=VALUE
+  std::vector<std::string> entrypoint = {}, command = {};
+  std::string directory = {}, user = {};
+
+  bool operator==(const ImageConfig&) const = default;
+};
+
+// {"Env": [], "Entrypoint": [], "Cmd": [], "WorkingDir": "", "User": ""}; each may be missing or null, and others may be there.
+// "" is an empty one. Errors: kInvalidInput; kTooLong.
+Result<ImageConfig> read_image_config(std::string_view json);
+std::string image_config_text(const ImageConfig& config);
+
+}  // namespace membrane::linux
