@@ -6,8 +6,8 @@
 #include <algorithm>
 #include <atomic>
 
-#include "linux/files/terminal.h"
 #include "linux/files/process_file.h"
+#include "linux/files/terminal.h"
 #include "linux/kernel/call.h"
 #include "linux/kernel/exec.h"
 #include "linux/kernel/memory.h"
