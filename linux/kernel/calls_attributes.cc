@@ -121,7 +121,9 @@ Done truncate_path(Call& call, uint64_t path, int64_t size) {
   if (S_ISDIR(attributes.mode)) return err(EISDIR);
   if (!S_ISREG(attributes.mode)) return err(EINVAL);
   LINUX_TRY(may(who(call), attributes, W_OK));
-  return target.node->resize(static_cast<uint64_t>(size));
+  LINUX_TRY(target.node->resize(static_cast<uint64_t>(size)));
+  announce(call.kernel, target.location.get(), *target.node, IN_MODIFY);
+  return {};
 }
 
 // A file must not grow beyond RLIMIT_FSIZE.
