@@ -1,6 +1,6 @@
 // Keys, output, reads and changes of modes in any order: the limits hold, and what is readable can be read.
-#include <span>
 #include <termios.h>
+#include <span>
 
 #include <array>
 #include <cstdlib>

@@ -53,7 +53,8 @@ Kernel::~Kernel() {
 // An end may take other processes with it, so each is looked for anew.
 void Kernel::end_all() {
   for (;;) {
-    const auto alive = std::ranges::find_if(processes_, [](const auto& each) { return !each.second->is_zombie; });
+    const auto alive =
+        std::ranges::find_if(processes_, [](const auto& each) { return !each.second->is_zombie; });
     if (alive == processes_.end()) return;
     end_process(*alive->second, SIGKILL);
   }

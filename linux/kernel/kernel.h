@@ -59,11 +59,16 @@ class Kernel final : public Timers, public Jobs, public Signals {
   // -- for handlers
   Mounts mounts;
   LocationRef root;
+<<<<<<< HEAD
   std::shared_ptr<SystemDirectories> system;  // what is mounted on /proc, /sys and /dev; it outlives the processes
   // Made when they are first needed.
   std::shared_ptr<Watches> watches;
   std::shared_ptr<SocketSpace> sockets;
   NodeRef memory_files;  // what memfd_create() makes files in
+=======
+  std::shared_ptr<SystemDirectories>
+      system;  // what is mounted on /proc, /sys and /dev; it outlives the processes
+>>>>>>> main
   [[nodiscard]] timespec now(int clock) const override;  // CLOCK_REALTIME, CLOCK_MONOTONIC
   [[nodiscard]] Process* process_of(int id);
   [[nodiscard]] Task* task_of(int id);
@@ -71,7 +76,8 @@ class Kernel final : public Timers, public Jobs, public Signals {
   Platform& platform() { return *options_.platform; }
   [[nodiscard]] const KernelOptions& options() const { return options_; }
   // Called at the time, in the loop, unless `alive` is gone.
-  void at(std::chrono::steady_clock::time_point time, std::weak_ptr<void> alive, std::function<void()> act) override;
+  void at(std::chrono::steady_clock::time_point time, std::weak_ptr<void> alive,
+          std::function<void()> act) override;
   void signal_group(int group, int signal) override;
   void signal_process(int process, int signal) override;
   void lose_terminal(int session) override;

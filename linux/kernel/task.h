@@ -154,7 +154,7 @@ struct Process {
   std::string executable;              // its path
   std::vector<std::string> arguments;  // as it was started, for /proc
   LocationRef executable_at;           // as it was found
-  bool has_executed = false;  // since it was forked (setpgid asks)
+  bool has_executed = false;           // since it was forked (setpgid asks)
 
   // Its end, or its stop, until someone has waited for it.
   bool is_zombie = false;

@@ -55,7 +55,8 @@ struct ComputerReport {
   std::string reason;  // of kFailed: what failed, and what would mend it
   std::string platform;
   uint64_t output_bytes = 0, memory_peak_bytes = 0;
-  std::vector<std::string> missing_walls;  // those of the kernel process and of guests that this machine refuses, and why
+  std::vector<std::string>
+      missing_walls;  // those of the kernel process and of guests that this machine refuses, and why
   double start_us = 0, run_us = 0;  // until the command's first instruction; from there to its end
   std::map<std::string, uint64_t> absent_calls;  // system calls that this kernel does not have: how often
 };

@@ -7,10 +7,10 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <iterator>
 #include <array>
 #include <cerrno>
 #include <cstring>
+#include <iterator>
 #include <thread>
 
 #include "base/json.h"
@@ -170,7 +170,7 @@ std::string report_to_json(const ComputerReport& report) {
                                {"start_us", report.start_us},
                                {"run_us", report.run_us},
                                {"absent_calls", report.absent_calls},
-               {"missing_walls", report.missing_walls}};
+                               {"missing_walls", report.missing_walls}};
   return json_text(json);
 }
 
