@@ -15,14 +15,16 @@ void announce(Kernel& kernel, const Location* at, Node& node, uint32_t mask) {
   if (!has_watches(kernel)) return;
   const bool has_directory = at != nullptr && at->parent != nullptr;
   kernel.watches->announce_both(has_directory ? at->parent->node.get() : nullptr,
-                                has_directory ? std::string_view(at->name) : std::string_view(), node, with_kind(node, mask));
+                                has_directory ? std::string_view(at->name) : std::string_view(), node,
+                                with_kind(node, mask));
 }
 
 void announce(Kernel& kernel, File& file, uint32_t mask) {
   if (has_watches(kernel)) announce(kernel, file.location.get(), *file.node(), mask);
 }
 
-void announce_in(Kernel& kernel, const Node& directory, std::string_view name, Node& node, uint32_t mask, uint32_t cookie) {
+void announce_in(Kernel& kernel, const Node& directory, std::string_view name, Node& node, uint32_t mask,
+                 uint32_t cookie) {
   if (has_watches(kernel)) kernel.watches->announce(directory, with_kind(node, mask), name, cookie);
 }
 

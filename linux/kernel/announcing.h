@@ -16,7 +16,8 @@ void announce(Kernel& kernel, const Location* at, Node& node, uint32_t mask);
 // Of an open file.
 void announce(Kernel& kernel, File& file, uint32_t mask);
 // In a directory: `node` came, went or was named so. IN_ISDIR is added by what it is.
-void announce_in(Kernel& kernel, const Node& directory, std::string_view name, Node& node, uint32_t mask, uint32_t cookie = 0);
+void announce_in(Kernel& kernel, const Node& directory, std::string_view name, Node& node, uint32_t mask,
+                 uint32_t cookie = 0);
 // The name of a node is gone.
 void announce_removal(Kernel& kernel, const Node& directory, std::string_view name, Node& node);
 // After a rename.

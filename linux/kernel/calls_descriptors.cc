@@ -139,7 +139,8 @@ bool is_mapped_writable(const Kernel& kernel, const Node& node) {
     const Memory* const memory = each.second->memory.get();
     return memory != nullptr && std::ranges::any_of(memory->areas(), [&](const auto& area) {
              const Area& is = area.second;
-             return is.is_shared && (is.protection & PROT_WRITE) != 0 && is.file != nullptr && is.file->node().get() == &node;
+             return is.is_shared && (is.protection & PROT_WRITE) != 0 && is.file != nullptr &&
+                    is.file->node().get() == &node;
            });
   });
 }

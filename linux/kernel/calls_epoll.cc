@@ -62,7 +62,9 @@ int64_t sys_epoll_ctl(Call& call) {
   }
 }
 
-int64_t sys_epoll_wait(Call& call) { return wait_for_events(call, limit_of_milliseconds(call, call.int_arg(3))); }
+int64_t sys_epoll_wait(Call& call) {
+  return wait_for_events(call, limit_of_milliseconds(call, call.int_arg(3)));
+}
 
 int64_t sys_epoll_pwait(Call& call) {
   CALL_TRY(use_mask_during_call(call, call.arg(4), call.arg(5)));

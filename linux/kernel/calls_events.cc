@@ -93,7 +93,8 @@ int64_t sys_pidfd_send_signal(Call& call) {
   Process* const process = call.kernel.process_of(named->end().process);
   if (process == nullptr || process->end.get() != &named->end()) return -ESRCH;
   const Credentials &own = who(call), &theirs = process->credentials;
-  const bool is_same = own.euid == theirs.uid || own.euid == theirs.suid || own.uid == theirs.uid || own.uid == theirs.suid;
+  const bool is_same =
+      own.euid == theirs.uid || own.euid == theirs.suid || own.uid == theirs.uid || own.uid == theirs.suid;
   if (own.euid != 0 && !is_same) return -EPERM;
   if (number == 0) return 0;
   PendingSignal signal = signal_from(number, SI_USER, &call.process());
@@ -113,9 +114,11 @@ int64_t sys_memfd_create(Call& call) {
   auto name = call.get_string(call.arg(0), 250);
   if (!name) return name.error() == ENAMETOOLONG ? -EINVAL : -name.error();
   NodeRef& files = call.kernel.memory_files;
-  if (files == nullptr) files = make_tree({.most_bytes = call.kernel.options().limits.memory_bytes / 2, .device = 1});
+  if (files == nullptr)
+    files = make_tree({.most_bytes = call.kernel.options().limits.memory_bytes / 2, .device = 1});
   CALL_ASSIGN(FileRef made, make_memory_file(*name, flags, [&](uint32_t mode) {
-                return files->create_nameless({.mode = S_IFREG | mode, .uid = who(call).fsuid, .gid = who(call).fsgid});
+                return files->create_nameless(
+                    {.mode = S_IFREG | mode, .uid = who(call).fsuid, .gid = who(call).fsgid});
               }));
   return answer(add_file(call, std::move(made), (flags & MFD_CLOEXEC) != 0));
 }

@@ -14,7 +14,8 @@ namespace {
 
 constexpr size_t kMostControlBytes = 20480;  // as Linux has it (optmem_max)
 constexpr uint32_t kMostMessages = 1024;     // of one call
-constexpr int kKnownSendFlags = MSG_DONTWAIT | MSG_NOSIGNAL | MSG_EOR | MSG_MORE | MSG_CONFIRM | MSG_DONTROUTE;
+constexpr int kKnownSendFlags =
+    MSG_DONTWAIT | MSG_NOSIGNAL | MSG_EOR | MSG_MORE | MSG_CONFIRM | MSG_DONTROUTE;
 
 // struct cmsghdr; data follow, and the next begins at a multiple of 8.
 struct ControlHeader {
@@ -57,7 +58,8 @@ Done read_control(Call& call, const msghdr& header, Outgoing& how) {
       ucred told;
       std::memcpy(&told, data.data(), sizeof told);
       const Credentials& own = who(call);
-      const bool is_own = told.pid == call.process().id && (told.uid == own.uid || told.uid == own.euid || told.uid == own.suid);
+      const bool is_own = told.pid == call.process().id &&
+                          (told.uid == own.uid || told.uid == own.euid || told.uid == own.suid);
       if (!is_own && own.euid != 0) return err(EPERM);
     } else if (control.level == SOL_SOCKET) {
       return err(EINVAL);
@@ -173,7 +175,8 @@ Try<int64_t> receive(Call& call, SocketFile& socket, UserBuffer& buffer, int fla
   for (;;) {
     auto piece = socket.receive(call.task, buffer, flags & MSG_PEEK);
     if (!piece && piece.error() == EAGAIN) {
-      const int64_t waited = wait_for_socket(call, socket, (flags & MSG_DONTWAIT) == 0, socket.receive_limit());
+      const int64_t waited =
+          wait_for_socket(call, socket, (flags & MSG_DONTWAIT) == 0, socket.receive_limit());
       if (waited != kWaits && received > 0) return static_cast<int64_t>(received);
       if (waited == kWaits) {
         call.task.call_keeps_bytes = fills;
@@ -203,7 +206,8 @@ int64_t receive_message(Call& call, SocketFile& socket, uint64_t header_at, int 
   Incoming got;
   CALL_ASSIGN(const int64_t received, receive(call, socket, buffer, flags, got));
   if (received == kWaits) return kWaits;
-  Control control(header.msg_control == nullptr ? 0 : std::min<size_t>(header.msg_controllen, kMostControlBytes));
+  Control control(header.msg_control == nullptr ? 0
+                                                : std::min<size_t>(header.msg_controllen, kMostControlBytes));
   if (socket.passes_credentials()) {
     const ucred sender = {got.sender.process, got.sender.uid, got.sender.gid};
     control.add(SCM_CREDENTIALS, std::as_bytes(std::span(&sender, 1)));

@@ -146,7 +146,8 @@ int64_t open_path(Call& call, const OpenWish& given) {
                 (wish.flags & kTmpFile) != 0 ? find_nameless(call, wish) : find_or_create(call, wish));
     CALL_TRY(check(call, found, wish.flags));
     if (found.is_new && found.location->parent != nullptr)
-      announce_in(call.kernel, *found.location->parent->node, found.location->name, *found.location->node, IN_CREATE);
+      announce_in(call.kernel, *found.location->parent->node, found.location->name, *found.location->node,
+                  IN_CREATE);
     CALL_ASSIGN(file, make_file(call, found, wish.flags));
     if ((wish.flags & O_PATH) == 0) announce(call.kernel, *file, IN_OPEN);
   }

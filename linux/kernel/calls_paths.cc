@@ -199,7 +199,9 @@ Done enter(Call& call, const LocationRef& location, LocationRef Place::* where) 
 int64_t sys_mkdir(Call& call) { return make_directory(call, AT_FDCWD, call.arg(0), call.arg(1)); }
 int64_t sys_mkdirat(Call& call) { return make_directory(call, call.int_arg(0), call.arg(1), call.arg(2)); }
 int64_t sys_mknod(Call& call) { return make_node(call, AT_FDCWD, call.arg(0), call.arg(1), call.arg(2)); }
-int64_t sys_mknodat(Call& call) { return make_node(call, call.int_arg(0), call.arg(1), call.arg(2), call.arg(3)); }
+int64_t sys_mknodat(Call& call) {
+  return make_node(call, call.int_arg(0), call.arg(1), call.arg(2), call.arg(3));
+}
 int64_t sys_symlink(Call& call) { return make_symbolic_link(call, call.arg(0), AT_FDCWD, call.arg(1)); }
 int64_t sys_symlinkat(Call& call) {
   return make_symbolic_link(call, call.arg(0), call.int_arg(1), call.arg(2));

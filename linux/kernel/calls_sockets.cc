@@ -37,10 +37,12 @@ int64_t accept(Call& call, int flags) {
   if ((flags & ~(SOCK_CLOEXEC | SOCK_NONBLOCK)) != 0) return -EINVAL;
   CALL_ASSIGN(const SocketRef socket, socket_at(call, call.int_arg(0)));
   auto accepted = socket->accept(call.task);
-  if (!accepted && accepted.error() == EAGAIN) return wait_for_socket(call, *socket, true, socket->receive_limit());
+  if (!accepted && accepted.error() == EAGAIN)
+    return wait_for_socket(call, *socket, true, socket->receive_limit());
   if (!accepted) return -accepted.error();
   if ((flags & SOCK_NONBLOCK) != 0) (*accepted)->flags |= O_NONBLOCK;
-  if (call.arg(1) != 0) CALL_TRY(return_address(call, (*accepted)->peer().value_or(SocketAddress()), call.arg(1), call.arg(2)));
+  if (call.arg(1) != 0)
+    CALL_TRY(return_address(call, (*accepted)->peer().value_or(SocketAddress()), call.arg(1), call.arg(2)));
   return answer(add_file(call, std::move(*accepted), (flags & SOCK_CLOEXEC) != 0));
 }
 
@@ -99,7 +101,8 @@ int64_t wait_for_socket(Call& call, SocketFile& socket, bool waits, std::chrono:
 
 int64_t sys_socket(Call& call) {
   const int type = call.int_arg(1);
-  CALL_ASSIGN(SocketRef made, make_socket(sockets_of(call.kernel), call.task, call.int_arg(0), type, call.int_arg(2)));
+  CALL_ASSIGN(SocketRef made,
+              make_socket(sockets_of(call.kernel), call.task, call.int_arg(0), type, call.int_arg(2)));
   return answer(add_file(call, std::move(made), (type & SOCK_CLOEXEC) != 0));
 }
 
@@ -139,7 +142,8 @@ int64_t sys_connect(Call& call) {
   CALL_ASSIGN(SocketAddress address, read_address(call, call.arg(1), call.int_arg(2)));
   if (socket->domain() == AF_UNIX) CALL_TRY(find_node(call, address));
   const Done connected = socket->connect(call.task, address);
-  if (!connected && connected.error() == EAGAIN) return wait_for_socket(call, *socket, true, socket->send_limit());
+  if (!connected && connected.error() == EAGAIN)
+    return wait_for_socket(call, *socket, true, socket->send_limit());
   return answer(connected);
 }
 

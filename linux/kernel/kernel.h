@@ -59,16 +59,12 @@ class Kernel final : public Timers, public Jobs, public Signals {
   // -- for handlers
   Mounts mounts;
   LocationRef root;
-<<<<<<< HEAD
-  std::shared_ptr<SystemDirectories> system;  // what is mounted on /proc, /sys and /dev; it outlives the processes
+  std::shared_ptr<SystemDirectories>
+      system;  // what is mounted on /proc, /sys and /dev; it outlives the processes
   // Made when they are first needed.
   std::shared_ptr<Watches> watches;
   std::shared_ptr<SocketSpace> sockets;
-  NodeRef memory_files;  // what memfd_create() makes files in
-=======
-  std::shared_ptr<SystemDirectories>
-      system;  // what is mounted on /proc, /sys and /dev; it outlives the processes
->>>>>>> main
+  NodeRef memory_files;                                  // what memfd_create() makes files in
   [[nodiscard]] timespec now(int clock) const override;  // CLOCK_REALTIME, CLOCK_MONOTONIC
   [[nodiscard]] Process* process_of(int id);
   [[nodiscard]] Task* task_of(int id);

@@ -163,7 +163,7 @@ struct Process {
   bool is_dumpable = true, keeps_no_zombie = false;
   int death_signal = 0;
   bool is_subreaper = false;
-  WaitQueue child_changed;  // of its children
+  WaitQueue child_changed;          // of its children
   std::shared_ptr<ProcessEnd> end;  // of those who have a pidfd of it; made with the first
   std::chrono::steady_clock::time_point started;
   rusage children_usage = {};

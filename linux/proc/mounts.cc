@@ -43,11 +43,14 @@ Done mount_over(Kernel& kernel, Node& parent, std::string_view name, const NodeR
 
 Done mount_dev(Kernel& kernel) {
   const SystemDirectories& system = *kernel.system;
-  const NodeRef dev = make_tree(
-      {.most_bytes = kMostDevBytes, .most_nodes = kMostDevNodes, .device = kDevDevice, .devices = system.devices});
+  const NodeRef dev = make_tree({.most_bytes = kMostDevBytes,
+                                 .most_nodes = kMostDevNodes,
+                                 .device = kDevDevice,
+                                 .devices = system.devices});
   for (const DeviceRow& row : kDevices)
     LINUX_TRY(dev->create(row.name, {.mode = S_IFCHR | 0666, .special = row.number}));
-  for (const LinkRow& row : kLinks) LINUX_TRY(dev->create(row.name, {.mode = S_IFLNK | 0777, .target = row.target}));
+  for (const LinkRow& row : kLinks)
+    LINUX_TRY(dev->create(row.name, {.mode = S_IFLNK | 0777, .target = row.target}));
   const NodeRef shared_memory = make_tree(
       {.most_bytes = kernel.options().limits.memory_bytes / 2, .device = kShmDevice, .root_mode = 01777});
   LINUX_TRY(mount_over(kernel, *kernel.root->node, "dev", dev));
