@@ -28,6 +28,7 @@ namespace membrane::linux {
 
 class Kernel;
 class Memory;
+struct ProcessEnd;  // linux/files/process_file.h
 struct Process;
 
 using SignalSet = uint64_t;  // bit N-1 for signal N
@@ -162,8 +163,8 @@ struct Process {
   bool is_dumpable = true, keeps_no_zombie = false;
   int death_signal = 0;
   bool is_subreaper = false;
-  WaitQueue child_changed;  // of its children
-  WaitQueue ended;          // for pidfd
+  WaitQueue child_changed;          // of its children
+  std::shared_ptr<ProcessEnd> end;  // of those who have a pidfd of it; made with the first
   std::chrono::steady_clock::time_point started;
   rusage children_usage = {};
 };

@@ -101,7 +101,7 @@ void set_end(ComputerReport& report, int status, bool was_out_of_memory) {
 
 ComputerReport run(const Computer& computer, const KernelStreams& streams) {
   const Clock::time_point begun = Clock::now();
-  const auto devices = std::make_shared<const Devices>();
+  const auto devices = std::make_shared<Devices>();
   auto root = make_root(computer, devices);
   if (!root) return failed(root.error().to_string());
   std::vector<MissingWall> missing = leave_host();
