@@ -24,7 +24,8 @@ Result<int> list(const Options& options) {
     return kExitOk;
   }
   if (images.empty())
-    print(stderr, "there are no images; `membrane image import FILE.tar --tag NAME` makes one of a file system\n");
+    print(stderr,
+          "there are no images; `membrane image import FILE.tar --tag NAME` makes one of a file system\n");
   for (const auto& image : images) print(image.name + "  " + megabytes(image.size_bytes) + "\n");
   return kExitOk;
 }
@@ -65,8 +66,11 @@ void add_image(CLI::App& app, int& exit_code) {
   on(ls, options, exit_code, &list);
 
   CLI::App* const import_command = image->add_subcommand(
-      "import", "Make an image of a tarball of a file system, plain or compressed");
-  import_command->add_option("source", options->source, "The file or directory")->type_name("FILE")->required();
+      "import",
+      "Make an image of a tarball of a file system, a `docker save` archive, an OCI layout or a directory");
+  import_command->add_option("source", options->source, "The file or directory")
+      ->type_name("FILE")
+      ->required();
   import_command->add_option("-t,--tag", options->name, "What it is called")->type_name("NAME")->required();
   on(import_command, options, exit_code, &import);
 
@@ -76,14 +80,17 @@ void add_image(CLI::App& app, int& exit_code) {
 
   CLI::App* const export_command = image->add_subcommand("export", "Write the image's files into a tarball");
   export_command->add_option("name", options->name, "The image")->type_name("NAME")->required();
-  export_command->add_option("output", options->output, "The file to write")->type_name("FILE.tar")->required();
+  export_command->add_option("output", options->output, "The file to write")
+      ->type_name("FILE.tar")
+      ->required();
   on(export_command, options, exit_code, &export_to);
 
   image->footer(
       "Examples:\n"
       "  membrane image import rootfs.tar --tag mine\n"
       "  membrane run --kind linux --image mine -- sh -c 'uname -a'\n"
-      "`make images` brings a Debian with Python, git, gcc and Node, called debian, from this machine's apt sources.");
+      "`make images` brings a Debian with Python, git, gcc and Node, called debian, from this machine's apt "
+      "sources.");
 }
 
 }  // namespace membrane::cli

@@ -1,5 +1,6 @@
 // membrane run and membrane thaw: one program, one report.
 
+#include <unistd.h>
 #include <algorithm>
 #include <chrono>
 #include <csignal>
@@ -7,7 +8,6 @@
 #include <filesystem>
 #include <optional>
 #include <span>
-#include <unistd.h>
 
 #include "agent/model_client.h"
 #include "agent/person.h"
@@ -475,7 +475,8 @@ Result<std::unique_ptr<host::JournalSource>> open_journal(const std::string& pat
 // `--kind linux`: the words are a command, not a program's file.
 Result<int> run_in_linux(const Options& options) {
   if (options.file.empty())
-    return fail(ErrorCode::kInvalidArgument, "no command is given", "membrane run --kind linux -- sh -c 'echo hello'");
+    return fail(ErrorCode::kInvalidArgument, "no command is given",
+                "membrane run --kind linux -- sh -c 'echo hello'");
   LinuxCommand command;
   command.image = options.image;
   command.arguments = {options.file};
@@ -498,10 +499,12 @@ Result<int> run_in_linux(const Options& options) {
 
 Result<int> run(const Options& options) {
   if (!options.kind.empty() && options.kind != "wasm" && options.kind != "linux")
-    return fail(ErrorCode::kInvalidArgument, "--kind " + options.kind + " is unknown", "Write wasm or linux.");
+    return fail(ErrorCode::kInvalidArgument, "--kind " + options.kind + " is unknown",
+                "Write wasm or linux.");
   if (options.kind == "linux") return run_in_linux(options);
   if (!options.image.empty())
-    return fail(ErrorCode::kInvalidArgument, "--image is for --kind linux", "Add --kind linux, or leave it out.");
+    return fail(ErrorCode::kInvalidArgument, "--image is for --kind linux",
+                "Add --kind linux, or leave it out.");
   if (options.file.empty() && !options.text)
     return fail(ErrorCode::kInvalidArgument, "no program is given", "Give a file, or -e and the text.");
   if (options.entry && options.entry->empty())

@@ -46,7 +46,8 @@ Result<linux::Computer> computer_of(const LinuxCommand& command) {
   for (const std::string& each : command.environment) add(each);
   if (!image.config.directory.empty()) computer.directory = image.config.directory;
   computer.has_terminal = command.has_terminal;
-  if (winsize size = {}; command.has_terminal && ioctl(STDIN_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_row > 0) {
+  if (winsize size = {};
+      command.has_terminal && ioctl(STDIN_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_row > 0) {
     computer.rows = size.ws_row;
     computer.columns = size.ws_col;
   }
@@ -62,28 +63,38 @@ void set_outcome(sandbox::Report& report, const linux::ComputerReport& of, const
   using sandbox::Outcome;
   const auto error = [&report](Outcome outcome, std::string code, std::string message, std::string hint) {
     report.outcome = outcome;
-    report.errors.push_back({.code = std::move(code), .message = std::move(message), .place = {}, .hint = std::move(hint), .backtrace = {}});
+    report.errors.push_back({.code = std::move(code),
+                             .message = std::move(message),
+                             .place = {},
+                             .hint = std::move(hint),
+                             .backtrace = {}});
   };
   switch (of.end) {
     case linux::ComputerEnd::kExited: report.exit_code = of.status; break;
     case linux::ComputerEnd::kSignalled:
-      error(Outcome::kTrapped, "signal",
-            "the command was ended by signal " + std::to_string(of.status) + " (" + strsignal(of.status) + ")", "");
+      error(
+          Outcome::kTrapped, "signal",
+          "the command was ended by signal " + std::to_string(of.status) + " (" + strsignal(of.status) + ")",
+          "");
       break;
     case linux::ComputerEnd::kTimedOut:
       error(Outcome::kTimedOut, "timed_out",
-            "the command ran for " + std::to_string(limits.wall_ms) + " ms, which is its limit", "Raise --wall.");
+            "the command ran for " + std::to_string(limits.wall_ms) + " ms, which is its limit",
+            "Raise --wall.");
       break;
     case linux::ComputerEnd::kOutOfOutput:
       error(Outcome::kOutOfOutput, "out_of_output",
-            "the command printed more than " + std::to_string(limits.output_bytes) + " bytes", "Raise --output.");
+            "the command printed more than " + std::to_string(limits.output_bytes) + " bytes",
+            "Raise --output.");
       break;
     case linux::ComputerEnd::kOutOfMemory:
       error(Outcome::kOutOfMemory, "out_of_memory",
             "the sandbox used more than " + std::to_string(limits.memory_bytes) + " bytes of memory",
             "Raise --memory.");
       break;
-    case linux::ComputerEnd::kCancelled: error(Outcome::kCancelled, "cancelled", "the owner stopped the command", ""); break;
+    case linux::ComputerEnd::kCancelled:
+      error(Outcome::kCancelled, "cancelled", "the owner stopped the command", "");
+      break;
     case linux::ComputerEnd::kFailed: error(Outcome::kFailed, "internal", of.reason, ""); break;
   }
 }
@@ -102,18 +113,17 @@ Result<sandbox::Report> run_linux(const LinuxCommand& command, const std::atomic
   MEMBRANE_TRY(check_grants(command.policy));
   MEMBRANE_ASSIGN(const linux::Computer computer, computer_of(command));
   sandbox::Report report;
-  const linux::ComputerStreams streams = {
-      .input = command.input,
-      .on_output =
-          [&](std::string_view bytes) {
-            if (command.on_output) command.on_output(bytes);
-            else report.stdout_text += bytes;
-          },
-      .on_error =
-          [&](std::string_view bytes) {
-            if (command.on_error) command.on_error(bytes);
-            else report.stderr_text += bytes;
-          }};
+  const linux::ComputerStreams streams = {.input = command.input,
+                                          .on_output =
+                                              [&](std::string_view bytes) {
+                                                if (command.on_output) command.on_output(bytes);
+                                                else report.stdout_text += bytes;
+                                              },
+                                          .on_error =
+                                              [&](std::string_view bytes) {
+                                                if (command.on_error) command.on_error(bytes);
+                                                else report.stderr_text += bytes;
+                                              }};
   MEMBRANE_ASSIGN(const linux::ComputerReport ended,
                   linux::run_computer(computer, streams, [&cancelled] { return cancelled.load(); }));
   set_outcome(report, ended, command.policy.limits);

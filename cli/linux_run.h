@@ -14,7 +14,7 @@
 namespace membrane::cli {
 
 struct LinuxCommand {
-  std::string image;                     // a name of `membrane image ls`, or an image file; "" for the usual one
+  std::string image;  // a name of `membrane image ls`, or an image file; "" for the usual one
   std::vector<std::string> arguments;    // the program and its arguments
   std::vector<std::string> environment;  // NAME=VALUE, on top of the image's
   bool has_terminal = false;

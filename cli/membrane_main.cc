@@ -63,7 +63,8 @@ std::optional<EarlyProcess> early_process(const std::vector<std::string_view>& w
   if (words.empty()) return std::nullopt;
   const auto end = std::ranges::find(words, "--");
   const auto says_otherwise = [](std::string_view word) {
-    return word == "--in-process" || word == "--help" || word == "-h" || word == "linux" || word == "--kind=linux";
+    return word == "--in-process" || word == "--help" || word == "-h" || word == "linux" ||
+           word == "--kind=linux";
   };
   if (std::find_if(words.begin(), end, says_otherwise) != end) return std::nullopt;
   if (words[0] == "run" || words[0] == "thaw" || words[0] == "check") return EarlyProcess::kWorker;

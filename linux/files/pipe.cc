@@ -50,7 +50,8 @@ std::string PipeEnd::description() const {
 }
 
 bool PipeEnd::is_complete() {
-  if (opened_as_ == O_RDWR || (flags & O_NONBLOCK) != 0) return true;
+  // A pipe without a name, as /proc/PID/fd opens it, is there already.
+  if (!is_named_ || opened_as_ == O_RDWR || (flags & O_NONBLOCK) != 0) return true;
   // The other side may have come and gone.
   if (opened_as_ == O_RDONLY) return pipe_->writers > 0 || pipe_->writers_so_far != writers_before_;
   return pipe_->readers > 0 || pipe_->readers_so_far != readers_before_;

@@ -75,10 +75,8 @@ Try<size_t> Content::read(uint64_t offset, std::span<std::byte> to) {
     const auto piece = to.subspan(done, std::min<uint64_t>(kPageBytes - within, to.size() - done));
     const auto found = pages_.find(page);
     std::span<const std::byte> bytes;
-    if (found == pages_.end())
-      bytes = base_page(page);
-    else if (found->second)
-      bytes = *found->second;
+    if (found == pages_.end()) bytes = base_page(page);
+    else if (found->second) bytes = *found->second;
     const size_t there = bytes.size() > within ? std::min(piece.size(), bytes.size() - within) : 0;
     if (there > 0) std::memcpy(piece.data(), bytes.data() + within, there);
     std::memset(piece.data() + there, 0, piece.size() - there);
@@ -192,7 +190,8 @@ Done Content::zero(uint64_t offset, uint64_t end) {
   if (last * kPageBytes >= base_size_) base_size_ = std::min(base_size_, first * kPageBytes);
   const uint64_t base_pages = page_of(round_up(base_size_));
   for (uint64_t page = first; page < std::min(last, base_pages); ++page) LINUX_TRY(hide(page));
-  for (auto page = pages_.lower_bound(std::max(first, base_pages)); page != pages_.end() && page->first < last;)
+  for (auto page = pages_.lower_bound(std::max(first, base_pages));
+       page != pages_.end() && page->first < last;)
     page = drop(page);
   return {};
 }
@@ -265,7 +264,8 @@ Done Content::move_to_file() {
     const uint64_t begin = number * kPageBytes;
     if (begin >= size_) break;
     static constexpr Page kZeros = {};
-    const auto bytes = std::span<const std::byte>(page ? *page : kZeros).first(std::min(kPageBytes, size_ - begin));
+    const auto bytes =
+        std::span<const std::byte>(page ? *page : kZeros).first(std::min(kPageBytes, size_ - begin));
     if (const auto wrote = write_all(file, begin, bytes); !wrote) return give_up(wrote.error());
   }
   if (needed < charged_) account_->give(charged_ - needed);

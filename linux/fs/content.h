@@ -61,7 +61,9 @@ class Content {
   [[nodiscard]] uint64_t size() const { return size_; }
   [[nodiscard]] uint64_t allocated() const;
   // Whether it is as the image has it.
-  [[nodiscard]] bool is_base() const { return file_ < 0 && pages_.empty() && size_ == base_size_ && size_ == base_.size(); }
+  [[nodiscard]] bool is_base() const {
+    return file_ < 0 && pages_.empty() && size_ == base_size_ && size_ == base_.size();
+  }
 
   // As of Node.
   Try<size_t> read(uint64_t offset, std::span<std::byte> to);

@@ -19,7 +19,9 @@ Location::~Location() {
   }
 }
 
-void Mounts::add(const Node& directory, NodeRef root) { mounts_.emplace_back(directory.shared_from_this(), std::move(root)); }
+void Mounts::add(const Node& directory, NodeRef root) {
+  mounts_.emplace_back(directory.shared_from_this(), std::move(root));
+}
 
 NodeRef Mounts::over(const NodeRef& node) const {
   NodeRef top = node;
@@ -35,9 +37,9 @@ Done may(const Credentials& who, const Attributes& attributes, int wanted) {
     if ((wanted & X_OK) != 0 && (mode & S_IFMT) != S_IFDIR && (mode & 0111) == 0) return err(EACCES);
     return {};
   }
-  const uint32_t allowed = who.fsuid == attributes.uid       ? mode >> 6
+  const uint32_t allowed = who.fsuid == attributes.uid ? mode >> 6
                            : who.is_in(attributes.gid) ? mode >> 3
-                                                             : mode;
+                                                       : mode;
   const auto asked = static_cast<uint32_t>(wanted & (R_OK | W_OK | X_OK));
   if ((allowed & asked) != asked) return err(EACCES);
   return {};

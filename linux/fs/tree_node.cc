@@ -46,8 +46,8 @@ TreeNode::TreeNode(std::shared_ptr<Tree> tree, uint64_t number, const LayerInode
       gid_(inode.gid),
       links_(std::max(inode.links, 1u)),
       is_from_image_(true) {
-  accessed_ = modified_ = changed_ = created_ = {inode.modified_s,
-                                                 std::min<int64_t>(inode.modified_ns, 999'999'999)};
+  accessed_ = modified_ = changed_ =
+      created_ = {inode.modified_s, std::min<int64_t>(inode.modified_ns, 999'999'999)};
 }
 
 TreeNode::~TreeNode() {
@@ -85,10 +85,8 @@ Attributes TreeNode::attributes() {
       }
       break;
     case S_IFLNK:
-      if (const auto from = inode())
-        facts.size = from->size;
-      else
-        facts.size = target_.size();
+      if (const auto from = inode()) facts.size = from->size;
+      else facts.size = target_.size();
       break;
     default: break;
   }
@@ -123,7 +121,8 @@ Entries& TreeNode::entries() {
       if (!each) break;
       const auto child = image.inode(each->inode);
       if (child && entries_->find(each->name) == nullptr)
-        entries_->add(each->name, uint64_t{each->inode} + 1, static_cast<uint8_t>((child->mode & S_IFMT) >> 12));
+        entries_->add(each->name, uint64_t{each->inode} + 1,
+                      static_cast<uint8_t>((child->mode & S_IFMT) >> 12));
     }
   }
   tree_->keep(*this);
@@ -196,10 +195,8 @@ void TreeNode::remove_entry(std::string_view name, TreeNode& node) {
 void TreeNode::lose_link(uint64_t links) {
   links_ = links_ > links ? links_ - static_cast<uint32_t>(links) : 0;
   changed_ = tree_->now();
-  if (links_ == 0)
-    tree_->drop(*this);
-  else
-    tree_->keep(*this);
+  if (links_ == 0) tree_->drop(*this);
+  else tree_->keep(*this);
 }
 
 Try<NodeRef> TreeNode::create(std::string_view name, const NewNode& what) {
@@ -301,7 +298,8 @@ void TreeNode::exchange(std::string_view name, TreeNode& node, TreeNode& to, std
 Done TreeNode::rename(std::string_view name, Node& to_node, std::string_view new_name, unsigned flags) {
   auto* const to = dynamic_cast<TreeNode*>(&to_node);
   if (to == nullptr || to->tree_ != tree_) return err(EXDEV);
-  if ((flags & ~unsigned{RENAME_NOREPLACE | RENAME_EXCHANGE}) != 0 || flags == (RENAME_NOREPLACE | RENAME_EXCHANGE))
+  if ((flags & ~unsigned{RENAME_NOREPLACE | RENAME_EXCHANGE}) != 0 ||
+      flags == (RENAME_NOREPLACE | RENAME_EXCHANGE))
     return err(EINVAL);
   LINUX_ASSIGN(const auto node, child(name));
   if (new_name.size() > 255) return err(ENAMETOOLONG);

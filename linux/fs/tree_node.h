@@ -113,7 +113,8 @@ class TreeNode final : public Node {
   void remove_entry(std::string_view name, TreeNode& node);
   void lose_link(uint64_t links);
   Done check_move(TreeNode& node, TreeNode& to, const std::shared_ptr<TreeNode>& over);
-  void exchange(std::string_view name, TreeNode& node, TreeNode& to, std::string_view new_name, TreeNode& other);
+  void exchange(std::string_view name, TreeNode& node, TreeNode& to, std::string_view new_name,
+                TreeNode& other);
   Try<Content*> content();
   Xattrs& xattrs();
 

@@ -48,7 +48,9 @@ la_int64_t ArchiveReading::skip_source(struct archive*, void* data, la_int64_t w
 la_int64_t ArchiveReading::seek_source(struct archive*, void* data, la_int64_t offset, int whence) {
   auto& source = *static_cast<Source*>(data);
   const auto size = static_cast<la_int64_t>(source.blob.size);
-  const la_int64_t base = whence == SEEK_SET ? 0 : whence == SEEK_CUR ? static_cast<la_int64_t>(source.position) : size;
+  const la_int64_t base = whence == SEEK_SET   ? 0
+                          : whence == SEEK_CUR ? static_cast<la_int64_t>(source.position)
+                                               : size;
   la_int64_t to = 0;
   if (__builtin_add_overflow(base, offset, &to) || to < 0 || to > size) return ARCHIVE_FATAL;
   source.position = static_cast<uint64_t>(to);

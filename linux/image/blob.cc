@@ -36,7 +36,8 @@ Result<Blob> blob_of(int fd, const std::string& path) {
 
 Result<Blob> open_blob(const std::string& path) {
   const int fd = open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
-  if (fd < 0 && (errno == ENOENT || errno == ENOTDIR)) return fail(ErrorCode::kNotFound, "there is no file " + path);
+  if (fd < 0 && (errno == ENOENT || errno == ENOTDIR))
+    return fail(ErrorCode::kNotFound, "there is no file " + path);
   if (fd < 0) return refused_by_system("open", path);
   return blob_of(fd, path);
 }
@@ -47,7 +48,8 @@ Result<std::string> text_of(const Blob& blob, uint64_t most_bytes) {
   size_t done = 0;
   while (done < text.size()) {
     MEMBRANE_ASSIGN(const size_t got, blob.read(done, std::as_writable_bytes(std::span(text).subspan(done))));
-    if (got == 0) return fail(ErrorCode::kInvalidInput, "a file of the image became shorter while it was read");
+    if (got == 0)
+      return fail(ErrorCode::kInvalidInput, "a file of the image became shorter while it was read");
     done += got;
   }
   return text;

@@ -25,9 +25,11 @@ class DirectoryReading {
   Status run(const std::string& directory, const std::string& under) {
     std::string path = directory;
     char* paths[] = {path.data(), nullptr};
-    const auto by_name = [](const FTSENT** a, const FTSENT** b) { return std::string_view((*a)->fts_name).compare((*b)->fts_name); };
-    const std::unique_ptr<FTS, int (*)(FTS*)> all(fts_open(paths, FTS_PHYSICAL | FTS_NOCHDIR | FTS_XDEV, by_name),
-                                                  &fts_close);
+    const auto by_name = [](const FTSENT** a, const FTSENT** b) {
+      return std::string_view((*a)->fts_name).compare((*b)->fts_name);
+    };
+    const std::unique_ptr<FTS, int (*)(FTS*)> all(
+        fts_open(paths, FTS_PHYSICAL | FTS_NOCHDIR | FTS_XDEV, by_name), &fts_close);
     if (!all) return refused_by_system("read", directory);
     while (true) {
       errno = 0;
@@ -40,7 +42,8 @@ class DirectoryReading {
         errno = entry->fts_errno;
         return refused_by_system("read", host);
       }
-      MEMBRANE_TRY(take(host, under + "/" + host.substr(std::min(directory.size(), host.size())), *entry->fts_statp));
+      MEMBRANE_TRY(
+          take(host, under + "/" + host.substr(std::min(directory.size(), host.size())), *entry->fts_statp));
     }
   }
 
@@ -67,7 +70,8 @@ class DirectoryReading {
     const int fd = open(host.c_str(), O_RDONLY | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK);
     if (fd < 0) return refused_by_system("read", host);
     MEMBRANE_ASSIGN(const Blob blob, blob_of(fd, host));
-    if (blob.size > left_) return fail(ErrorCode::kTooLong, "the directory has more in it than an image may have");
+    if (blob.size > left_)
+      return fail(ErrorCode::kTooLong, "the directory has more in it than an image may have");
     left_ -= blob.size;
     const uint64_t begin = spool_->end;
     uint64_t done = 0;

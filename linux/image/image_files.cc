@@ -55,7 +55,8 @@ class DirectoryFiles final : public ImageFiles {
 // "a/./b/../c" as "a/c"; "" for what leads out.
 std::string plain(const std::string& path) {
   const std::string normal = std::filesystem::path(path).lexically_normal().string();
-  const std::string_view trimmed = std::string_view(normal).substr(std::min(normal.find_first_not_of('/'), normal.size()));
+  const std::string_view trimmed =
+      std::string_view(normal).substr(std::min(normal.find_first_not_of('/'), normal.size()));
   if (trimmed == ".." || trimmed.starts_with("../")) return "";
   return std::string(trimmed);
 }
@@ -130,7 +131,8 @@ bool is_hex(std::string_view text) {
 // Whether an archive of an image's files may have that name at its top.
 bool is_of_image(const std::string& path) {
   const std::string top = path.substr(0, path.find('/'));
-  if (top == "blobs" || top == "oci-layout" || top == "index.json" || top == "manifest.json" || top == "repositories")
+  if (top == "blobs" || top == "oci-layout" || top == "index.json" || top == "manifest.json" ||
+      top == "repositories")
     return true;
   std::string_view stem = top;
   for (const std::string_view ending : {".json", ".tar", ".tar.gz"})

@@ -53,7 +53,8 @@ class ImageTest : public ::testing::Test {
     if (S_ISDIR(item->mode)) return "dir";
     if (S_ISLNK(item->mode)) return "-> " + item->target;
     std::string text(item->size, '\0');
-    EXPECT_EQ(pread(item->fd, text.data(), text.size(), static_cast<off_t>(item->at)), static_cast<ssize_t>(text.size()));
+    EXPECT_EQ(pread(item->fd, text.data(), text.size(), static_cast<off_t>(item->at)),
+              static_cast<ssize_t>(text.size()));
     return text;
   }
 

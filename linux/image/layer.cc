@@ -13,7 +13,8 @@ namespace membrane::linux {
 namespace {
 
 std::unexpected<Error> damaged(const std::string& path, const char* what) {
-  return fail(ErrorCode::kInvalidInput, path + " is no image of this version: " + what, "Import the image again.");
+  return fail(ErrorCode::kInvalidInput, path + " is no image of this version: " + what,
+              "Import the image again.");
 }
 
 bool is_inside(uint64_t at, uint64_t bytes, uint64_t end) { return at <= end && bytes <= end - at; }
@@ -52,7 +53,8 @@ Result<std::shared_ptr<const Layer>> Layer::open(const std::string& path) {
   LayerHeader& header = layer->header_;
   if (pread(layer->fd_, &header, sizeof header, 0) != sizeof header) return damaged(path, "it is too short");
   const LayerHeader wanted;
-  if (std::memcmp(header.magic, wanted.magic, sizeof wanted.magic) != 0) return damaged(path, "its first bytes are others");
+  if (std::memcmp(header.magic, wanted.magic, sizeof wanted.magic) != 0)
+    return damaged(path, "its first bytes are others");
   if (header.version != kLayerVersion) return damaged(path, "its version is another");
   if (header.check != check_of(header) || !is_sane(header, static_cast<uint64_t>(status.st_size)))
     return damaged(path, "its header is damaged");
@@ -93,7 +95,8 @@ std::optional<std::string_view> Layer::string(uint64_t at, uint64_t bytes) const
 }
 
 std::optional<Layer::Child> Layer::child(const LayerInode& directory, uint64_t index) const {
-  if (index >= directory.size || !is_inside(directory.at, directory.size, header_.entry_count)) return std::nullopt;
+  if (index >= directory.size || !is_inside(directory.at, directory.size, header_.entry_count))
+    return std::nullopt;
   const auto entry =
       load<LayerEntry>(begin_ + header_.entries_at + (directory.at + index) * sizeof(LayerEntry));
   const auto name = string(entry.name_at, entry.name_bytes);
@@ -110,10 +113,8 @@ std::optional<uint32_t> Layer::find(const LayerInode& directory, std::string_vie
     const auto there = child(directory, middle);
     if (!there) return std::nullopt;
     if (there->name == name) return there->inode;
-    if (there->name < name)
-      low = middle + 1;
-    else
-      high = middle;
+    if (there->name < name) low = middle + 1;
+    else high = middle;
   }
   return std::nullopt;
 }
@@ -124,7 +125,9 @@ std::optional<std::span<const std::byte>> Layer::content(const LayerInode& file)
   return std::span(begin_ + file.at, file.size);
 }
 
-std::optional<std::string_view> Layer::target(const LayerInode& link) const { return string(link.at, link.size); }
+std::optional<std::string_view> Layer::target(const LayerInode& link) const {
+  return string(link.at, link.size);
+}
 
 std::vector<std::pair<std::string_view, std::string_view>> Layer::attributes(const LayerInode& of) const {
   std::vector<std::pair<std::string_view, std::string_view>> all;

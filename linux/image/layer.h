@@ -38,10 +38,11 @@ struct LayerHeader {
   uint32_t inode_count = 0;
   uint64_t entry_count = 0;
   uint64_t inodes_at = 0, entries_at = 0, strings_at = 0, string_bytes = 0;
-  uint64_t config_at = 0, config_bytes = 0;  // in the strings: what programs of it begin with, as JSON (config.h)
+  uint64_t config_at = 0,
+           config_bytes = 0;  // in the strings: what programs of it begin with, as JSON (config.h)
   uint64_t file_bytes = 0;
-  char digest[64] = {};     // SHA-256, in hex, of all that comes after the first page
-  uint64_t check = 0;       // FNV-1a of the header up to here
+  char digest[64] = {};  // SHA-256, in hex, of all that comes after the first page
+  uint64_t check = 0;    // FNV-1a of the header up to here
 };
 
 struct LayerInode {
@@ -50,7 +51,8 @@ struct LayerInode {
   uint32_t modified_ns = 0;
   uint32_t parent = 0;  // of a directory
   uint64_t size = 0;    // bytes of a file or link; entries of a directory
-  uint64_t at = 0;      // of a file: in the file; of a directory: its first entry; of a link: in the strings; of a device: its number
+  uint64_t at =
+      0;  // of a file: in the file; of a directory: its first entry; of a link: in the strings; of a device: its number
   uint64_t attributes_at = 0;    // in the strings: (u16 name bytes, u32 value bytes, name, value)*
   uint32_t attribute_bytes = 0;  // of all
   uint32_t zero = 0;
@@ -90,7 +92,8 @@ class Layer {
   [[nodiscard]] std::optional<uint32_t> find(const LayerInode& directory, std::string_view name) const;
   [[nodiscard]] std::optional<std::span<const std::byte>> content(const LayerInode& file) const;
   [[nodiscard]] std::optional<std::string_view> target(const LayerInode& link) const;
-  [[nodiscard]] std::vector<std::pair<std::string_view, std::string_view>> attributes(const LayerInode& of) const;
+  [[nodiscard]] std::vector<std::pair<std::string_view, std::string_view>> attributes(
+      const LayerInode& of) const;
 
  private:
   Layer() = default;

@@ -31,7 +31,8 @@ class LayerTest : public ImageTest {
     return inode;
   }
   // An image's bytes with a header that fits them after `change`.
-  std::string altered(const std::string& bytes, const std::function<void(LayerHeader&, std::string&)>& change) const {
+  std::string altered(const std::string& bytes,
+                      const std::function<void(LayerHeader&, std::string&)>& change) const {
     LayerHeader header;
     std::string with = bytes;
     std::memcpy(&header, with.data(), sizeof header);
@@ -137,7 +138,8 @@ TEST_F(LayerTest, WhatPointsElsewhereIsNotThere) {
   EXPECT_FALSE(far_directory->child(*far_directory->inode(0), 0));
   const auto large_directory = with_inode(0, [](LayerInode& inode) { inode.size = UINT64_MAX; });
   EXPECT_FALSE(large_directory->find(*large_directory->inode(0), "file"));
-  const auto attributes = with_inode(1, [](LayerInode& inode) { inode.attributes_at = 1, inode.attribute_bytes = 3; });
+  const auto attributes =
+      with_inode(1, [](LayerInode& inode) { inode.attributes_at = 1, inode.attribute_bytes = 3; });
   EXPECT_TRUE(attributes->attributes(*attributes->inode(1)).empty());
   const auto link = with_inode(1, [](LayerInode& inode) { inode.mode = S_IFLNK, inode.at = UINT64_MAX; });
   EXPECT_FALSE(link->target(*link->inode(1)));

@@ -82,7 +82,8 @@ LayerTree::LayerTree(const LayerLimits& limits) : limits_(limits) { nodes_.empla
 Status LayerTree::load(const std::shared_ptr<const Layer>& image) {
   // Breadth first, so that a directory is there before what is in it; hard links are known by their inode.
   if (image->inode_count() > limits_.most_entries)
-    return fail(ErrorCode::kTooLong, "the image has more than " + std::to_string(limits_.most_entries) + " files");
+    return fail(ErrorCode::kTooLong,
+                "the image has more than " + std::to_string(limits_.most_entries) + " files");
   nodes_.clear();
   nodes_.resize(image->inode_count());
   std::vector<bool> has_name(image->inode_count());
@@ -127,7 +128,8 @@ Status LayerTree::load(const std::shared_ptr<const Layer>& image) {
 
 Result<uint32_t> LayerTree::add(LayerItem item) {
   if (nodes_.size() >= limits_.most_entries)
-    return fail(ErrorCode::kTooLong, "the image has more than " + std::to_string(limits_.most_entries) + " files");
+    return fail(ErrorCode::kTooLong,
+                "the image has more than " + std::to_string(limits_.most_entries) + " files");
   nodes_.push_back({std::move(item), {}, generation_});
   return static_cast<uint32_t>(nodes_.size() - 1);
 }
@@ -204,10 +206,8 @@ Status LayerTree::remove(std::string_view path) {
   MEMBRANE_ASSIGN(const auto spot, look(path, nullptr));
   const auto there = spot ? at(*spot) : std::nullopt;
   if (!there || spot->name.empty()) return {};
-  if (nodes_[*there].generation < generation_)
-    nodes_[spot->directory].children.erase(spot->name);
-  else if (is_directory(nodes_[*there].item))
-    empty_lower(*there);
+  if (nodes_[*there].generation < generation_) nodes_[spot->directory].children.erase(spot->name);
+  else if (is_directory(nodes_[*there].item)) empty_lower(*there);
   return {};
 }
 

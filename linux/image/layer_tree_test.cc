@@ -112,7 +112,8 @@ TEST_F(LayerTreeTest, HolesOfFilesStayHoles) {
   LayerTree tree;
   const uint64_t at = spool_->end, size = 64u << 20;
   ASSERT_TRUE(spool_->extend(at + size));
-  ASSERT_TRUE(tree.put("hole", {.mode = S_IFREG | 0644, .holder = spool_, .fd = spool_->fd(), .at = at, .size = size}));
+  ASSERT_TRUE(tree.put(
+      "hole", {.mode = S_IFREG | 0644, .holder = spool_, .fd = spool_->fd(), .at = at, .size = size}));
   const auto image = image_of(tree);
   struct stat status = {};
   ASSERT_EQ(fstat(image->fd(), &status), 0);

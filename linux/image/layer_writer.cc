@@ -76,10 +76,8 @@ class LayerWriting {
       inodes_.push_back(inode);
     }
     for (uint32_t at = 0; at < inodes_.size(); ++at) {
-      if ((inodes_[at].mode & S_IFMT) == S_IFDIR)
-        inodes_[at].parent = parents_[at];
-      else
-        inodes_[at].links = links_[at];
+      if ((inodes_[at].mode & S_IFMT) == S_IFDIR) inodes_[at].parent = parents_[at];
+      else inodes_[at].links = links_[at];
     }
     return {};
   }
@@ -164,7 +162,8 @@ class LayerWriting {
       const size_t wanted = std::min<uint64_t>(kPieceBytes, item.size - done);
       const ssize_t got = pread(item.fd, buffer_.data(), wanted, static_cast<off_t>(item.at + done));
       if (got < 0) return refused_by_system("read", "the contents of an image");
-      if (got == 0) return fail(ErrorCode::kInvalidInput, "the contents of an image became shorter while they were read");
+      if (got == 0)
+        return fail(ErrorCode::kInvalidInput, "the contents of an image became shorter while they were read");
       std::span<const std::byte> bytes(buffer_.data(), static_cast<size_t>(got));
       // By page, so that holes stay holes; runs of others in one go.
       while (!bytes.empty()) {

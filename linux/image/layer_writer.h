@@ -79,7 +79,8 @@ class LayerTree {
   [[nodiscard]] const LayerItem* find(std::string_view path) const;  // links in the middle are followed
   // All there is, the root first, directories before what is in them, by name. `first` is the path of a hard link's first name, and
   // empty for what has not come before. Errors: those of `visit`.
-  using Visit = std::function<Status(const std::string& path, const LayerItem& item, const std::string& first)>;
+  using Visit =
+      std::function<Status(const std::string& path, const LayerItem& item, const std::string& first)>;
   [[nodiscard]] Status visit_all(const Visit& visit) const;
 
   // The image, under its path when it is whole, with what config.h says of it. Gives its digest. Errors: kUnavailable; kTooLong.

@@ -53,7 +53,8 @@ Result<Blob> open_descriptor(const ImageFiles& files, const Json& descriptor) {
   if (!is_digest(digest)) return wrong("it has a digest that is no SHA-256");
   MEMBRANE_ASSIGN(Blob blob, files.open("blobs/sha256/" + digest.substr(7)));
   MEMBRANE_ASSIGN(const std::string found, digest_of(blob));
-  if ("sha256:" + found != digest) return wrong("a file of it has the digest sha256:" + found + " and not " + digest);
+  if ("sha256:" + found != digest)
+    return wrong("a file of it has the digest sha256:" + found + " and not " + digest);
   return blob;
 }
 
@@ -95,7 +96,8 @@ bool is_named(std::string given, const std::string& name) {
 
 std::unexpected<Error> several(const std::vector<std::string>& names) {
   std::string all;
-  for (const std::string& each : names) all += (all.empty() ? "" : ", ") + (each.empty() ? "one without a name" : each);
+  for (const std::string& each : names)
+    all += (all.empty() ? "" : ", ") + (each.empty() ? "one without a name" : each);
   return fail(ErrorCode::kInvalidInput, "there are several images: " + all, "Give the name of one of them.");
 }
 
@@ -183,7 +185,8 @@ Result<FoundImage> read_docker(const ImageFiles& files, const std::string& name)
     MEMBRANE_ASSIGN(Blob layer, files.open(layers[i].get<std::string>()));
     MEMBRANE_ASSIGN(const std::string digest, plain_digest_of(layer));
     if ("sha256:" + digest != digests[i].get<std::string>())
-      return wrong("a layer of it has the digest sha256:" + digest + " and not " + digests[i].get<std::string>());
+      return wrong("a layer of it has the digest sha256:" + digest + " and not " +
+                   digests[i].get<std::string>());
     image.layers.push_back(std::move(layer));
   }
   return image;

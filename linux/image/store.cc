@@ -45,7 +45,8 @@ std::vector<std::string> directories() {
 Status check_closed(const std::string& directory) {
   struct stat status = {};
   if (stat(directory.c_str(), &status) != 0 || (status.st_mode & S_IWOTH) == 0) return {};
-  return refused_as_open(directory, "no image is taken from " + directory + ", since everybody may write to it");
+  return refused_as_open(directory,
+                         "no image is taken from " + directory + ", since everybody may write to it");
 }
 
 Status check_name(const std::string& name) {
@@ -75,7 +76,8 @@ bool exists(const std::string& path) { return access(path.c_str(), F_OK) == 0; }
 
 class Import {
  public:
-  explicit Import(std::shared_ptr<Spool> spool, std::string name) : spool_(std::move(spool)), name_(std::move(name)) {}
+  explicit Import(std::shared_ptr<Spool> spool, std::string name)
+      : spool_(std::move(spool)), name_(std::move(name)) {}
 
   Status read(const std::string& path) {
     std::error_code error;
@@ -165,7 +167,8 @@ Result<std::vector<StoredImage>> list_images() {
       std::string name = at->path().filename().string();
       if (!name.ends_with(kEnding)) continue;
       name.resize(name.size() - kEnding.size());
-      const bool is_known = std::ranges::any_of(images, [&](const StoredImage& each) { return each.name == name; });
+      const bool is_known =
+          std::ranges::any_of(images, [&](const StoredImage& each) { return each.name == name; });
       if (!is_image_name(name) || is_known) continue;
       if (auto image = stored_at(at->path().string(), name)) images.push_back(std::move(*image));
     }

@@ -15,7 +15,8 @@ constexpr size_t kMostAttributes = 64, kMostAttributeBytes = 65536;
 
 class TarReading {
  public:
-  TarReading(ArchiveReading archive, LayerTree& tree, const std::shared_ptr<Spool>& spool, const LayerLimits& limits)
+  TarReading(ArchiveReading archive, LayerTree& tree, const std::shared_ptr<Spool>& spool,
+             const LayerLimits& limits)
       : archive_(std::move(archive)),
         tree_(tree),
         spool_(spool),
@@ -61,7 +62,8 @@ class TarReading {
       case AE_IFREG: MEMBRANE_TRY(read_content(item, archive_entry_size(entry))); break;
       case AE_IFLNK:
         item.target = symbolic_link_of(entry);
-        if (item.target.size() >= 4096) return fail(ErrorCode::kInvalidInput, "the archive has a symbolic link that is too long");
+        if (item.target.size() >= 4096)
+          return fail(ErrorCode::kInvalidInput, "the archive has a symbolic link that is too long");
         break;
       case AE_IFCHR:
       case AE_IFBLK:
@@ -84,7 +86,8 @@ class TarReading {
     while (item.attributes.size() < kMostAttributes &&
            archive_entry_xattr_next(entry, &name, &value, &bytes) == ARCHIVE_OK) {
       const std::string_view key = name == nullptr ? "" : name;
-      const bool is_known = key.starts_with("user.") || key.starts_with("security.") || key.starts_with("trusted.");
+      const bool is_known =
+          key.starts_with("user.") || key.starts_with("security.") || key.starts_with("trusted.");
       if (is_known && key.size() <= 255 && bytes <= kMostAttributeBytes)
         item.attributes.emplace(key, std::string(static_cast<const char*>(value), bytes));
     }

@@ -21,8 +21,8 @@ Status apply_tar(LayerTree& tree, const Blob& archive, const std::shared_ptr<Spo
 Status apply_tar_bytes(LayerTree& tree, std::string_view archive, const std::shared_ptr<Spool>& spool,
                        const LayerLimits& limits = {});
 // An image from an archive, over what is in the image `lower` unless that is empty. Gives its digest.
-Result<std::string> import_tar(const std::string& archive, const std::string& image, const std::string& lower = "",
-                               const LayerLimits& limits = {});
+Result<std::string> import_tar(const std::string& archive, const std::string& image,
+                               const std::string& lower = "", const LayerLimits& limits = {});
 // A tree as an archive in the pax form. The same tree gives the same bytes. Errors: kUnavailable.
 Status export_tar(const LayerTree& tree, const std::string& archive);
 

@@ -20,7 +20,8 @@ class TarWriting {
     entry_.reset(archive_entry_new());
     if (!archive_ || !entry_) return fail(ErrorCode::kExhausted, "there is no memory to write an archive");
     archive_write_set_format_pax_restricted(archive_.get());
-    if (archive_write_open(archive_.get(), this, nullptr, &write_out, nullptr) != ARCHIVE_OK) return refused();
+    if (archive_write_open(archive_.get(), this, nullptr, &write_out, nullptr) != ARCHIVE_OK)
+      return refused();
     return {};
   }
 
@@ -71,7 +72,8 @@ class TarWriting {
 
   [[nodiscard]] std::unexpected<Error> refused() const {
     const char* const why = archive_error_string(archive_.get());
-    return fail(ErrorCode::kUnavailable, std::string("cannot write the archive: ") + (why == nullptr ? "" : why));
+    return fail(ErrorCode::kUnavailable,
+                std::string("cannot write the archive: ") + (why == nullptr ? "" : why));
   }
 
   Status write_header(struct archive_entry* entry) {
@@ -84,7 +86,8 @@ class TarWriting {
     for (uint64_t done = 0; done < blob.size;) {
       MEMBRANE_ASSIGN(const size_t got, blob.read(done, buffer_));
       if (got == 0) return fail(ErrorCode::kInvalidInput, "the image became shorter while it was read");
-      if (archive_write_data(archive_.get(), buffer_.data(), got) != static_cast<la_ssize_t>(got)) return refused();
+      if (archive_write_data(archive_.get(), buffer_.data(), got) != static_cast<la_ssize_t>(got))
+        return refused();
       done += got;
     }
     return {};

@@ -8,6 +8,7 @@
 #include <array>
 #include <vector>
 
+#include "linux/kernel/announcing.h"
 #include "linux/kernel/file_calls.h"
 #include "linux/kernel/kernel.h"
 
@@ -30,7 +31,9 @@ Done change_mode(Call& call, Node& node, uint64_t mode) {
 int64_t change_mode_at(Call& call, int directory, uint64_t path, uint64_t mode, int flags) {
   if ((flags & ~(AT_SYMLINK_NOFOLLOW | AT_EMPTY_PATH)) != 0) return -EINVAL;
   CALL_ASSIGN(const Target target, target_at(call, directory, path, flags));
-  return answer(change_mode(call, *target.node, mode));
+  CALL_TRY(change_mode(call, *target.node, mode));
+  announce(call.kernel, target.location.get(), *target.node, IN_ATTRIB);
+  return 0;
 }
 
 Done change_owner(Call& call, Node& node, uint64_t user, uint64_t group) {
@@ -57,7 +60,9 @@ Done change_owner(Call& call, Node& node, uint64_t user, uint64_t group) {
 int64_t change_owner_at(Call& call, int directory, uint64_t path, uint64_t uid, uint64_t gid, int flags) {
   if ((flags & ~(AT_SYMLINK_NOFOLLOW | AT_EMPTY_PATH)) != 0) return -EINVAL;
   CALL_ASSIGN(const Target target, target_at(call, directory, path, flags));
-  return answer(change_owner(call, *target.node, uid, gid));
+  CALL_TRY(change_owner(call, *target.node, uid, gid));
+  announce(call.kernel, target.location.get(), *target.node, IN_ATTRIB);
+  return 0;
 }
 
 // -- times
@@ -116,7 +121,9 @@ Done truncate_path(Call& call, uint64_t path, int64_t size) {
   if (S_ISDIR(attributes.mode)) return err(EISDIR);
   if (!S_ISREG(attributes.mode)) return err(EINVAL);
   LINUX_TRY(may(who(call), attributes, W_OK));
-  return target.node->resize(static_cast<uint64_t>(size));
+  LINUX_TRY(target.node->resize(static_cast<uint64_t>(size)));
+  announce(call.kernel, target.location.get(), *target.node, IN_MODIFY);
+  return {};
 }
 
 // A file must not grow beyond RLIMIT_FSIZE.
@@ -161,18 +168,24 @@ int64_t sys_utime(Call& call) {
     wish = {false, {{{times.actime, 0}, {times.modtime, 0}}}};
   }
   CALL_ASSIGN(const Target target, target_at(call, AT_FDCWD, call.arg(0), 0));
-  return answer(change_times(call, *target.node, wish));
+  CALL_TRY(change_times(call, *target.node, wish));
+  announce(call.kernel, target.location.get(), *target.node, IN_ATTRIB);
+  return 0;
 }
 int64_t sys_utimes(Call& call) {
   CALL_ASSIGN(const Times wish, times_at(call, call.arg(1), true));
   CALL_ASSIGN(const Target target, target_at(call, AT_FDCWD, call.arg(0), 0));
-  return answer(change_times(call, *target.node, wish));
+  CALL_TRY(change_times(call, *target.node, wish));
+  announce(call.kernel, target.location.get(), *target.node, IN_ATTRIB);
+  return 0;
 }
 int64_t sys_futimesat(Call& call) {
   CALL_ASSIGN(const Times wish, times_at(call, call.arg(2), true));
   const int flags = call.arg(1) == 0 ? AT_EMPTY_PATH : 0;
   CALL_ASSIGN(const Target target, target_at(call, call.int_arg(0), call.arg(1), flags));
-  return answer(change_times(call, *target.node, wish));
+  CALL_TRY(change_times(call, *target.node, wish));
+  announce(call.kernel, target.location.get(), *target.node, IN_ATTRIB);
+  return 0;
 }
 int64_t sys_utimensat(Call& call) {
   int flags = call.int_arg(3);
@@ -184,7 +197,9 @@ int64_t sys_utimensat(Call& call) {
     flags = AT_EMPTY_PATH;
   }
   CALL_ASSIGN(const Target target, target_at(call, call.int_arg(0), call.arg(1), flags));
-  return answer(change_times(call, *target.node, wish));
+  CALL_TRY(change_times(call, *target.node, wish));
+  announce(call.kernel, target.location.get(), *target.node, IN_ATTRIB);
+  return 0;
 }
 
 int64_t sys_truncate(Call& call) {
@@ -198,7 +213,9 @@ int64_t sys_ftruncate(Call& call) {
   CALL_ASSIGN(const FileRef file, open_file(call, call.int_arg(0)));
   if ((file->flags & O_ACCMODE) == O_RDONLY) return -EINVAL;
   CALL_TRY(check_size(call, static_cast<uint64_t>(size)));
-  return answer(file->truncate(static_cast<uint64_t>(size)));
+  CALL_TRY(file->truncate(static_cast<uint64_t>(size)));
+  announce(call.kernel, *file, IN_MODIFY);
+  return 0;
 }
 
 int64_t sys_fallocate(Call& call) {

@@ -2,6 +2,7 @@
 #include <fcntl.h>
 #include <linux/close_range.h>
 #include <sys/ioctl.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
 
 #include <algorithm>
@@ -9,8 +10,11 @@
 #include <utility>
 
 #include "linux/files/pipe.h"
+#include "linux/files/sealed_node.h"
 #include "linux/kernel/file_calls.h"
 #include "linux/kernel/file_locks.h"
+#include "linux/kernel/kernel.h"
+#include "linux/kernel/memory.h"
 
 namespace membrane::linux {
 namespace {
@@ -122,6 +126,34 @@ int64_t sys_dup3(Call& call) {
   return duplicate(call, from, to, flags != 0);
 }
 
+namespace {
+
+int64_t get_seals(File& file) {
+  const auto* const node = dynamic_cast<const SealedNode*>(file.node().get());
+  return node == nullptr ? -EINVAL : static_cast<int64_t>(node->seals());
+}
+
+// Whether any process has it mapped so that writes reach it.
+bool is_mapped_writable(const Kernel& kernel, const Node& node) {
+  return std::ranges::any_of(kernel.processes(), [&](const auto& each) {
+    const Memory* const memory = each.second->memory.get();
+    return memory != nullptr && std::ranges::any_of(memory->areas(), [&](const auto& area) {
+             const Area& is = area.second;
+             return is.is_shared && (is.protection & PROT_WRITE) != 0 && is.file != nullptr &&
+                    is.file->node().get() == &node;
+           });
+  });
+}
+
+int64_t add_seals(Call& call, File& file, uint64_t seals) {
+  auto* const node = dynamic_cast<SealedNode*>(file.node().get());
+  if (node == nullptr) return -EINVAL;
+  if ((file.flags & O_ACCMODE) == O_RDONLY) return -EPERM;
+  return answer(node->add_seals(static_cast<uint32_t>(seals), is_mapped_writable(call.kernel, *node)));
+}
+
+}  // namespace
+
 // Leases, notification, F_SETSIG and hints are refused; SIGIO is not sent.
 int64_t sys_fcntl(Call& call) {
   const int command = call.int_arg(1);
@@ -138,6 +170,8 @@ int64_t sys_fcntl(Call& call) {
     case F_GETSIG: return 0;
     case F_GETPIPE_SZ: return get_pipe_size(*file);
     case F_SETPIPE_SZ: return set_pipe_size(*file, call.arg(2));
+    case F_ADD_SEALS: return add_seals(call, *file, call.arg(2));
+    case F_GET_SEALS: return get_seals(*file);
     case F_GETLEASE: return F_UNLCK;
     case F_GETLK:
     case F_SETLK:

@@ -6,6 +6,7 @@
 #include <cstring>
 #include <vector>
 
+#include "linux/kernel/announcing.h"
 #include "linux/kernel/file_calls.h"
 
 namespace membrane::linux {
@@ -48,6 +49,7 @@ int64_t write_vectors(Call& call, std::optional<uint64_t> offset, int flags) {
 int64_t read_from(Call& call, File& file, UserBuffer& buffer, std::optional<uint64_t> offset, int flags) {
   const bool is_empty = buffer.size() == 0;
   const Try<size_t> got = offset ? file.read_at(call.task, buffer, *offset) : file.read(call.task, buffer);
+  if (got && *got > 0) announce(call.kernel, file, IN_ACCESS);
   if (got || got.error() != EAGAIN) return answer(got);
   if (is_empty) return 0;
   if (!waits(file, flags)) return -EAGAIN;
@@ -72,6 +74,7 @@ int64_t write_to(Call& call, File& file, UserBuffer& buffer, std::optional<uint6
     }
     if (!got && written == 0) return -got.error();
     if (got) written += *got;
+    if (got && *got > 0) announce(call.kernel, file, IN_MODIFY);
     // A pipe or socket takes the rest later; a regular file that took less has no more room.
     const bool goes_on = got && *got > 0 && buffer.size() > 0 && file.can_poll() && waits(file, flags);
     if (!goes_on) return static_cast<int64_t>(written);

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "linux/files/regular_file.h"
+#include "linux/kernel/announcing.h"
 #include "linux/kernel/file_calls.h"
 #include "linux/kernel/kernel.h"
 
@@ -144,7 +145,11 @@ int64_t open_path(Call& call, const OpenWish& given) {
     CALL_ASSIGN(const Found found,
                 (wish.flags & kTmpFile) != 0 ? find_nameless(call, wish) : find_or_create(call, wish));
     CALL_TRY(check(call, found, wish.flags));
+    if (found.is_new && found.location->parent != nullptr)
+      announce_in(call.kernel, *found.location->parent->node, found.location->name, *found.location->node,
+                  IN_CREATE);
     CALL_ASSIGN(file, make_file(call, found, wish.flags));
+    if ((wish.flags & O_PATH) == 0) announce(call.kernel, *file, IN_OPEN);
   }
   if (!file->is_complete()) {
     call.join(*file);

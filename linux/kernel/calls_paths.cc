@@ -5,6 +5,7 @@
 
 #include <utility>
 
+#include "linux/kernel/announcing.h"
 #include "linux/kernel/file_calls.h"
 #include "linux/kernel/kernel.h"
 
@@ -29,8 +30,9 @@ Try<Parent> new_name_at(Call& call, int directory, uint64_t path, bool is_direct
   return parent;
 }
 
-int64_t create(const Parent& parent, const NewNode& made) {
-  CALL_TRY(parent.directory->node->create(parent.name, made));
+int64_t create(Call& call, const Parent& parent, const NewNode& wanted) {
+  CALL_ASSIGN(const NodeRef made, parent.directory->node->create(parent.name, wanted));
+  announce_in(call.kernel, *parent.directory->node, parent.name, *made, IN_CREATE);
   return 0;
 }
 
@@ -38,19 +40,20 @@ int64_t make_directory(Call& call, int directory, uint64_t path, uint64_t mode) 
   CALL_ASSIGN(const Parent parent, new_name_at(call, directory, path, true));
   const Attributes above = parent.directory->node->attributes();
   const uint32_t kind = S_IFDIR | (static_cast<uint32_t>(mode) & 01777);
-  return create(parent, new_node(call, above, kind));
+  return create(call, parent, new_node(call, above, kind));
 }
 
-// Devices are refused: what is in /dev is all there is.
-int64_t make_node(Call& call, int directory, uint64_t path, uint64_t mode) {
+// Root may make character devices, of which those can be opened that /dev has. Block devices are refused.
+int64_t make_node(Call& call, int directory, uint64_t path, uint64_t mode, uint64_t device) {
   uint32_t type = static_cast<uint32_t>(mode) & S_IFMT;
   if (type == 0) type = S_IFREG;
-  if (type == S_IFCHR || type == S_IFBLK || type == S_IFDIR) return -EPERM;
-  if (type != S_IFREG && type != S_IFIFO && type != S_IFSOCK) return -EINVAL;
+  if (type == S_IFBLK || type == S_IFDIR || (type == S_IFCHR && !who(call).is_root())) return -EPERM;
+  if (type != S_IFREG && type != S_IFIFO && type != S_IFSOCK && type != S_IFCHR) return -EINVAL;
   CALL_ASSIGN(const Parent parent, new_name_at(call, directory, path, false));
   const Attributes above = parent.directory->node->attributes();
-  const uint32_t kind = type | (static_cast<uint32_t>(mode) & 07777);
-  return create(parent, new_node(call, above, kind));
+  NewNode made = new_node(call, above, type | (static_cast<uint32_t>(mode) & 07777));
+  if (type == S_IFCHR) made.special = device;
+  return create(call, parent, made);
 }
 
 int64_t make_symbolic_link(Call& call, uint64_t target, int directory, uint64_t path) {
@@ -60,7 +63,7 @@ int64_t make_symbolic_link(Call& call, uint64_t target, int directory, uint64_t 
   NewNode made = new_node(call, parent.directory->node->attributes(), 0);
   made.mode = S_IFLNK | 0777;
   made.target = std::move(text);
-  return create(parent, made);
+  return create(call, parent, made);
 }
 
 // -- removing
@@ -87,7 +90,9 @@ int64_t remove_file(Call& call, int directory, uint64_t path) {
   const bool is_directory = found.node->type() == S_IFDIR;
   if (is_directory) return -EISDIR;
   if (parent.has_slash) return -ENOTDIR;
-  return answer(parent.directory->node->unlink(parent.name));
+  CALL_TRY(parent.directory->node->unlink(parent.name));
+  announce_removal(call.kernel, *parent.directory->node, parent.name, *found.node);
+  return 0;
 }
 
 int64_t remove_directory(Call& call, int directory, uint64_t path) {
@@ -97,7 +102,9 @@ int64_t remove_directory(Call& call, int directory, uint64_t path) {
   if (parent.name == "..") return -ENOTEMPTY;
   CALL_ASSIGN(const Existing found, removable_at(call, parent));
   if (found.node->type() != S_IFDIR) return -ENOTDIR;
-  return answer(parent.directory->node->remove_directory(parent.name));
+  CALL_TRY(parent.directory->node->remove_directory(parent.name));
+  announce_removal(call.kernel, *parent.directory->node, parent.name, *found.node);
+  return 0;
 }
 
 // -- renaming and linking
@@ -159,7 +166,9 @@ int64_t rename_at(Call& call, int old_directory, uint64_t old_path, int new_dire
   if (from.name.empty() || is_dots(from.name)) return -EBUSY;
   if (to.name.empty() || is_dots(to.name)) return (flags & RENAME_NOREPLACE) != 0 ? -EEXIST : -EBUSY;
   CALL_ASSIGN(const Existing existing, removable_at(call, from));
-  return answer(rename_to(call, existing, to, flags));
+  CALL_TRY(rename_to(call, existing, to, flags));
+  announce_move(call.kernel, from, to, *existing.node);
+  return 0;
 }
 
 int64_t link_at(Call& call, int old_directory, uint64_t old_path, int new_directory, uint64_t new_path,
@@ -170,7 +179,9 @@ int64_t link_at(Call& call, int old_directory, uint64_t old_path, int new_direct
   CALL_ASSIGN(const Parent parent, new_name_at(call, new_directory, new_path, false));
   if (target.node->type() == S_IFDIR) return -EPERM;
   if (!is_same_file_system(*target.node, *parent.directory->node)) return -EXDEV;
-  return answer(parent.directory->node->link(parent.name, target.node));
+  CALL_TRY(parent.directory->node->link(parent.name, target.node));
+  announce_in(call.kernel, *parent.directory->node, parent.name, *target.node, IN_CREATE);
+  return 0;
 }
 
 // -- where the process is
@@ -187,8 +198,10 @@ Done enter(Call& call, const LocationRef& location, LocationRef Place::* where) 
 
 int64_t sys_mkdir(Call& call) { return make_directory(call, AT_FDCWD, call.arg(0), call.arg(1)); }
 int64_t sys_mkdirat(Call& call) { return make_directory(call, call.int_arg(0), call.arg(1), call.arg(2)); }
-int64_t sys_mknod(Call& call) { return make_node(call, AT_FDCWD, call.arg(0), call.arg(1)); }
-int64_t sys_mknodat(Call& call) { return make_node(call, call.int_arg(0), call.arg(1), call.arg(2)); }
+int64_t sys_mknod(Call& call) { return make_node(call, AT_FDCWD, call.arg(0), call.arg(1), call.arg(2)); }
+int64_t sys_mknodat(Call& call) {
+  return make_node(call, call.int_arg(0), call.arg(1), call.arg(2), call.arg(3));
+}
 int64_t sys_symlink(Call& call) { return make_symbolic_link(call, call.arg(0), AT_FDCWD, call.arg(1)); }
 int64_t sys_symlinkat(Call& call) {
   return make_symbolic_link(call, call.arg(0), call.int_arg(1), call.arg(2));

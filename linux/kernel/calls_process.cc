@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "linux/files/process_file.h"
 #include "linux/kernel/call.h"
 #include "linux/kernel/exec.h"
 #include "linux/kernel/kernel.h"
@@ -155,6 +156,13 @@ int64_t sys_wait4(Call& call) {
   return news->id;
 }
 
+static Try<int> id_of_pidfd(Call& call, int descriptor) {
+  LINUX_ASSIGN(const FileRef file, call.process().descriptors->get(descriptor));
+  const auto* const named = dynamic_cast<const ProcessFile*>(file.get());
+  if (named == nullptr) return err(EBADF);
+  return named->end().process;
+}
+
 int64_t sys_waitid(Call& call) {
   const int options = call.int_arg(3);
   if ((options & ~(WNOHANG | WEXITED | WSTOPPED | WCONTINUED | WNOWAIT | __WALL | __WCLONE | __WNOTHREAD)) !=
@@ -165,7 +173,10 @@ int64_t sys_waitid(Call& call) {
   if (call.int_arg(0) == P_PID) which = {WhichChild::kId, call.int_arg(1)};
   else if (call.int_arg(0) == P_PGID)
     which = {WhichChild::kGroup, call.int_arg(1) == 0 ? call.process().group : call.int_arg(1)};
-  else if (call.int_arg(0) != P_ALL) return -EINVAL;
+  else if (call.int_arg(0) == P_PIDFD) {
+    CALL_ASSIGN(const int id, id_of_pidfd(call, call.int_arg(1)));
+    which = {WhichChild::kId, id};
+  } else if (call.int_arg(0) != P_ALL) return -EINVAL;
   bool waits = false;
   CALL_ASSIGN(const auto news, look_for_child(call, which, options, waits));
   if (waits) return call.wait();

@@ -7,6 +7,7 @@
 
 #include <algorithm>
 
+#include "linux/fs/tree.h"
 #include "linux/kernel/file_calls.h"
 
 namespace membrane::linux {
@@ -105,18 +106,31 @@ int64_t read_link(Call& call, int directory, uint64_t path, uint64_t to, uint64_
 }
 
 // The file systems do not say how full they are; what is told is enough for programs that look for room first.
+// What file systems are called, by their devices (linux/proc/).
+int64_t kind_of(uint64_t device) {
+  switch (device) {
+    case 0x16: return 0x9fa0;      // PROC_SUPER_MAGIC
+    case 0x17: return 0x62656572;  // SYSFS_MAGIC
+    case 0x18: return 0x1cd1;      // DEVPTS_SUPER_MAGIC
+    case 0x19:
+    case 0x1a: return 0x01021994;  // TMPFS_MAGIC
+    default: return 0x794c7630;    // OVERLAYFS_SUPER_MAGIC
+  }
+}
+
 struct statfs statfs_of(Node& node) {
-  constexpr uint64_t kBlocks = uint64_t{8} << 30 >> 12, kFree = kBlocks / 2;
   struct statfs to = {};
-  to.f_type = 0x794c7630;  // OVERLAYFS_SUPER_MAGIC
-  to.f_bsize = kBlockBytes;
-  to.f_blocks = kBlocks;
-  to.f_bfree = to.f_bavail = kFree;
-  to.f_files = 1 << 20;
-  to.f_ffree = 1 << 19;
-  to.f_fsid.__val[0] = static_cast<int>(node.attributes().device);
+  const uint64_t device = node.attributes().device;
+  to.f_type = kind_of(device);
+  to.f_bsize = to.f_frsize = kBlockBytes;
+  if (const auto usage = usage_of(node)) {
+    to.f_blocks = usage->most_bytes / kBlockBytes;
+    to.f_bfree = to.f_bavail = (usage->most_bytes - usage->used_bytes) / kBlockBytes;
+    to.f_files = usage->most_nodes;
+    to.f_ffree = usage->most_nodes - usage->used_nodes;
+  }
+  to.f_fsid.__val[0] = static_cast<int>(device);
   to.f_namelen = kMostNameBytes;
-  to.f_frsize = kBlockBytes;
   return to;
 }
 

@@ -4,6 +4,7 @@
 
 #include <utility>
 
+#include "linux/kernel/announcing.h"
 #include "linux/kernel/kernel.h"
 
 namespace membrane::linux {
@@ -35,7 +36,11 @@ Try<int> add_file(Call& call, FileRef file, bool closes_on_exec, int from) {
 }
 
 void close_file(Call& call, const FileRef& file) {
-  if (file != nullptr) file->on_close(call.task);
+  if (file == nullptr) return;
+  file->on_close(call.task);
+  // Of the last descriptor.
+  if (file.use_count() == 1 && (file->flags & O_PATH) == 0)
+    announce(call.kernel, *file, (file->flags & O_ACCMODE) == O_RDONLY ? IN_CLOSE_NOWRITE : IN_CLOSE_WRITE);
 }
 
 Try<std::string> path_at(Call& call, uint64_t address) { return call.get_string(address, kMostPathBytes); }

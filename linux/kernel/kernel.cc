@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <atomic>
 
+#include "linux/files/process_file.h"
 #include "linux/files/terminal.h"
 #include "linux/kernel/call.h"
 #include "linux/kernel/exec.h"
@@ -52,7 +53,8 @@ Kernel::~Kernel() {
 // An end may take other processes with it, so each is looked for anew.
 void Kernel::end_all() {
   for (;;) {
-    const auto alive = std::ranges::find_if(processes_, [](const auto& each) { return !each.second->is_zombie; });
+    const auto alive =
+        std::ranges::find_if(processes_, [](const auto& each) { return !each.second->is_zombie; });
     if (alive == processes_.end()) return;
     end_process(*alive->second, SIGKILL);
   }
@@ -147,7 +149,7 @@ void Kernel::end_task(Task& task, int status) {
   process.descriptors.reset();
   process.place.reset();
   process.real_timer = {};
-  process.ended.wake();
+  if (process.end != nullptr) process.end->tell();
   adopt_children(process);
   hang_up_session(process);
   const bool was_killed = WIFSIGNALED(status);
@@ -200,6 +202,17 @@ void Kernel::signal_process(int process, int signal) {
 void Kernel::lose_terminal(int session) {
   for (const auto& [id, each] : processes_)
     if (each->session == session) each->terminal.reset();
+}
+
+bool Kernel::has_pending(uint64_t set) {
+  return current_ != nullptr && ((current_->pending.set() | current_->process->pending.set()) & set) != 0;
+}
+
+std::optional<siginfo_t> Kernel::take_pending(uint64_t set) {
+  if (current_ == nullptr) return std::nullopt;
+  auto signal = take_signal(*current_, set);
+  if (!signal) return std::nullopt;
+  return signal->info;
 }
 
 void Kernel::forget(Process& process) {

@@ -32,9 +32,11 @@ struct KernelOptions {
   std::string host_name = "membrane";
 };
 
+class SocketSpace;         // linux/files/socket_end.h
+class Watches;             // linux/files/inotify.h
 struct SystemDirectories;  // linux/proc/mounts.h
 
-class Kernel final : public Timers, public Jobs {
+class Kernel final : public Timers, public Jobs, public Signals {
  public:
   explicit Kernel(KernelOptions options);
   ~Kernel() override;
@@ -57,7 +59,12 @@ class Kernel final : public Timers, public Jobs {
   // -- for handlers
   Mounts mounts;
   LocationRef root;
-  std::shared_ptr<SystemDirectories> system;  // what is mounted on /proc, /sys and /dev; it outlives the processes
+  std::shared_ptr<SystemDirectories>
+      system;  // what is mounted on /proc, /sys and /dev; it outlives the processes
+  // Made when they are first needed.
+  std::shared_ptr<Watches> watches;
+  std::shared_ptr<SocketSpace> sockets;
+  NodeRef memory_files;                                  // what memfd_create() makes files in
   [[nodiscard]] timespec now(int clock) const override;  // CLOCK_REALTIME, CLOCK_MONOTONIC
   [[nodiscard]] Process* process_of(int id);
   [[nodiscard]] Task* task_of(int id);
@@ -65,10 +72,14 @@ class Kernel final : public Timers, public Jobs {
   Platform& platform() { return *options_.platform; }
   [[nodiscard]] const KernelOptions& options() const { return options_; }
   // Called at the time, in the loop, unless `alive` is gone.
-  void at(std::chrono::steady_clock::time_point time, std::weak_ptr<void> alive, std::function<void()> act) override;
+  void at(std::chrono::steady_clock::time_point time, std::weak_ptr<void> alive,
+          std::function<void()> act) override;
   void signal_group(int group, int signal) override;
   void signal_process(int process, int signal) override;
   void lose_terminal(int session) override;
+  bool has_pending(uint64_t set) override;
+  std::optional<siginfo_t> take_pending(uint64_t set) override;
+  WaitQueue* arrivals() override { return current_ == nullptr ? nullptr : &current_->signal_queue; }
   void make_ready(Task& task);  // its call is asked again
   // Of tasks: a new one of a process, with its id; one that ends, or all of a process, with the status of wait4().
   Try<int> take_id();

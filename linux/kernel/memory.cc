@@ -84,7 +84,7 @@ Try<uint64_t> Memory::map(const Wish& wish) {
                .most_protection = wish.most_protection,
                .name = wish.name};
   mapped_bytes_ += length;
-  const uint64_t backed = wish.backing.fd < 0 ? length : std::min(length, page_up(wish.backing.length));
+  const uint64_t backed = wish.backing.fd < 0 ? length : page_up(std::min(length, wish.backing.length));
   if (backed > 0) space_->map(address, backed, wish.protection, wish.backing);
   if (backed < length) space_->map(address + backed, length - backed, PROT_NONE, {});
   // Neighbours stay areas of their own, so that each is within one mapping of the host, which remap() relies on.

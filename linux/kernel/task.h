@@ -28,6 +28,7 @@ namespace membrane::linux {
 
 class Kernel;
 class Memory;
+struct ProcessEnd;  // linux/files/process_file.h
 struct Process;
 
 using SignalSet = uint64_t;  // bit N-1 for signal N
@@ -153,7 +154,7 @@ struct Process {
   std::string executable;              // its path
   std::vector<std::string> arguments;  // as it was started, for /proc
   LocationRef executable_at;           // as it was found
-  bool has_executed = false;  // since it was forked (setpgid asks)
+  bool has_executed = false;           // since it was forked (setpgid asks)
 
   // Its end, or its stop, until someone has waited for it.
   bool is_zombie = false;
@@ -162,8 +163,8 @@ struct Process {
   bool is_dumpable = true, keeps_no_zombie = false;
   int death_signal = 0;
   bool is_subreaper = false;
-  WaitQueue child_changed;  // of its children
-  WaitQueue ended;          // for pidfd
+  WaitQueue child_changed;          // of its children
+  std::shared_ptr<ProcessEnd> end;  // of those who have a pidfd of it; made with the first
   std::chrono::steady_clock::time_point started;
   rusage children_usage = {};
 };

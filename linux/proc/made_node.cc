@@ -51,9 +51,12 @@ class TextFile final : public File {
     LINUX_TRY(text_->write_text(text));
     return count;
   }
-  Try<size_t> write_at(Caller& caller, Buffer& from, uint64_t /*offset*/) override { return write(caller, from); }
+  Try<size_t> write_at(Caller& caller, Buffer& from, uint64_t /*offset*/) override {
+    return write(caller, from);
+  }
   Try<uint64_t> seek(int64_t offset, int whence) override {
-    if (whence == SEEK_CUR && __builtin_add_overflow(offset, static_cast<int64_t>(offset_), &offset)) return err(EINVAL);
+    if (whence == SEEK_CUR && __builtin_add_overflow(offset, static_cast<int64_t>(offset_), &offset))
+      return err(EINVAL);
     if ((whence != SEEK_SET && whence != SEEK_CUR) || offset < 0) return err(EINVAL);
     offset_ = static_cast<uint64_t>(offset);
     return offset_;
@@ -110,7 +113,8 @@ Try<NodeRef> MadeDirectory::look_up(std::string_view name) {
   }
   MadeWith with = {attributes_.device, made_number(attributes_.number, name), child.permissions,
                    child.uid.value_or(attributes_.uid), child.gid.value_or(attributes_.gid)};
-  if (with.permissions == 0) with.permissions = child.type == S_IFLNK ? 0777 : child.type == S_IFDIR ? 0555 : 0444;
+  if (with.permissions == 0)
+    with.permissions = child.type == S_IFLNK ? 0777 : child.type == S_IFDIR ? 0555 : 0444;
   return child.make(with, shared_from_this());
 }
 
@@ -132,20 +136,25 @@ Done MadeDirectory::list(int64_t position, const std::function<bool(const Direct
 
 MadeDirectory::Child made_text(MadeText::Text text, MadeText::Write write, uint32_t permissions) {
   if (permissions == 0) permissions = write ? 0644 : 0444;
-  return {S_IFREG, permissions,
-          [text = std::move(text), write = std::move(write)](const MadeWith& with, const NodeRef&) -> NodeRef {
-            return std::make_shared<MadeText>(with, text, write);
-          }};
+  return {
+      S_IFREG, permissions,
+      [text = std::move(text), write = std::move(write)](const MadeWith& with, const NodeRef&) -> NodeRef {
+        return std::make_shared<MadeText>(with, text, write);
+      }};
 }
 
 MadeDirectory::Child made_link(MadeLink::Target target, MadeLink::Jump jump) {
-  return {S_IFLNK, 0777, [target = std::move(target), jump = std::move(jump)](const MadeWith& with, const NodeRef&) -> NodeRef {
-            return std::make_shared<MadeLink>(with, target, jump);
-          }};
+  return {
+      S_IFLNK, 0777,
+      [target = std::move(target), jump = std::move(jump)](const MadeWith& with, const NodeRef&) -> NodeRef {
+        return std::make_shared<MadeLink>(with, target, jump);
+      }};
 }
 
-MadeDirectory::Child made_directory(std::shared_ptr<const MadeDirectory::Children> children, uint32_t permissions) {
-  return {S_IFDIR, permissions, [children = std::move(children)](const MadeWith& with, const NodeRef& above) -> NodeRef {
+MadeDirectory::Child made_directory(std::shared_ptr<const MadeDirectory::Children> children,
+                                    uint32_t permissions) {
+  return {S_IFDIR, permissions,
+          [children = std::move(children)](const MadeWith& with, const NodeRef& above) -> NodeRef {
             return std::make_shared<MadeDirectory>(with, above, children);
           }};
 }

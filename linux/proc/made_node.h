@@ -106,9 +106,11 @@ class MadeDirectory : public MadeNode {
 };
 
 // Rows of a table of children.
-MadeDirectory::Child made_text(MadeText::Text text, MadeText::Write write = nullptr, uint32_t permissions = 0);
+MadeDirectory::Child made_text(MadeText::Text text, MadeText::Write write = nullptr,
+                               uint32_t permissions = 0);
 MadeDirectory::Child made_link(MadeLink::Target target, MadeLink::Jump jump = nullptr);
-MadeDirectory::Child made_directory(std::shared_ptr<const MadeDirectory::Children> children, uint32_t permissions = 0555);
+MadeDirectory::Child made_directory(std::shared_ptr<const MadeDirectory::Children> children,
+                                    uint32_t permissions = 0555);
 
 // The number that a whole name is, as of processes; -1 for others.
 int number_of_name(std::string_view name);

@@ -1,14 +1,39 @@
 #include "linux/proc/mounts.h"
 
+#include <array>
+
+#include "linux/fs/tree.h"
 #include "linux/proc/directories.h"
 
 namespace membrane::linux {
 namespace {
 
-Done mount_over(Kernel& kernel, std::string_view name, const NodeRef& mounted) {
-  Node& root = *kernel.root->node;
-  auto directory = root.look_up(name);
-  if (!directory && directory.error() == ENOENT) directory = root.create(name, {.mode = S_IFDIR | 0755});
+constexpr uint64_t kDevDevice = 0x19, kShmDevice = 0x1a;
+constexpr uint64_t kMostDevBytes = 1u << 20, kMostDevNodes = 4096;
+
+struct DeviceRow {
+  const char* name;
+  uint64_t number;
+};
+constexpr std::array<DeviceRow, 7> kDevices = {{{"null", kNullDevice},
+                                                {"zero", kZeroDevice},
+                                                {"full", kFullDevice},
+                                                {"random", kRandomDevice},
+                                                {"urandom", kUrandomDevice},
+                                                {"tty", kTtyDevice},
+                                                {"ptmx", kPtmxDevice}}};
+struct LinkRow {
+  const char* name;
+  const char* target;
+};
+constexpr std::array<LinkRow, 4> kLinks = {{{"fd", "/proc/self/fd"},
+                                            {"stdin", "/proc/self/fd/0"},
+                                            {"stdout", "/proc/self/fd/1"},
+                                            {"stderr", "/proc/self/fd/2"}}};
+
+Done mount_over(Kernel& kernel, Node& parent, std::string_view name, const NodeRef& mounted) {
+  auto directory = parent.look_up(name);
+  if (!directory && directory.error() == ENOENT) directory = parent.create(name, {.mode = S_IFDIR | 0755});
   if (!directory) return err(directory.error());
   if ((*directory)->type() != S_IFDIR) return err(ENOTDIR);
   kernel.system->covered.push_back(*directory);
@@ -16,17 +41,34 @@ Done mount_over(Kernel& kernel, std::string_view name, const NodeRef& mounted) {
   return {};
 }
 
+Done mount_dev(Kernel& kernel) {
+  const SystemDirectories& system = *kernel.system;
+  const NodeRef dev = make_tree({.most_bytes = kMostDevBytes,
+                                 .most_nodes = kMostDevNodes,
+                                 .device = kDevDevice,
+                                 .devices = system.devices});
+  for (const DeviceRow& row : kDevices)
+    LINUX_TRY(dev->create(row.name, {.mode = S_IFCHR | 0666, .special = row.number}));
+  for (const LinkRow& row : kLinks)
+    LINUX_TRY(dev->create(row.name, {.mode = S_IFLNK | 0777, .target = row.target}));
+  const NodeRef shared_memory = make_tree(
+      {.most_bytes = kernel.options().limits.memory_bytes / 2, .device = kShmDevice, .root_mode = 01777});
+  LINUX_TRY(mount_over(kernel, *kernel.root->node, "dev", dev));
+  LINUX_TRY(mount_over(kernel, *dev, "pts", system.terminals->directory()));
+  return mount_over(kernel, *dev, "shm", shared_memory);
+}
+
 }  // namespace
 
-Done mount_system_directories(Kernel& kernel) {
+Done mount_system_directories(Kernel& kernel, std::shared_ptr<Devices> devices) {
   auto system = std::make_shared<SystemDirectories>();
-  system->devices = std::make_shared<Devices>();
+  system->devices = std::move(devices);
   system->terminals = std::make_shared<Terminals>(kernel);
   system->terminals->add_to(*system->devices);
-  kernel.system = system;
-  LINUX_TRY(mount_over(kernel, "proc", make_proc_directory(kernel)));
-  LINUX_TRY(mount_over(kernel, "sys", make_sys_directory(kernel)));
-  return mount_over(kernel, "dev", make_dev_directory(system->devices, system->terminals, nullptr));
+  kernel.system = std::move(system);
+  LINUX_TRY(mount_over(kernel, *kernel.root->node, "proc", make_proc_directory(kernel)));
+  LINUX_TRY(mount_over(kernel, *kernel.root->node, "sys", make_sys_directory(kernel)));
+  return mount_dev(kernel);
 }
 
 }  // namespace membrane::linux

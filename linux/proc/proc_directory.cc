@@ -24,9 +24,12 @@ Child asked(Kernel& kernel, std::string (*text)(Kernel&)) {
 }
 // What a program may set, without any effect.
 Child settable(std::string text) {
-  return made_text([text = std::move(text)]() -> Try<std::string> { return text; }, [](std::string_view) { return Done(); });
+  return made_text([text = std::move(text)]() -> Try<std::string> { return text; },
+                   [](std::string_view) { return Done(); });
 }
-Child directory(Children children) { return made_directory(std::make_shared<const Children>(std::move(children))); }
+Child directory(Children children) {
+  return made_directory(std::make_shared<const Children>(std::move(children)));
+}
 
 Child own_link(Kernel& kernel, bool is_task) {
   return made_link([&kernel, is_task]() -> Try<std::string> {
@@ -107,7 +110,8 @@ std::shared_ptr<const Children> children_of_root(Kernel& kernel) {
 class ProcRoot final : public MadeDirectory {
  public:
   explicit ProcRoot(Kernel& kernel)
-      : MadeDirectory({.device = kProcDevice, .number = 1, .permissions = 0555}, nullptr, children_of_root(kernel)),
+      : MadeDirectory({.device = kProcDevice, .number = 1, .permissions = 0555}, nullptr,
+                      children_of_root(kernel)),
         kernel_(kernel) {}
 
  protected:

@@ -46,7 +46,8 @@ Try<LocationRef> executable_of(const ProcessView& of) {
 Try<std::string> target_of(const ProcessView& of, Places place) {
   LINUX_ASSIGN(const LocationRef at, place(of));
   const Task* const reader = of.kernel.current();
-  const Place& seen_from = reader != nullptr && reader->process->place != nullptr ? *reader->process->place : *of.process.place;
+  const Place& seen_from =
+      reader != nullptr && reader->process->place != nullptr ? *reader->process->place : *of.process.place;
   return path_of(seen_from, *at);
 }
 
@@ -103,7 +104,8 @@ class DescriptorDirectory final : public MadeDirectory {
       });
     Child link = descriptor_link(kernel_, id_, descriptor);
     constexpr std::array<uint32_t, 4> kByAccess = {0500, 0300, 0700, 0700};
-    link.permissions = (file->flags & O_PATH) != 0 ? 0100 : kByAccess[static_cast<size_t>(file->flags & O_ACCMODE)];
+    link.permissions =
+        (file->flags & O_PATH) != 0 ? 0100 : kByAccess[static_cast<size_t>(file->flags & O_ACCMODE)];
     return link;
   }
   Try<std::vector<Listed>> changing_names() override {
@@ -154,7 +156,8 @@ struct LinkRow {
   std::string_view name;
   Places place;
 };
-constexpr std::array<LinkRow, 3> kLinks = {{{"cwd", directory_of}, {"exe", executable_of}, {"root", root_of}}};
+constexpr std::array<LinkRow, 3> kLinks = {
+    {{"cwd", directory_of}, {"exe", executable_of}, {"root", root_of}}};
 
 MadeDirectory::Child text_child(Kernel& kernel, int id, const TextRow& row) {
   MadeText::Write write;
@@ -183,7 +186,9 @@ class ProcessDirectory final : public MadeDirectory {
   Try<std::vector<Listed>> changing_names() override {
     std::vector<Listed> names;
     int64_t key = kFirstChangingKey;
-    const auto add = [&](std::string_view name, uint8_t type) { names.push_back({std::string(name), type, key++}); };
+    const auto add = [&](std::string_view name, uint8_t type) {
+      names.push_back({std::string(name), type, key++});
+    };
     add("fd", DT_DIR);
     add("fdinfo", DT_DIR);
     if (!is_task_) add("task", DT_DIR);
@@ -201,10 +206,11 @@ class ProcessDirectory final : public MadeDirectory {
 MadeDirectory::Child owned_directory(const ProcessView& view, bool is_task) {
   const Credentials& who = view.process.credentials;
   const int id = is_task && view.task != nullptr ? view.task->id : view.process.id;
-  MadeDirectory::Child child = {S_IFDIR, 0555,
-                                [&kernel = view.kernel, id, is_task](const MadeWith& with, const NodeRef& above) -> NodeRef {
-                                  return std::make_shared<ProcessDirectory>(with, above, kernel, id, is_task);
-                                }};
+  MadeDirectory::Child child = {
+      S_IFDIR, 0555,
+      [&kernel = view.kernel, id, is_task](const MadeWith& with, const NodeRef& above) -> NodeRef {
+        return std::make_shared<ProcessDirectory>(with, above, kernel, id, is_task);
+      }};
   child.uid = who.euid;
   child.gid = who.egid;
   return child;
@@ -244,11 +250,14 @@ Try<MadeDirectory::Child> ProcessDirectory::changing_child(std::string_view name
   for (const LinkRow& row : kLinks)
     if (row.name == name) return place_link(kernel_, id_, row.place);
   if (name == "fd" || name == "fdinfo")
-    return Child{S_IFDIR, 0500, [&kernel = kernel_, id = id_, is_info = name == "fdinfo"](const MadeWith& with, const NodeRef& above) -> NodeRef {
+    return Child{S_IFDIR, 0500,
+                 [&kernel = kernel_, id = id_, is_info = name == "fdinfo"](const MadeWith& with,
+                                                                           const NodeRef& above) -> NodeRef {
                    return std::make_shared<DescriptorDirectory>(with, above, kernel, id, is_info);
                  }};
   if (name == "task" && !is_task_)
-    return Child{S_IFDIR, 0555, [&kernel = kernel_, id = id_](const MadeWith& with, const NodeRef& above) -> NodeRef {
+    return Child{S_IFDIR, 0555,
+                 [&kernel = kernel_, id = id_](const MadeWith& with, const NodeRef& above) -> NodeRef {
                    return std::make_shared<TaskList>(with, above, kernel, id);
                  }};
   return err(ENOENT);

@@ -70,12 +70,12 @@ void add_area(std::string& text, uint64_t start, const Area& area) {
     attributes = area.file->node()->attributes();
     name = escaped(area.file->description());
   }
-  std::string line = text_of("%08lx-%08lx %c%c%c%c %08lx %02x:%02x %lu ", start, area.end,
-                             (area.protection & PROT_READ) != 0 ? 'r' : '-',
-                             (area.protection & PROT_WRITE) != 0 ? 'w' : '-',
-                             (area.protection & PROT_EXEC) != 0 ? 'x' : '-', area.is_shared ? 's' : 'p',
-                             area.file != nullptr ? area.offset : 0, gnu_dev_major(attributes.device),
-                             gnu_dev_minor(attributes.device), attributes.number);
+  std::string line =
+      text_of("%08lx-%08lx %c%c%c%c %08lx %02x:%02x %lu ", start, area.end,
+              (area.protection & PROT_READ) != 0 ? 'r' : '-', (area.protection & PROT_WRITE) != 0 ? 'w' : '-',
+              (area.protection & PROT_EXEC) != 0 ? 'x' : '-', area.is_shared ? 's' : 'p',
+              area.file != nullptr ? area.offset : 0, gnu_dev_major(attributes.device),
+              gnu_dev_minor(attributes.device), attributes.number);
   if (!name.empty()) {
     line.resize(std::max(line.size(), kNameColumn), ' ');
     line += name;
@@ -105,7 +105,8 @@ std::string memory_status(const ProcessView& of) {
   const Memory& memory = *of.process.memory;
   return text_of(
       "VmPeak:\t%8lu kB\nVmSize:\t%8lu kB\nVmLck:\t%8u kB\nVmPin:\t%8u kB\nVmHWM:\t%8lu kB\nVmRSS:\t%8lu kB\n"
-      "RssAnon:\t%8lu kB\nRssFile:\t%8u kB\nRssShmem:\t%8u kB\nVmData:\t%8lu kB\nVmStk:\t%8u kB\nVmExe:\t%8lu kB\n"
+      "RssAnon:\t%8lu kB\nRssFile:\t%8u kB\nRssShmem:\t%8u kB\nVmData:\t%8lu kB\nVmStk:\t%8u "
+      "kB\nVmExe:\t%8lu kB\n"
       "VmLib:\t%8u kB\nVmPTE:\t%8u kB\nVmSwap:\t%8u kB\n",
       mapped, mapped, 0, 0, resident, resident, resident, 0, 0, mapped, 0,
       (memory.end_code - memory.start_code) / 1024, 0, 0, 0);
@@ -157,27 +158,31 @@ Try<std::string> stat_text(const ProcessView& of) {
       std::chrono::duration_cast<std::chrono::milliseconds>(process.started.time_since_epoch()).count() *
       kTicksPerSecond / 1000;
   const Memory* const memory = process.memory.get();
-  std::string text = text_of("%d (%s) %c %d %d %d %d %d 0 0 0 0 0 0 0 0 0 20 0 %zu 0 %ld", id_of(of), name_of(of).c_str(),
-                             state_of(of), parent_of(process), process.group, process.session,
-                             process.terminal != nullptr ? static_cast<int>(process.terminal->node()->attributes().special) : 0,
-                             -1, process.tasks.size(), started);
-  text += text_of(" %lu %lu %lu %lu %lu %lu 0 0", memory == nullptr ? 0 : memory->mapped_bytes(), resident_of(of) / kPage,
-                  process.limits[RLIMIT_RSS].rlim_cur, memory == nullptr ? 0 : memory->start_code,
-                  memory == nullptr ? 0 : memory->end_code, memory == nullptr ? 0 : memory->start_stack);
+  std::string text = text_of(
+      "%d (%s) %c %d %d %d %d %d 0 0 0 0 0 0 0 0 0 20 0 %zu 0 %ld", id_of(of), name_of(of).c_str(),
+      state_of(of), parent_of(process), process.group, process.session,
+      process.terminal != nullptr ? static_cast<int>(process.terminal->node()->attributes().special) : 0, -1,
+      process.tasks.size(), started);
+  text += text_of(" %lu %lu %lu %lu %lu %lu 0 0", memory == nullptr ? 0 : memory->mapped_bytes(),
+                  resident_of(of) / kPage, process.limits[RLIMIT_RSS].rlim_cur,
+                  memory == nullptr ? 0 : memory->start_code, memory == nullptr ? 0 : memory->end_code,
+                  memory == nullptr ? 0 : memory->start_stack);
   const SignalSet pending = process.pending.set() | (of.task != nullptr ? of.task->pending.set() : 0);
   text += text_of(" %lu %lu %lu %lu 0 0 0 %d 0 0 0 0 0 0", pending, of.task != nullptr ? of.task->blocked : 0,
                   ignored_of(process), caught_of(process), process.exit_signal);
-  text += text_of(" 0 0 %lu %lu %lu %lu %lu %d\n", memory == nullptr ? 0 : memory->heap_start(),
-                  memory == nullptr ? 0 : memory->arguments_start, memory == nullptr ? 0 : memory->arguments_end,
-                  memory == nullptr ? 0 : memory->environment_start, memory == nullptr ? 0 : memory->environment_end,
-                  process.is_zombie ? process.status : 0);
+  text +=
+      text_of(" 0 0 %lu %lu %lu %lu %lu %d\n", memory == nullptr ? 0 : memory->heap_start(),
+              memory == nullptr ? 0 : memory->arguments_start, memory == nullptr ? 0 : memory->arguments_end,
+              memory == nullptr ? 0 : memory->environment_start,
+              memory == nullptr ? 0 : memory->environment_end, process.is_zombie ? process.status : 0);
   return text;
 }
 
 Try<std::string> statm_text(const ProcessView& of) {
   const Memory* const memory = of.process.memory.get();
   if (memory == nullptr) return "0 0 0 0 0 0 0\n";
-  const uint64_t mapped = memory->mapped_bytes() / kPage, code = (memory->end_code - memory->start_code) / kPage;
+  const uint64_t mapped = memory->mapped_bytes() / kPage,
+                 code = (memory->end_code - memory->start_code) / kPage;
   return text_of("%lu %lu 0 %lu 0 %lu 0\n", mapped, resident_of(of) / kPage, code, mapped);
 }
 
@@ -189,21 +194,25 @@ Try<std::string> status_text(const ProcessView& of) {
   if (process.place != nullptr) text += text_of("Umask:\t%04o\n", process.place->umask);
   text += text_of("State:\t%c (%s)\nTgid:\t%d\nNgid:\t0\nPid:\t%d\nPPid:\t%d\nTracerPid:\t0\n", state,
                   name_of_state(state).data(), process.id, id_of(of), parent_of(process));
-  text += text_of("Uid:\t%u\t%u\t%u\t%u\nGid:\t%u\t%u\t%u\t%u\n", who.uid, who.euid, who.suid, who.fsuid, who.gid, who.egid,
-                  who.sgid, who.fsgid);
-  text += text_of("FDSize:\t%zu\nGroups:\t", process.descriptors == nullptr ? 0 : process.descriptors->numbers().size());
+  text += text_of("Uid:\t%u\t%u\t%u\t%u\nGid:\t%u\t%u\t%u\t%u\n", who.uid, who.euid, who.suid, who.fsuid,
+                  who.gid, who.egid, who.sgid, who.fsgid);
+  text += text_of("FDSize:\t%zu\nGroups:\t",
+                  process.descriptors == nullptr ? 0 : process.descriptors->numbers().size());
   for (const uint32_t group : who.groups) text += std::to_string(group) + ' ';
-  text += text_of("\nNStgid:\t%d\nNSpid:\t%d\nNSpgid:\t%d\nNSsid:\t%d\n", process.id, id_of(of), process.group, process.session);
+  text += text_of("\nNStgid:\t%d\nNSpid:\t%d\nNSpgid:\t%d\nNSsid:\t%d\n", process.id, id_of(of),
+                  process.group, process.session);
   text += memory_status(of);
   text += text_of("Threads:\t%zu\nSigQ:\t%zu/65536\n", process.tasks.size(), process.pending.queue.size());
   const uint64_t capabilities = who.euid == 0 ? 0x1ffffffffff : 0;
   text += text_of("SigPnd:\t%016lx\nShdPnd:\t%016lx\nSigBlk:\t%016lx\nSigIgn:\t%016lx\nSigCgt:\t%016lx\n",
                   of.task != nullptr ? of.task->pending.set() : 0, process.pending.set(),
                   of.task != nullptr ? of.task->blocked : 0, ignored_of(process), caught_of(process));
-  text += text_of("CapInh:\t%016lx\nCapPrm:\t%016lx\nCapEff:\t%016lx\nCapBnd:\t%016lx\nCapAmb:\t%016lx\n", uint64_t{0},
-                  capabilities, capabilities, uint64_t{0x1ffffffffff}, uint64_t{0});
-  text += "NoNewPrivs:\t0\nSeccomp:\t0\nSeccomp_filters:\t0\nCpus_allowed:\t3\nCpus_allowed_list:\t0-1\n"
-          "Mems_allowed:\t1\nMems_allowed_list:\t0\nvoluntary_ctxt_switches:\t0\nnonvoluntary_ctxt_switches:\t0\n";
+  text += text_of("CapInh:\t%016lx\nCapPrm:\t%016lx\nCapEff:\t%016lx\nCapBnd:\t%016lx\nCapAmb:\t%016lx\n",
+                  uint64_t{0}, capabilities, capabilities, uint64_t{0x1ffffffffff}, uint64_t{0});
+  text +=
+      "NoNewPrivs:\t0\nSeccomp:\t0\nSeccomp_filters:\t0\nCpus_allowed:\t3\nCpus_allowed_list:\t0-1\n"
+      "Mems_allowed:\t1\nMems_allowed_list:\t0\nvoluntary_ctxt_switches:\t0\nnonvoluntary_ctxt_switches:"
+      "\t0\n";
   return text;
 }
 
@@ -241,7 +250,8 @@ Try<std::string> limits_text(const ProcessView& of) {
 Try<std::string> fdinfo_text(File& file, bool closes_on_exec) {
   const auto position = file.seek(0, SEEK_CUR);
   return text_of("pos:\t%lu\nflags:\t0%o\nmnt_id:\t21\nino:\t%lu\n", position.value_or(0),
-                 static_cast<unsigned>(file.flags | (closes_on_exec ? O_CLOEXEC : 0)), file.node()->attributes().number);
+                 static_cast<unsigned>(file.flags | (closes_on_exec ? O_CLOEXEC : 0)),
+                 file.node()->attributes().number);
 }
 
 std::string mounts_text() {

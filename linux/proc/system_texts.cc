@@ -32,17 +32,48 @@ struct CpuFlag {
   const char* name;
 };
 constexpr std::array kFlags = std::to_array<CpuFlag>({
-    {1, 'd', 0, "fpu"},          {1, 'd', 4, "tsc"},         {1, 'd', 8, "cx8"},        {1, 'd', 15, "cmov"},
-    {1, 'd', 19, "clflush"},     {1, 'd', 23, "mmx"},        {1, 'd', 24, "fxsr"},      {1, 'd', 25, "sse"},
-    {1, 'd', 26, "sse2"},        {1, 'd', 28, "ht"},         {0x80000001, 'd', 11, "syscall"},
-    {0x80000001, 'd', 20, "nx"}, {0x80000001, 'd', 29, "lm"}, {1, 'c', 0, "pni"},       {1, 'c', 1, "pclmulqdq"},
-    {1, 'c', 9, "ssse3"},        {1, 'c', 12, "fma"},        {1, 'c', 13, "cx16"},      {1, 'c', 19, "sse4_1"},
-    {1, 'c', 20, "sse4_2"},      {1, 'c', 22, "movbe"},      {1, 'c', 23, "popcnt"},    {1, 'c', 25, "aes"},
-    {1, 'c', 26, "xsave"},       {1, 'c', 28, "avx"},        {1, 'c', 29, "f16c"},      {1, 'c', 30, "rdrand"},
-    {1, 'c', 31, "hypervisor"},  {0x80000001, 'c', 0, "lahf_lm"}, {0x80000001, 'c', 5, "abm"},
-    {7, 'b', 0, "fsgsbase"},     {7, 'b', 3, "bmi1"},        {7, 'b', 5, "avx2"},       {7, 'b', 8, "bmi2"},
-    {7, 'b', 9, "erms"},         {7, 'b', 16, "avx512f"},    {7, 'b', 17, "avx512dq"},  {7, 'b', 18, "rdseed"},
-    {7, 'b', 19, "adx"},         {7, 'b', 28, "avx512cd"},   {7, 'b', 29, "sha_ni"},    {7, 'b', 30, "avx512bw"},
+    {1, 'd', 0, "fpu"},
+    {1, 'd', 4, "tsc"},
+    {1, 'd', 8, "cx8"},
+    {1, 'd', 15, "cmov"},
+    {1, 'd', 19, "clflush"},
+    {1, 'd', 23, "mmx"},
+    {1, 'd', 24, "fxsr"},
+    {1, 'd', 25, "sse"},
+    {1, 'd', 26, "sse2"},
+    {1, 'd', 28, "ht"},
+    {0x80000001, 'd', 11, "syscall"},
+    {0x80000001, 'd', 20, "nx"},
+    {0x80000001, 'd', 29, "lm"},
+    {1, 'c', 0, "pni"},
+    {1, 'c', 1, "pclmulqdq"},
+    {1, 'c', 9, "ssse3"},
+    {1, 'c', 12, "fma"},
+    {1, 'c', 13, "cx16"},
+    {1, 'c', 19, "sse4_1"},
+    {1, 'c', 20, "sse4_2"},
+    {1, 'c', 22, "movbe"},
+    {1, 'c', 23, "popcnt"},
+    {1, 'c', 25, "aes"},
+    {1, 'c', 26, "xsave"},
+    {1, 'c', 28, "avx"},
+    {1, 'c', 29, "f16c"},
+    {1, 'c', 30, "rdrand"},
+    {1, 'c', 31, "hypervisor"},
+    {0x80000001, 'c', 0, "lahf_lm"},
+    {0x80000001, 'c', 5, "abm"},
+    {7, 'b', 0, "fsgsbase"},
+    {7, 'b', 3, "bmi1"},
+    {7, 'b', 5, "avx2"},
+    {7, 'b', 8, "bmi2"},
+    {7, 'b', 9, "erms"},
+    {7, 'b', 16, "avx512f"},
+    {7, 'b', 17, "avx512dq"},
+    {7, 'b', 18, "rdseed"},
+    {7, 'b', 19, "adx"},
+    {7, 'b', 28, "avx512cd"},
+    {7, 'b', 29, "sha_ni"},
+    {7, 'b', 30, "avx512bw"},
     {7, 'b', 31, "avx512vl"},
 });
 
@@ -87,13 +118,26 @@ std::string meminfo_text(Kernel& kernel) {
     const char* name;
     uint64_t kilobytes;
   };
-  const std::array<Row, 20> rows = {{{"MemTotal:", all},      {"MemFree:", all - used}, {"MemAvailable:", all - used},
-                                     {"Buffers:", 0},         {"Cached:", 0},           {"SwapCached:", 0},
-                                     {"Active:", used},       {"Inactive:", 0},         {"Active(anon):", used},
-                                     {"Inactive(anon):", 0},  {"SwapTotal:", 0},        {"SwapFree:", 0},
-                                     {"Dirty:", 0},           {"Writeback:", 0},        {"AnonPages:", used},
-                                     {"Mapped:", 0},          {"Shmem:", 0},            {"Slab:", 0},
-                                     {"CommitLimit:", all},   {"Committed_AS:", used}}};
+  const std::array<Row, 20> rows = {{{"MemTotal:", all},
+                                     {"MemFree:", all - used},
+                                     {"MemAvailable:", all - used},
+                                     {"Buffers:", 0},
+                                     {"Cached:", 0},
+                                     {"SwapCached:", 0},
+                                     {"Active:", used},
+                                     {"Inactive:", 0},
+                                     {"Active(anon):", used},
+                                     {"Inactive(anon):", 0},
+                                     {"SwapTotal:", 0},
+                                     {"SwapFree:", 0},
+                                     {"Dirty:", 0},
+                                     {"Writeback:", 0},
+                                     {"AnonPages:", used},
+                                     {"Mapped:", 0},
+                                     {"Shmem:", 0},
+                                     {"Slab:", 0},
+                                     {"CommitLimit:", all},
+                                     {"Committed_AS:", used}}};
   std::string text;
   for (const Row& row : rows) text += text_of("%-15s %8lu kB\n", row.name, row.kilobytes);
   return text + "HugePages_Total:       0\nHugePages_Free:        0\nHugepagesize:       2048 kB\n";
@@ -106,12 +150,14 @@ std::string cpuinfo_text() {
   std::string text;
   for (int i = 0; i < kProcessors; ++i)
     text += text_of(
-        "processor\t: %d\nvendor_id\t: %s\ncpu family\t: %u\nmodel\t\t: %u\nmodel name\t: %s\nstepping\t: %u\n"
-        "cpu MHz\t\t: 2000.000\nphysical id\t: 0\nsiblings\t: %d\ncore id\t\t: %d\ncpu cores\t: %d\nfpu\t\t: yes\n"
+        "processor\t: %d\nvendor_id\t: %s\ncpu family\t: %u\nmodel\t\t: %u\nmodel name\t: %s\nstepping\t: "
+        "%u\n"
+        "cpu MHz\t\t: 2000.000\nphysical id\t: 0\nsiblings\t: %d\ncore id\t\t: %d\ncpu cores\t: %d\nfpu\t\t: "
+        "yes\n"
         "flags\t\t: %s\nbogomips\t: 4000.00\nclflush size\t: 64\ncache_alignment\t: 64\n"
         "address sizes\t: 46 bits physical, 48 bits virtual\n\n",
-        i, cpu_vendor().c_str(), family, model, cpu_model_name().c_str(), leaf.a & 15, kProcessors, i, kProcessors,
-        cpu_flags().c_str());
+        i, cpu_vendor().c_str(), family, model, cpu_model_name().c_str(), leaf.a & 15, kProcessors, i,
+        kProcessors, cpu_flags().c_str());
   return text;
 }
 
@@ -131,7 +177,9 @@ std::string uptime_text(Kernel& kernel) {
   return text_of("%ld.%02ld %ld.%02ld\n", up.tv_sec, hundredths, up.tv_sec * kProcessors, hundredths);
 }
 
-std::string loadavg_text(Kernel& kernel) { return text_of("0.00 0.00 0.00 1/%d %d\n", kernel.tasks(), kernel.last_id()); }
+std::string loadavg_text(Kernel& kernel) {
+  return text_of("0.00 0.00 0.00 1/%d %d\n", kernel.tasks(), kernel.last_id());
+}
 
 std::string version_text() {
   return text_of("Linux version %s (membrane) (gcc) %s\n", kKernelRelease.data(), kKernelVersion.data());
@@ -142,8 +190,8 @@ std::string uuid_text() {
   static_cast<void>(getrandom(b.data(), b.size(), 0));
   b[6] = static_cast<uint8_t>((b[6] & 0x0f) | 0x40);
   b[8] = static_cast<uint8_t>((b[8] & 0x3f) | 0x80);
-  return text_of("%02x%02x%02x%02x-%02x%02x-%02x%02x-%02x%02x-%02x%02x%02x%02x%02x%02x\n", b[0], b[1], b[2], b[3], b[4], b[5],
-                 b[6], b[7], b[8], b[9], b[10], b[11], b[12], b[13], b[14], b[15]);
+  return text_of("%02x%02x%02x%02x-%02x%02x-%02x%02x-%02x%02x-%02x%02x%02x%02x%02x%02x\n", b[0], b[1], b[2],
+                 b[3], b[4], b[5], b[6], b[7], b[8], b[9], b[10], b[11], b[12], b[13], b[14], b[15]);
 }
 
 }  // namespace membrane::linux

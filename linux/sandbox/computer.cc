@@ -155,8 +155,10 @@ Result<ComputerReport> Running::report() {
   int status = 0;
   waitpid(std::exchange(process_, 0), &status, 0);
   auto told = told_.empty() ? fail(ErrorCode::kInvalidInput, "it has told nothing") : report_from_json(told_);
+  const std::string how =
+      WIFSIGNALED(status) ? std::string(" by signal ") + strsignal(WTERMSIG(status)) : std::string();
   ComputerReport report =
-      told ? std::move(*told) : dead("the kernel process was lost: " + told.error().message);
+      told ? std::move(*told) : dead("the kernel process was lost" + how + ": " + told.error().message);
   if (stopped_for_) report.end = *stopped_for_;
   report.output_bytes = output_bytes_;
   return report;

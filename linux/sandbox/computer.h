@@ -21,7 +21,7 @@ namespace membrane::linux {
 
 struct ComputerLimits {
   uint64_t memory_bytes = 2ull << 30;  // of all processes
-  uint64_t disk_bytes = 4ull << 30;    // that the sandbox writes
+  uint64_t disk_bytes = 1ull << 30;    // that the sandbox writes
   uint64_t output_bytes = 64u << 20;   // standard output and error together
   int most_tasks = 512;                // threads of all processes
   std::optional<std::chrono::milliseconds> wall;
@@ -55,7 +55,8 @@ struct ComputerReport {
   std::string reason;  // of kFailed: what failed, and what would mend it
   std::string platform;
   uint64_t output_bytes = 0, memory_peak_bytes = 0;
-  std::vector<std::string> missing_walls;  // those of the kernel process and of guests that this machine refuses, and why
+  std::vector<std::string>
+      missing_walls;  // those of the kernel process and of guests that this machine refuses, and why
   double start_us = 0, run_us = 0;  // until the command's first instruction; from there to its end
   std::map<std::string, uint64_t> absent_calls;  // system calls that this kernel does not have: how often
 };

@@ -7,10 +7,10 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <iterator>
 #include <array>
 #include <cerrno>
 #include <cstring>
+#include <iterator>
 #include <thread>
 
 #include "base/json.h"
@@ -101,7 +101,7 @@ void set_end(ComputerReport& report, int status, bool was_out_of_memory) {
 
 ComputerReport run(const Computer& computer, const KernelStreams& streams) {
   const Clock::time_point begun = Clock::now();
-  const auto devices = std::make_shared<const Devices>();
+  const auto devices = std::make_shared<Devices>();
   auto root = make_root(computer, devices);
   if (!root) return failed(root.error().to_string());
   std::vector<MissingWall> missing = leave_host();
@@ -170,7 +170,7 @@ std::string report_to_json(const ComputerReport& report) {
                                {"start_us", report.start_us},
                                {"run_us", report.run_us},
                                {"absent_calls", report.absent_calls},
-               {"missing_walls", report.missing_walls}};
+                               {"missing_walls", report.missing_walls}};
   return json_text(json);
 }
 

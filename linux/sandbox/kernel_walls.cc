@@ -5,6 +5,7 @@
 #include <linux/filter.h>
 #include <linux/seccomp.h>
 #include <sched.h>
+#include <sys/ioctl.h>
 #include <sys/mount.h>
 #include <sys/prctl.h>
 #include <sys/stat.h>
@@ -14,6 +15,7 @@
 #include <cerrno>
 #include <cstddef>
 #include <cstring>
+#include <iterator>
 
 namespace membrane::linux {
 
@@ -24,6 +26,10 @@ constexpr uint32_t kCalls[] = {
 #include "linux/sandbox/kernel_calls.def"
 #undef X
 };
+
+// All that ioctl() may ask: how much of its socket a stub has not read, and which process a stub's number is (NS_GET_PID_FROM_PIDNS,
+// which Debian 12's headers do not have).
+constexpr uint32_t kRequests[] = {TIOCOUTQ, _IOR(0xb7, 0x6, int)};
 
 MissingWall missing(const char* name) { return {name, std::strerror(errno)}; }
 
@@ -50,7 +56,8 @@ bool change_root() {
   constexpr unsigned long kFlags = MS_NOSUID | MS_NODEV | MS_NOEXEC;
   constexpr const char* kPlace = "/tmp";
   return mount("none", "/", nullptr, MS_REC | MS_PRIVATE, nullptr) == 0 &&
-         mount("none", kPlace, "tmpfs", kFlags, "size=64k,nr_inodes=8,mode=755") == 0 && mkdirat(AT_FDCWD, "/tmp/proc", 0555) == 0 &&
+         mount("none", kPlace, "tmpfs", kFlags, "size=64k,nr_inodes=8,mode=755") == 0 &&
+         mkdirat(AT_FDCWD, "/tmp/proc", 0555) == 0 &&
          mount("/proc", "/tmp/proc", nullptr, MS_BIND | MS_REC, nullptr) == 0 && chdir(kPlace) == 0 &&
          syscall(SYS_pivot_root, ".", ".") == 0 && umount2(".", MNT_DETACH) == 0 && chdir("/") == 0 &&
          mount("none", "/", nullptr, MS_REMOUNT | MS_RDONLY | kFlags, nullptr) == 0;
@@ -75,6 +82,13 @@ std::vector<MissingWall> allow_only_kernel_calls() {
       BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_KILL_PROCESS),
       BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, nr)),
   };
+  code.push_back(BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_ioctl, 0, 2 * std::size(kRequests) + 2));
+  code.push_back(BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, args) + sizeof(uint64_t)));
+  for (const uint32_t request : kRequests) {
+    code.push_back(BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, request, 0, 1));
+    code.push_back(BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW));
+  }
+  code.push_back(BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_KILL_PROCESS));
   for (const uint32_t call : kCalls) {
     code.push_back(BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, call, 0, 1));
     code.push_back(BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW));
