@@ -87,10 +87,23 @@ TEST(Pipe, IsOpenedAnewByItsNode) {
   EXPECT_EQ(read_text(*pipe.reader, caller), "");
 }
 
+// A FIFO that a directory has a name for.
+class NamedFifo final : public Node {
+ public:
+  [[nodiscard]] Attributes attributes() override { return {.mode = S_IFIFO | 0644}; }
+};
+
+TEST(Fifo, OfAPipeWithoutANameWaitsForNoOne) {
+  FakeCaller caller;
+  PipePair pipe = make_pipe({}, 0).value();
+  pipe.writer = nullptr;
+  EXPECT_TRUE(pipe.reader->node()->open(caller, O_RDONLY).value()->is_complete());
+}
+
 TEST(Fifo, WaitsForItsOtherSide) {
   FakeCaller caller;
   std::weak_ptr<Pipe> pipe;
-  auto node = make_anonymous_node(AnonymousDevice::kOthers, S_IFIFO | 0644);
+  auto node = std::make_shared<NamedFifo>();
   EXPECT_EQ(open_fifo(pipe, node, O_WRONLY | O_NONBLOCK).error(), ENXIO);
   auto reader = open_fifo(pipe, node, O_RDONLY).value();
   EXPECT_FALSE(reader->is_complete());
@@ -108,7 +121,7 @@ TEST(Fifo, WaitsForItsOtherSide) {
 TEST(Fifo, HangsUpOnlyAfterAWriter) {
   FakeCaller caller;
   std::weak_ptr<Pipe> pipe;
-  auto node = make_anonymous_node(AnonymousDevice::kOthers, S_IFIFO | 0644);
+  auto node = std::make_shared<NamedFifo>();
   auto reader = open_fifo(pipe, node, O_RDONLY | O_NONBLOCK).value();
   EXPECT_TRUE(reader->is_complete());
   EXPECT_EQ(reader->ready(), 0);
