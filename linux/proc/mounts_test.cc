@@ -28,6 +28,10 @@ class NoPlatform final : public Platform {
 class SystemMounts : public testing::Test {
  protected:
   SystemMounts() { EXPECT_TRUE(mount_system_directories(kernel)); }
+  // Processes without tasks do not end by themselves.
+  ~SystemMounts() override {
+    while (!kernel.processes().empty()) kernel.forget(*kernel.processes().begin()->second);
+  }
 
   static KernelOptions options() {
     return {.platform = std::make_unique<NoPlatform>(),
