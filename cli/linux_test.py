@@ -108,7 +108,7 @@ class Limits(LinuxTest):
         self.assertEqual(self.outcome("bash", "-c", ":(){ :|:& };:; sleep 1000", options=["--wall", "3s"]), "timed_out")
 
     def test_a_disk_filler_gets_enospc(self):
-        done = self.run_linux("sh", "-c", "dd if=/dev/zero of=/tmp/f bs=1M count=10000 2>&1 | tail -3; rm /tmp/f; echo ok")
+        done = self.run_linux("sh", "-c", "dd if=/dev/zero of=/tmp/f bs=1M count=10000 2>&1 | tail -4; rm /tmp/f; echo ok")
         self.assertIn(b"No space left", done.stdout)
         self.assertTrue(done.stdout.endswith(b"ok\n"))
 

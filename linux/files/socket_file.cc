@@ -174,8 +174,8 @@ Done SocketFile::set_int_option(int level, int name, int value) {
       case SO_PASSCRED: end_->passes_credentials = value != 0; return {};
       case SO_RCVBUF:
         // What senders have room for; Linux doubles what it is asked for.
-        end_->capacity = static_cast<size_t>(
-            std::clamp(std::min(value, kMostCapacity / 2) * 2, kLeastCapacity, kMostCapacity));
+        end_->capacity =
+            static_cast<size_t>(std::max(std::clamp(value, 0, kMostCapacity / 2) * 2, kLeastCapacity));
         end_->changed.wake();
         return {};
       case SO_SNDBUF: options_[{level, name}] = std::clamp(value, 1, kMostCapacity / 2) * 2; return {};

@@ -21,7 +21,7 @@ namespace membrane::linux {
 
 struct ComputerLimits {
   uint64_t memory_bytes = 2ull << 30;  // of all processes
-  uint64_t disk_bytes = 4ull << 30;    // that the sandbox writes
+  uint64_t disk_bytes = 1ull << 30;    // that the sandbox writes
   uint64_t output_bytes = 64u << 20;   // standard output and error together
   int most_tasks = 512;                // threads of all processes
   std::optional<std::chrono::milliseconds> wall;

@@ -1,12 +1,15 @@
 // What the kernel relies on, for guests that mean well; trap_attack_test.cc has the others.
 #include "linux/platform/trap/trap.h"
 
+#include <fcntl.h>
 #include <gtest/gtest.h>
 #include <signal.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
 #include <cstring>
+#include <fstream>
+#include <iterator>
 #include <thread>
 
 #include "linux/platform/trap/guest_testing.h"
@@ -301,6 +304,71 @@ TEST_F(TrapTest, MapsFilesInBatches) {
   EXPECT_EQ(guest->registers.rsi, 49u);
   for (const int file : files) close(file);
   for (uint64_t i = 0; i < 150; ++i) EXPECT_EQ(peek<uint64_t>(*guest, 0x10000000 + i * 4096), i / 3);
+}
+
+size_t count_open_files() {
+  size_t count = 0;
+  for (int number = 0; number < 1024; ++number) count += fcntl(number, F_GETFD) >= 0;
+  return count;
+}
+size_t count_children() {
+  std::ifstream file("/proc/thread-self/children");
+  return static_cast<size_t>(
+      std::distance(std::istream_iterator<int>(file), std::istream_iterator<int>()));
+}
+
+TEST_F(TrapTest, ForksLeaveNothing) {
+  const std::unique_ptr<Thread> parent = load_guest(*platform_, code_of(memory));
+  ASSERT_EQ(run_guest(*platform_, *parent), parent.get());
+  const size_t files = count_open_files(), children = count_children();
+  for (int round = 0; round < 500; ++round) {
+    Try<std::unique_ptr<Thread>> child = parent->fork();
+    ASSERT_TRUE(child) << round;
+    (*child)->registers.rdi = kDataAt;
+    if (round % 2 == 0) {
+      ASSERT_EQ(run_guest(*platform_, **child), child->get());
+    }
+    if (round % 3 == 0) (*child)->resume();  // it runs when it is ended
+  }
+  EXPECT_EQ(count_open_files(), files);
+  while (count_children() > children) platform_->wait(std::chrono::steady_clock::now() + std::chrono::milliseconds(1));
+  EXPECT_EQ(count_children(), children);
+}
+
+TEST_F(TrapTest, ThreadsLeaveNothing) {
+  const std::unique_ptr<Thread> first = load_guest(*platform_, code_of(spin));
+  // More than there are slots, and in the end all that there can be.
+  for (int round = 0; round < 1500; ++round) {
+    Try<std::unique_ptr<Thread>> thread = first->clone_thread();
+    ASSERT_TRUE(thread) << round;
+  }
+  std::vector<std::unique_ptr<Thread>> threads;
+  for (Try<std::unique_ptr<Thread>> thread = first->clone_thread(); thread; thread = first->clone_thread())
+    threads.push_back(std::move(*thread));
+  EXPECT_GE(threads.size(), 1000u);
+  for (const std::unique_ptr<Thread>& thread : threads) thread->resume();
+  threads.clear();
+  first->resume();
+  first->interrupt();
+  while (Thread* const stopped = wait_long(*platform_))
+    if (stopped == first.get()) break;
+  EXPECT_EQ(first->stop.kind, StopKind::kInterrupted);
+}
+
+TEST_F(TrapTest, EndsWithThreadsThatRun) {
+  std::vector<std::unique_ptr<Thread>> threads;
+  for (int i = 0; i < 10; ++i) {
+    threads.push_back(load_guest(*platform_, code_of(spin)));
+    ASSERT_NE(threads.back(), nullptr);
+    Try<std::unique_ptr<Thread>> second = threads.back()->clone_thread();
+    ASSERT_TRUE(second);
+    threads.back()->resume();
+    (*second)->resume();
+    threads.push_back(std::move(*second));
+  }
+  threads.clear();
+  platform_.reset();
+  EXPECT_EQ(count_children(), 0u);
 }
 
 TEST_F(TrapTest, TellsThatAProcessHasEnded) {
