@@ -375,7 +375,8 @@ TEST_F(TrapAttackTest, DescriptorsForPrivateMappingsCannotWrite) {
   ASSERT_EQ(ftruncate(file, 4096), 0);
   for (const bool is_shared : {false, true}) {
     const std::unique_ptr<Thread> guest = lying_guest(SIGSYS, 0);
-    guest->space()->map(0x900000, 4096, PROT_READ, {file, 0, is_shared, false});
+    guest->space()->map(0x900000, 4096, PROT_READ,
+                        {.fd = file, .is_shared = is_shared, .may_write = false});
     std::byte byte{};
     guest->space()->read(0x900000, std::span(&byte, 1));  // the guest says that it is mapped
     ASSERT_EQ(run_guest(*platform_, *guest), guest.get());
