@@ -135,16 +135,60 @@ class TrapAttackTest : public testing::Test {
 // ---- calls of the host ----
 
 TEST_F(TrapAttackTest, CallsThatTheStubDoesNotNeedEndTheProcess) {
-  constexpr std::array kForbidden = {
-      SYS_read,          SYS_write,         SYS_open,         SYS_openat,        SYS_openat2,       SYS_execve,
-      SYS_execveat,      SYS_fork,          SYS_vfork,        SYS_clone3,        SYS_kill,          SYS_tgkill,
-      SYS_tkill,         SYS_ptrace,        SYS_getpid,       SYS_prctl,         SYS_arch_prctl,    SYS_seccomp,
-      SYS_unshare,       SYS_setns,         SYS_mount,        SYS_socket,        SYS_sendmsg,       SYS_sendto,
-      SYS_ioctl,         SYS_fcntl,         SYS_dup,          SYS_dup3,          SYS_memfd_create,  SYS_ftruncate,
-      SYS_rt_sigaction,  SYS_sigaltstack,   SYS_setpgid,      SYS_setsid,        SYS_personality,   SYS_modify_ldt,
-      SYS_io_uring_setup, SYS_userfaultfd,  SYS_bpf,          SYS_perf_event_open, SYS_keyctl,      SYS_process_vm_readv,
-      SYS_process_vm_writev, SYS_pidfd_open, SYS_pidfd_getfd, SYS_sched_setaffinity, SYS_setpriority, SYS_prlimit64,
-      SYS_mlock,         SYS_shmget,        SYS_splice,       SYS_exit_group,    SYS_pkey_alloc,    SYS_set_robust_list};
+  constexpr std::array kForbidden = {SYS_read,
+                                     SYS_write,
+                                     SYS_open,
+                                     SYS_openat,
+                                     SYS_openat2,
+                                     SYS_execve,
+                                     SYS_execveat,
+                                     SYS_fork,
+                                     SYS_vfork,
+                                     SYS_clone3,
+                                     SYS_kill,
+                                     SYS_tgkill,
+                                     SYS_tkill,
+                                     SYS_ptrace,
+                                     SYS_getpid,
+                                     SYS_prctl,
+                                     SYS_arch_prctl,
+                                     SYS_seccomp,
+                                     SYS_unshare,
+                                     SYS_setns,
+                                     SYS_mount,
+                                     SYS_socket,
+                                     SYS_sendmsg,
+                                     SYS_sendto,
+                                     SYS_ioctl,
+                                     SYS_fcntl,
+                                     SYS_dup,
+                                     SYS_dup3,
+                                     SYS_memfd_create,
+                                     SYS_ftruncate,
+                                     SYS_rt_sigaction,
+                                     SYS_sigaltstack,
+                                     SYS_setpgid,
+                                     SYS_setsid,
+                                     SYS_personality,
+                                     SYS_modify_ldt,
+                                     SYS_io_uring_setup,
+                                     SYS_userfaultfd,
+                                     SYS_bpf,
+                                     SYS_perf_event_open,
+                                     SYS_keyctl,
+                                     SYS_process_vm_readv,
+                                     SYS_process_vm_writev,
+                                     SYS_pidfd_open,
+                                     SYS_pidfd_getfd,
+                                     SYS_sched_setaffinity,
+                                     SYS_setpriority,
+                                     SYS_prlimit64,
+                                     SYS_mlock,
+                                     SYS_shmget,
+                                     SYS_splice,
+                                     SYS_exit_group,
+                                     SYS_pkey_alloc,
+                                     SYS_set_robust_list};
   for (const long number : kForbidden) {
     const std::unique_ptr<Thread> guest = attacker();
     ASSERT_NE(guest, nullptr);
@@ -375,8 +419,7 @@ TEST_F(TrapAttackTest, DescriptorsForPrivateMappingsCannotWrite) {
   ASSERT_EQ(ftruncate(file, 4096), 0);
   for (const bool is_shared : {false, true}) {
     const std::unique_ptr<Thread> guest = lying_guest(SIGSYS, 0);
-    guest->space()->map(0x900000, 4096, PROT_READ,
-                        {.fd = file, .is_shared = is_shared, .may_write = false});
+    guest->space()->map(0x900000, 4096, PROT_READ, {.fd = file, .is_shared = is_shared, .may_write = false});
     std::byte byte{};
     guest->space()->read(0x900000, std::span(&byte, 1));  // the guest says that it is mapped
     ASSERT_EQ(run_guest(*platform_, *guest), guest.get());
@@ -392,9 +435,11 @@ TEST_F(TrapAttackTest, DescriptorsForPrivateMappingsCannotWrite) {
     ASSERT_EQ(guest->space()->write(kDataAt, std::as_bytes(std::span(&message, 1))), sizeof message);
     ASSERT_EQ(call(*guest, SYS_recvmsg, {kTrapSocket, kDataAt, 0}), 1);
     const auto number = peek<uint32_t>(*guest, kDataAt + offsetof(Message, control) + CMSG_LEN(0));
-    EXPECT_EQ(call(*guest, SYS_mmap, {0xa00000, 4096, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, number, 0}),
-              -EACCES);
-    EXPECT_EQ(call(*guest, SYS_mmap, {0xa00000, 4096, PROT_READ, MAP_SHARED | MAP_FIXED, number, 0}), 0xa00000);
+    EXPECT_EQ(
+        call(*guest, SYS_mmap, {0xa00000, 4096, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, number, 0}),
+        -EACCES);
+    EXPECT_EQ(call(*guest, SYS_mmap, {0xa00000, 4096, PROT_READ, MAP_SHARED | MAP_FIXED, number, 0}),
+              0xa00000);
     EXPECT_EQ(call(*guest, SYS_mprotect, {0xa00000, 4096, PROT_READ | PROT_WRITE}), -EACCES);
   }
   close(file);

@@ -313,8 +313,7 @@ size_t count_open_files() {
 }
 size_t count_children() {
   std::ifstream file("/proc/thread-self/children");
-  return static_cast<size_t>(
-      std::distance(std::istream_iterator<int>(file), std::istream_iterator<int>()));
+  return static_cast<size_t>(std::distance(std::istream_iterator<int>(file), std::istream_iterator<int>()));
 }
 
 TEST_F(TrapTest, ForksLeaveNothing) {
@@ -331,7 +330,8 @@ TEST_F(TrapTest, ForksLeaveNothing) {
     if (round % 3 == 0) (*child)->resume();  // it runs when it is ended
   }
   EXPECT_EQ(count_open_files(), files);
-  while (count_children() > children) platform_->wait(std::chrono::steady_clock::now() + std::chrono::milliseconds(1));
+  while (count_children() > children)
+    platform_->wait(std::chrono::steady_clock::now() + std::chrono::milliseconds(1));
   EXPECT_EQ(count_children(), children);
 }
 
