@@ -14,7 +14,7 @@ BUILD := cmake --build --parallel $(JOBS) --preset
 CONFIGURE := tools/configure
 
 .DEFAULT_GOAL := help
-.PHONY: help setup build languages demo demo-local-model test test-all test-quick test-aarch64 test-modules test-languages \
+.PHONY: help setup build languages images demo demo-local-model test test-all test-quick test-aarch64 test-modules test-languages \
         test-corpus fuzz \
         fuzz-diff bench bench-micro bench-engine bench-host bench-languages bench-peers bench-process bench-service soak-service bench-programs format \
         format-check tidy coverage docs \
@@ -35,6 +35,11 @@ build:  ## Build the command and the service: build/release/membrane, membrane-s
 languages: build  ## Install Python and JavaScript for programs (pip's and npm's registries), into your data directory
 	@build/release/membrane languages add python
 	@build/release/membrane languages add js
+
+images: build  ## Make the image `debian` for Linux programs, of Debian's packages (apt's sources of this machine; no root)
+	@$(PYTHON) tools/make-image build/debian.tar
+	@build/release/membrane image import build/debian.tar --tag debian
+	@rm build/debian.tar
 
 demo: build  ## An agent task to its answer: no key, no internet
 	@tools/demo

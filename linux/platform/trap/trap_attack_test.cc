@@ -15,7 +15,10 @@
 
 #include <algorithm>
 #include <array>
+#include <cstdio>
 #include <cstring>
+#include <fstream>
+#include <string>
 #include <thread>
 
 #include "linux/platform/trap/guest_testing.h"
@@ -62,13 +65,18 @@ static_assert(offsetof(TrapControl, order) == 24 && offsetof(TrapControl, result
               offsetof(TrapControl, signal) == 48 && offsetof(TrapControl, architecture) == 56);
 GUEST_CODE(well, "1: inc %rbx; mov $39, %eax; syscall; jmp 1b");
 
-size_t count_of_children() {
+// Whether a child of this process has the number in the namespace of the stubs.
+bool has_child(int number) {
   std::FILE* const file = std::fopen("/proc/thread-self/children", "re");
-  if (file == nullptr) return 0;
-  size_t count = 0;
-  for (int process = 0; std::fscanf(file, "%d", &process) == 1;) ++count;
+  if (file == nullptr) return false;
+  bool is_there = false;
+  for (int process = 0; std::fscanf(file, "%d", &process) == 1;) {
+    std::ifstream status("/proc/" + std::to_string(process) + "/status");
+    for (std::string line; std::getline(status, line);)
+      if (line.starts_with("NSpid:")) is_there |= line.ends_with("\t" + std::to_string(number));
+  }
   std::fclose(file);
-  return count;
+  return is_there;
 }
 
 class TrapAttackTest : public testing::Test {
@@ -301,9 +309,9 @@ GUEST_CODE(two, "1: test %rax, %rax; jz 1b; mov %rax, %rdi; mov $39, %eax; sysca
 
 TEST_F(TrapAttackTest, AProcessThatAGuestMakesIsEnded) {
   const std::unique_ptr<Thread> guest = load_guest(*platform_, code_of(two));
-  const size_t before = count_of_children();
-  EXPECT_GT(call(*guest, SYS_clone, {TRAP_FORK_FLAGS}), 0);
-  while (count_of_children() > before) platform_->wait(Clock::now() + milliseconds(50));
+  const int64_t made = call(*guest, SYS_clone, {TRAP_FORK_FLAGS});
+  ASSERT_GT(made, 0);
+  while (has_child(static_cast<int>(made))) platform_->wait(Clock::now() + milliseconds(50));
   expect_all_is_well();
 }
 
