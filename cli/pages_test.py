@@ -39,6 +39,7 @@ LINES_NOT_RUN = {
     r"make (bench|soak)|tools/bench|mkdir data\npython3|python3 -c 'rows|cat > (read|sum)|/usr/bin/time": "measures; writes 800 MB",
     r"make test-languages|tools/run-corpus": "runs the tests of others, for minutes: a stage of tools/test",
     r"cmake --preset": "builds",
+    r"make images|membrane (run --kind linux|image (import|export|rm)) ": "takes an image of Debian: cli/linux_test.py runs Linux programs",
     r"python3 (-m unittest discover -s attacks|attacks/)": "ctest runs these: attack.*",
     r"examples/languages/(ruby/get|sqlite/build)": "brings sources from the internet",
     r"(\w+=\$\()?membrane (create|execs?|wait|cancel|templates|tokens|cp|info|update|contexts?|fork|pause|resume|snapshots?|approvals|approve|logs|ps|rm)\b":
@@ -74,6 +75,7 @@ BLOCKS_NOT_RUN = {
     ("docs/architecture.md", "        the brain                       the boundary                        the hands"): "a drawing",
     ("docs/architecture.md", "cli/       the command                                             membrane run, check, agent, …"):
         "a list of folders, which tools/check-floors holds",
+    ("docs/linux.md", "membrane run ──pipes──► kernel process ──shared page, futex──► stub: a guest's memory and threads"): "a drawing",
     ("docs/mcp.md", '$ curl -s -H "Authorization: Bearer $OWNER" http://127.0.0.1:7400/v1/tokens \\'): "asks a service: service/mcp_test.py",
     ("docs/mcp.md", '{ "mcpServers": { "membrane": {'): "a service's URL and a token: service/mcp_test.py",
     ("docs/mcp.md", "import asyncio, os"): "a client of others: service/mcp_test.py runs it",

@@ -14,7 +14,7 @@
 namespace membrane::linux {
 namespace {
 
-constexpr NewNode kFile = {.mode = S_IFREG | 0644}, kDirectory = {.mode = S_IFDIR | 0755};
+const NewNode kFile = {.mode = S_IFREG | 0644}, kDirectory = {.mode = S_IFDIR | 0755};
 
 class TreeTest : public ImageTest {
  protected:
