@@ -63,6 +63,7 @@ void add_image(CLI::App& app, int& exit_code) {
 
   CLI::App* const ls = image->add_subcommand("ls", "List the images");
   ls->add_flag("--json", options->json, "Print them as JSON");
+  ls->footer("Examples:\n  membrane image ls --json");
   on(ls, options, exit_code, &list);
 
   CLI::App* const import_command = image->add_subcommand(
@@ -72,10 +73,15 @@ void add_image(CLI::App& app, int& exit_code) {
       ->type_name("FILE")
       ->required();
   import_command->add_option("-t,--tag", options->name, "What it is called")->type_name("NAME")->required();
+  import_command->footer(
+      "Examples:\n"
+      "  membrane image import rootfs.tar --tag mine\n"
+      "  membrane image import saved-by-docker.tar --tag theirs");
   on(import_command, options, exit_code, &import);
 
   CLI::App* const rm = image->add_subcommand("rm", "Remove an image");
   rm->add_option("name", options->name, "The image")->type_name("NAME")->required();
+  rm->footer("Examples:\n  membrane image rm mine");
   on(rm, options, exit_code, &remove);
 
   CLI::App* const export_command = image->add_subcommand("export", "Write the image's files into a tarball");
@@ -83,6 +89,7 @@ void add_image(CLI::App& app, int& exit_code) {
   export_command->add_option("output", options->output, "The file to write")
       ->type_name("FILE.tar")
       ->required();
+  export_command->footer("Examples:\n  membrane image export mine files.tar");
   on(export_command, options, exit_code, &export_to);
 
   image->footer(
