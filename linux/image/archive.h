@@ -3,9 +3,6 @@
 // Threads: one at a time.
 #pragma once
 
-#include <archive.h>
-#include <archive_entry.h>
-
 #include <memory>
 #include <string>
 #include <string_view>
@@ -13,6 +10,7 @@
 
 #include "base/result.h"
 #include "linux/image/blob.h"
+#include "linux/image/libarchive.h"
 
 namespace membrane::linux {
 
@@ -36,7 +34,7 @@ class ArchiveReading {
 
  private:
   struct Free {
-    void operator()(struct archive* archive) const { archive_free(archive); }
+    void operator()(struct archive* archive) const { libarchive().archive_free(archive); }
   };
   struct Source {
     Blob blob;

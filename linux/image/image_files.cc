@@ -9,6 +9,7 @@
 #include "base/private_file.h"
 #include "base/text.h"
 #include "linux/image/archive.h"
+#include "linux/image/libarchive.h"
 #include "linux/image/oci.h"
 
 namespace membrane::linux {
@@ -74,9 +75,9 @@ class ArchivedFiles final : public ImageFiles {
       if (path.empty()) continue;
       if (const std::string target = hard_link_of(entry); !target.empty()) {
         links_[path] = plain(target);
-      } else if (archive_entry_filetype(entry) == AE_IFLNK) {
+      } else if (libarchive().archive_entry_filetype(entry) == AE_IFLNK) {
         links_[path] = plain((std::filesystem::path(path).parent_path() / symbolic_link_of(entry)).string());
-      } else if (archive_entry_filetype(entry) == AE_IFREG) {
+      } else if (libarchive().archive_entry_filetype(entry) == AE_IFREG) {
         MEMBRANE_ASSIGN(files_[path], read_file(archive, bytes_left));
       }
     }

@@ -6,6 +6,7 @@
 #include <memory>
 
 #include "linux/image/archive.h"
+#include "linux/image/libarchive.h"
 
 namespace membrane::linux {
 namespace {
@@ -53,13 +54,14 @@ class TarReading {
   }
 
   Result<LayerItem> item_of(struct archive_entry* entry) {
-    const auto type = static_cast<uint32_t>(archive_entry_filetype(entry));
-    LayerItem item{.mode = type | (static_cast<uint32_t>(archive_entry_perm(entry)) & 07777),
-                   .uid = static_cast<uint32_t>(archive_entry_uid(entry)),
-                   .gid = static_cast<uint32_t>(archive_entry_gid(entry)),
-                   .modified = {archive_entry_mtime(entry), archive_entry_mtime_nsec(entry)}};
+    const auto type = static_cast<uint32_t>(libarchive().archive_entry_filetype(entry));
+    LayerItem item{
+        .mode = type | (static_cast<uint32_t>(libarchive().archive_entry_perm(entry)) & 07777),
+        .uid = static_cast<uint32_t>(libarchive().archive_entry_uid(entry)),
+        .gid = static_cast<uint32_t>(libarchive().archive_entry_gid(entry)),
+        .modified = {libarchive().archive_entry_mtime(entry), libarchive().archive_entry_mtime_nsec(entry)}};
     switch (type) {
-      case AE_IFREG: MEMBRANE_TRY(read_content(item, archive_entry_size(entry))); break;
+      case AE_IFREG: MEMBRANE_TRY(read_content(item, libarchive().archive_entry_size(entry))); break;
       case AE_IFLNK:
         item.target = symbolic_link_of(entry);
         if (item.target.size() >= 4096)
@@ -67,8 +69,8 @@ class TarReading {
         break;
       case AE_IFCHR:
       case AE_IFBLK:
-        item.special = makedev(static_cast<unsigned>(archive_entry_rdevmajor(entry)),
-                               static_cast<unsigned>(archive_entry_rdevminor(entry)));
+        item.special = makedev(static_cast<unsigned>(libarchive().archive_entry_rdevmajor(entry)),
+                               static_cast<unsigned>(libarchive().archive_entry_rdevminor(entry)));
         break;
       case AE_IFDIR:
       case AE_IFIFO: break;
@@ -79,12 +81,12 @@ class TarReading {
   }
 
   static void take_attributes(struct archive_entry* entry, LayerItem& item) {
-    archive_entry_xattr_reset(entry);
+    libarchive().archive_entry_xattr_reset(entry);
     const char* name = nullptr;
     const void* value = nullptr;
     size_t bytes = 0;
     while (item.attributes.size() < kMostAttributes &&
-           archive_entry_xattr_next(entry, &name, &value, &bytes) == ARCHIVE_OK) {
+           libarchive().archive_entry_xattr_next(entry, &name, &value, &bytes) == ARCHIVE_OK) {
       const std::string_view key = name == nullptr ? "" : name;
       const bool is_known =
           key.starts_with("user.") || key.starts_with("security.") || key.starts_with("trusted.");

@@ -1,11 +1,10 @@
-#include <archive.h>
-#include <archive_entry.h>
 #include <sys/sysmacros.h>
 
 #include <memory>
 #include <vector>
 
 #include "base/private_file.h"
+#include "linux/image/libarchive.h"
 #include "linux/image/tar.h"
 
 namespace membrane::linux {
@@ -16,54 +15,55 @@ class TarWriting {
   explicit TarWriting(NewFile file) : file_(std::move(file)), buffer_(1u << 20) {}
 
   Status begin() {
-    archive_.reset(archive_write_new());
-    entry_.reset(archive_entry_new());
+    MEMBRANE_TRY(load_libarchive());
+    archive_.reset(libarchive().archive_write_new());
+    entry_.reset(libarchive().archive_entry_new());
     if (!archive_ || !entry_) return fail(ErrorCode::kExhausted, "there is no memory to write an archive");
-    archive_write_set_format_pax_restricted(archive_.get());
-    if (archive_write_open(archive_.get(), this, nullptr, &write_out, nullptr) != ARCHIVE_OK)
+    libarchive().archive_write_set_format_pax_restricted(archive_.get());
+    if (libarchive().archive_write_open(archive_.get(), this, nullptr, &write_out, nullptr) != ARCHIVE_OK)
       return refused();
     return {};
   }
 
   Status add(const std::string& path, const LayerItem& item, const std::string& first) {
-    struct archive_entry* const entry = archive_entry_clear(entry_.get());
-    archive_entry_copy_pathname(entry, path.empty() ? "." : path.c_str());
-    archive_entry_set_mode(entry, item.mode);
-    archive_entry_set_uid(entry, item.uid);
-    archive_entry_set_gid(entry, item.gid);
-    archive_entry_set_mtime(entry, item.modified.tv_sec, item.modified.tv_nsec);
+    struct archive_entry* const entry = libarchive().archive_entry_clear(entry_.get());
+    libarchive().archive_entry_copy_pathname(entry, path.empty() ? "." : path.c_str());
+    libarchive().archive_entry_set_mode(entry, item.mode);
+    libarchive().archive_entry_set_uid(entry, item.uid);
+    libarchive().archive_entry_set_gid(entry, item.gid);
+    libarchive().archive_entry_set_mtime(entry, item.modified.tv_sec, item.modified.tv_nsec);
     if (!first.empty()) {
-      archive_entry_copy_hardlink(entry, first.c_str());
-      archive_entry_set_size(entry, 0);
+      libarchive().archive_entry_copy_hardlink(entry, first.c_str());
+      libarchive().archive_entry_set_size(entry, 0);
       return write_header(entry);
     }
-    if (S_ISLNK(item.mode)) archive_entry_copy_symlink(entry, item.target.c_str());
-    if (S_ISCHR(item.mode) || S_ISBLK(item.mode)) archive_entry_set_rdev(entry, item.special);
+    if (S_ISLNK(item.mode)) libarchive().archive_entry_copy_symlink(entry, item.target.c_str());
+    if (S_ISCHR(item.mode) || S_ISBLK(item.mode)) libarchive().archive_entry_set_rdev(entry, item.special);
     for (const auto& [name, value] : item.attributes)
-      archive_entry_xattr_add_entry(entry, name.c_str(), value.data(), value.size());
-    archive_entry_set_size(entry, S_ISREG(item.mode) ? static_cast<la_int64_t>(item.size) : 0);
+      libarchive().archive_entry_xattr_add_entry(entry, name.c_str(), value.data(), value.size());
+    libarchive().archive_entry_set_size(entry, S_ISREG(item.mode) ? static_cast<la_int64_t>(item.size) : 0);
     MEMBRANE_TRY(write_header(entry));
     return S_ISREG(item.mode) ? copy(item) : Status();
   }
 
   Status end() {
-    if (archive_write_close(archive_.get()) != ARCHIVE_OK) return refused();
+    if (libarchive().archive_write_close(archive_.get()) != ARCHIVE_OK) return refused();
     return file_.publish();
   }
 
  private:
   struct FreeArchive {
-    void operator()(struct archive* archive) const { archive_free(archive); }
+    void operator()(struct archive* archive) const { libarchive().archive_free(archive); }
   };
   struct FreeEntry {
-    void operator()(struct archive_entry* entry) const { archive_entry_free(entry); }
+    void operator()(struct archive_entry* entry) const { libarchive().archive_entry_free(entry); }
   };
 
   static la_ssize_t write_out(struct archive* archive, void* data, const void* bytes, size_t size) {
     auto& self = *static_cast<TarWriting*>(data);
     const auto wrote = self.file_.write(self.at_, {static_cast<const uint8_t*>(bytes), size});
     if (!wrote) {
-      archive_set_error(archive, EIO, "%s", wrote.error().message.c_str());
+      libarchive().archive_set_error(archive, EIO, "%s", wrote.error().message.c_str());
       return -1;
     }
     self.at_ += size;
@@ -71,13 +71,13 @@ class TarWriting {
   }
 
   [[nodiscard]] std::unexpected<Error> refused() const {
-    const char* const why = archive_error_string(archive_.get());
+    const char* const why = libarchive().archive_error_string(archive_.get());
     return fail(ErrorCode::kUnavailable,
                 std::string("cannot write the archive: ") + (why == nullptr ? "" : why));
   }
 
   Status write_header(struct archive_entry* entry) {
-    if (archive_write_header(archive_.get(), entry) < ARCHIVE_WARN) return refused();
+    if (libarchive().archive_write_header(archive_.get(), entry) < ARCHIVE_WARN) return refused();
     return {};
   }
 
@@ -86,7 +86,8 @@ class TarWriting {
     for (uint64_t done = 0; done < blob.size;) {
       MEMBRANE_ASSIGN(const size_t got, blob.read(done, buffer_));
       if (got == 0) return fail(ErrorCode::kInvalidInput, "the image became shorter while it was read");
-      if (archive_write_data(archive_.get(), buffer_.data(), got) != static_cast<la_ssize_t>(got))
+      if (libarchive().archive_write_data(archive_.get(), buffer_.data(), got) !=
+          static_cast<la_ssize_t>(got))
         return refused();
       done += got;
     }
