@@ -6,6 +6,7 @@
 #include <csignal>
 #include <cstring>
 
+#include "cli/cli.h"
 #include "linux/image/store.h"
 #include "linux/sandbox/computer.h"
 
@@ -126,6 +127,8 @@ Result<sandbox::Report> run_linux(const LinuxCommand& command, const std::atomic
                                               }};
   MEMBRANE_ASSIGN(const linux::ComputerReport ended,
                   linux::run_computer(computer, streams, [&cancelled] { return cancelled.load(); }));
+  for (const std::string& wall : ended.missing_walls)
+    print(stderr, "warning: this machine refuses a wall of Linux sandboxes: " + wall + "\n");
   set_outcome(report, ended, command.policy.limits);
   report.memory_peak_bytes = ended.memory_peak_bytes;
   report.compile_us = ended.start_us;
