@@ -45,7 +45,7 @@ Try<size_t> ByteQueue::show_to(Buffer& buffer, size_t most) const {
 }
 
 Try<size_t> ByteQueue::give_to(Buffer& buffer, size_t most) {
-  LINUX_ASSIGN(const size_t given, show_to(buffer, most));
+  MEMBRANE_ASSIGN(const size_t given, show_to(buffer, most));
   drop(given);
   return given;
 }

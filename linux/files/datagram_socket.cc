@@ -45,10 +45,10 @@ void DatagramSocket::join(Waiter& waiter) {
 
 Try<DatagramSocket::End> DatagramSocket::find(const SocketAddress& to, InetAddress& inet) const {
   if (is_inet()) {
-    LINUX_ASSIGN(inet, reachable(to));
+    MEMBRANE_ASSIGN(inet, reachable(to));
     return end_->space->find_inet(inet, SOCK_DGRAM);
   }
-  LINUX_ASSIGN(const UnixName name, unix_name_of(to));
+  MEMBRANE_ASSIGN(const UnixName name, unix_name_of(to));
   if (name.is_unnamed) return err(EINVAL);
   End found;
   if (!name.is_path) found = end_->space->find_abstract(name.abstract);
@@ -66,9 +66,9 @@ Done DatagramSocket::connect(Caller& caller, const SocketAddress& to) {
     return {};
   }
   InetAddress inet;
-  LINUX_ASSIGN(const End found, find(to, inet));
+  MEMBRANE_ASSIGN(const End found, find(to, inet));
   if (is_inet()) {
-    if (end_->local.port == 0) LINUX_TRY(bind_to_any());
+    if (end_->local.port == 0) MEMBRANE_TRY(bind_to_any());
     if (end_->local.is_any()) {
       const uint16_t port = end_->local.port;
       end_->local = loopback_like(inet);
@@ -123,18 +123,18 @@ Try<size_t> DatagramSocket::send(Caller& caller, Buffer& from, const Outgoing& h
   if (end_->error != 0) return err(std::exchange(end_->error, 0));
   if (how.files.size() > kMostFilesOfMessage || (is_inet() && !how.files.empty())) return err(EINVAL);
   InetAddress inet;
-  LINUX_ASSIGN(const End receiver, receiver_of(how, inet));
-  if (is_inet() && end_->local.port == 0) LINUX_TRY(bind_to_any());
+  MEMBRANE_ASSIGN(const End receiver, receiver_of(how, inet));
+  if (is_inet() && end_->local.port == 0) MEMBRANE_TRY(bind_to_any());
   const size_t size = from.size();
   if (size > (is_inet() ? kMostOfInternet : SocketEnd::kUsualCapacity - Packet::kOverhead))
     return err(EMSGSIZE);
-  if (!is_inet()) LINUX_TRY(check_room(receiver, size));
+  if (!is_inet()) MEMBRANE_TRY(check_room(receiver, size));
   Packet packet;
-  LINUX_ASSIGN(packet.files, end_->space->count(how.files));
+  MEMBRANE_ASSIGN(packet.files, end_->space->count(how.files));
   packet.sender = sender_of(caller);
   packet.bytes.resize(size);
   if (size > 0) {
-    LINUX_ASSIGN(const size_t taken, from.take(packet.bytes));
+    MEMBRANE_ASSIGN(const size_t taken, from.take(packet.bytes));
     if (taken < size) return err(EFAULT);
   }
   if (is_inet()) {
@@ -142,7 +142,7 @@ Try<size_t> DatagramSocket::send(Caller& caller, Buffer& from, const Outgoing& h
     return size;
   }
   packet.from = end_->name;
-  LINUX_TRY(receiver->add(std::move(packet)));
+  MEMBRANE_TRY(receiver->add(std::move(packet)));
   receiver->changed.wake();
   return size;
 }
@@ -179,7 +179,7 @@ Try<Incoming> DatagramSocket::receive(Caller&, Buffer& to, int flags) {
   Packet& packet = end_->packets.front();
   const size_t wanted = std::min(packet.size(), to.size());
   if (wanted > 0) {
-    LINUX_ASSIGN(got.size, to.put(std::span(packet.bytes).first(wanted)));
+    MEMBRANE_ASSIGN(got.size, to.put(std::span(packet.bytes).first(wanted)));
   }
   got.whole_size = packet.size();
   got.from = packet.from;

@@ -147,7 +147,7 @@ Done EpollFile::add(int descriptor, const FileRef& file, const epoll_event& even
     if (!found->second->file.expired()) return err(EEXIST);
     entries_.erase(found);
   }
-  if (watched != nullptr) LINUX_TRY(check_depth(*watched));
+  if (watched != nullptr) MEMBRANE_TRY(check_depth(*watched));
   if (entries_.size() >= kMostEntries) {
     std::erase_if(entries_, [](const auto& each) { return each.second->file.expired(); });
     if (entries_.size() >= kMostEntries) return err(ENOSPC);

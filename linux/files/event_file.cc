@@ -21,7 +21,7 @@ Try<size_t> EventFile::read(Caller&, Buffer& to) {
   if (to.size() < sizeof count_) return err(EINVAL);
   if (count_ == 0) return err(EAGAIN);
   const uint64_t value = is_semaphore_ ? 1 : count_;
-  LINUX_ASSIGN(const size_t done, to.put(std::as_bytes(std::span(&value, 1))));
+  MEMBRANE_ASSIGN(const size_t done, to.put(std::as_bytes(std::span(&value, 1))));
   if (done < sizeof value) return err(EFAULT);
   count_ -= value;
   changed_.wake();
@@ -31,7 +31,7 @@ Try<size_t> EventFile::read(Caller&, Buffer& to) {
 Try<size_t> EventFile::write(Caller&, Buffer& from) {
   uint64_t value = 0;
   if (from.size() < sizeof value) return err(EINVAL);
-  LINUX_ASSIGN(const size_t taken, from.take(std::as_writable_bytes(std::span(&value, 1))));
+  MEMBRANE_ASSIGN(const size_t taken, from.take(std::as_writable_bytes(std::span(&value, 1))));
   if (taken < sizeof value) return err(EFAULT);
   if (value > kMost) return err(EINVAL);
   if (value > kMost - count_) return err(EAGAIN);

@@ -20,7 +20,7 @@ namespace {
 Try<uint64_t> read_number(File& file, Caller& caller) {
   uint64_t number = 0;
   MemoryTarget target(std::as_writable_bytes(std::span(&number, 1)));
-  LINUX_TRY(file.read(caller, target));
+  MEMBRANE_TRY(file.read(caller, target));
   return number;
 }
 

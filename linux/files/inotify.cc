@@ -139,7 +139,7 @@ Try<int64_t> InotifyFile::ioctl(Caller& caller, uint64_t request, uint64_t argum
   if (request != FIONREAD) return err(ENOTTY);
   size_t bytes = 0;
   for (const Event& event : events_) bytes += sizeof(inotify_event) + event.name_bytes();
-  LINUX_TRY(caller.put(argument, static_cast<int>(bytes)));
+  MEMBRANE_TRY(caller.put(argument, static_cast<int>(bytes)));
   return 0;
 }
 

@@ -325,7 +325,7 @@ Try<size_t> LineDiscipline::read(Buffer& to, bool takes_what_is_there) {
   if (!has(ICANON)) {
     const size_t least = std::min<size_t>(to.size(), modes_.characters[VMIN]);
     if (input_.size() < least && (input_.is_empty() || !takes_what_is_there)) return err(EAGAIN);
-    LINUX_ASSIGN(const size_t count, input_.give_to(to, to.size()));
+    MEMBRANE_ASSIGN(const size_t count, input_.give_to(to, to.size()));
     dropped_ += count;
     edited_from_ = std::max(edited_from_, dropped_);
     return count;
@@ -335,7 +335,7 @@ Try<size_t> LineDiscipline::read(Buffer& to, bool takes_what_is_there) {
   const size_t text = line.end - dropped_ - (line.is_marker ? 1 : 0);
   size_t count = 0;
   if (text > 0) {
-    LINUX_ASSIGN(count, input_.give_to(to, std::min(text, to.size())));
+    MEMBRANE_ASSIGN(count, input_.give_to(to, std::min(text, to.size())));
     dropped_ += count;
   }
   if (count == text) {

@@ -59,7 +59,7 @@ const RecordLock* FileLocks::conflict_with(const RecordLock& wanted) const {
 Done FileLocks::lock(const RecordLock& wanted) {
   if (conflict_with(wanted) != nullptr) return err(EAGAIN);
   if (records_.size() + 2 > kMostRecords) return err(ENOLCK);
-  LINUX_TRY(cut(wanted.owner, wanted.first, wanted.last));
+  MEMBRANE_TRY(cut(wanted.owner, wanted.first, wanted.last));
   RecordLock whole = wanted;
   // Neighbours of one kind become one.
   std::erase_if(records_, [&whole](const RecordLock& lock) {
@@ -76,7 +76,7 @@ Done FileLocks::lock(const RecordLock& wanted) {
 }
 
 Done FileLocks::unlock(const void* owner, uint64_t first, uint64_t last) {
-  LINUX_TRY(cut(owner, first, last));
+  MEMBRANE_TRY(cut(owner, first, last));
   changed.wake();
   return {};
 }

@@ -44,7 +44,7 @@ class OutsideInput::InputFile final : public File {
   Try<int64_t> ioctl(Caller& caller, uint64_t request, uint64_t argument) override {
     if (request != FIONREAD) return err(ENOTTY);
     const std::scoped_lock lock(input_->mutex_);
-    LINUX_TRY(caller.put(argument, static_cast<int>(input_->bytes_.size())));
+    MEMBRANE_TRY(caller.put(argument, static_cast<int>(input_->bytes_.size())));
     return 0;
   }
 

@@ -113,7 +113,7 @@ Try<size_t> OutsideTerminal::sink(std::span<const std::byte> bytes) {
     if (!std::exchange(count_->was_reached, true) && count_->on_reached) count_->on_reached();
     return err(ENOSPC);
   }
-  LINUX_ASSIGN(const size_t count, sink_(bytes.first(allowed)));
+  MEMBRANE_ASSIGN(const size_t count, sink_(bytes.first(allowed)));
   count_->bytes += count;
   return count;
 }

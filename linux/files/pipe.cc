@@ -64,7 +64,7 @@ Try<size_t> PipeEnd::read(Caller&, Buffer& to) {
     if (pipe_->writers > 0) return err(EAGAIN);
     return 0;
   }
-  LINUX_ASSIGN(const size_t count, pipe_->bytes.give_to(to, to.size()));
+  MEMBRANE_ASSIGN(const size_t count, pipe_->bytes.give_to(to, to.size()));
   pipe_->changed.wake();
   return count;
 }
@@ -82,7 +82,7 @@ Try<size_t> PipeEnd::write(Caller& caller, Buffer& from) {
     // Up to PIPE_BUF bytes go as a whole or not at all.
     if (size <= PIPE_BUF || room == 0) return err(EAGAIN);
   }
-  LINUX_ASSIGN(const size_t count, pipe_->bytes.take_from(from, room));
+  MEMBRANE_ASSIGN(const size_t count, pipe_->bytes.take_from(from, room));
   pipe_->changed.wake();
   return count;
 }
@@ -102,7 +102,7 @@ short PipeEnd::ready() {
 
 Try<int64_t> PipeEnd::ioctl(Caller& caller, uint64_t request, uint64_t argument) {
   if (request != FIONREAD) return err(ENOTTY);
-  LINUX_TRY(caller.put(argument, static_cast<int>(pipe_->bytes.size())));
+  MEMBRANE_TRY(caller.put(argument, static_cast<int>(pipe_->bytes.size())));
   return 0;
 }
 

@@ -45,7 +45,7 @@ class PtsNode final : public Node {
   Try<std::shared_ptr<File>> open(Caller& caller, int flags) override {
     const auto terminal = terminal_.lock();
     if (terminal == nullptr) return err(EIO);
-    LINUX_ASSIGN(FileRef slave, open_slave(terminal, flags));
+    MEMBRANE_ASSIGN(FileRef slave, open_slave(terminal, flags));
     if ((flags & O_NOCTTY) == 0) terminal->take_if_free(caller);
     return slave;
   }
@@ -142,7 +142,7 @@ std::shared_ptr<Terminal> Terminals::find(int number) const {
 }
 
 Try<FileRef> Terminals::open_master(Caller& caller, const NodeRef& node, int flags) {
-  LINUX_ASSIGN(auto master, make_master(caller.credentials(), node));
+  MEMBRANE_ASSIGN(auto master, make_master(caller.credentials(), node));
   master->flags = flags & (O_ACCMODE | O_NONBLOCK);
   return master;
 }
@@ -183,7 +183,7 @@ Try<size_t> PtyMaster::read(Caller&, Buffer& to) {
     if (terminal_->had_slaves && terminal_->slaves == 0) return err(EIO);
     return err(EAGAIN);
   }
-  LINUX_ASSIGN(const size_t count, terminal_->line.output.give_to(to, to.size()));
+  MEMBRANE_ASSIGN(const size_t count, terminal_->line.output.give_to(to, to.size()));
   terminal_->changed.wake();
   return count;
 }
@@ -215,15 +215,15 @@ short PtyMaster::ready() {
 
 Try<int64_t> PtyMaster::ioctl(Caller& caller, uint64_t request, uint64_t argument) {
   switch (request) {
-    case TIOCGPTN: LINUX_TRY(caller.put(argument, terminal_->number)); return 0;
+    case TIOCGPTN: MEMBRANE_TRY(caller.put(argument, terminal_->number)); return 0;
     case TIOCSPTLCK: {
-      LINUX_ASSIGN(const int locks, caller.get<int>(argument));
+      MEMBRANE_ASSIGN(const int locks, caller.get<int>(argument));
       terminal_->is_locked = locks != 0;
       return 0;
     }
-    case TIOCGPTLCK: LINUX_TRY(caller.put(argument, terminal_->is_locked ? 1 : 0)); return 0;
+    case TIOCGPTLCK: MEMBRANE_TRY(caller.put(argument, terminal_->is_locked ? 1 : 0)); return 0;
     case TIOCPKT: {
-      LINUX_ASSIGN(const int wants_packets, caller.get<int>(argument));
+      MEMBRANE_ASSIGN(const int wants_packets, caller.get<int>(argument));
       if (wants_packets != 0) return err(EINVAL);
       return 0;
     }
@@ -255,16 +255,16 @@ std::string PtySlave::description() const { return "/dev/pts/" + std::to_string(
 
 Try<size_t> PtySlave::read(Caller& caller, Buffer& to) {
   if (is_hung_up()) return 0;
-  LINUX_TRY(terminal_->check_job(caller, SIGTTIN));
-  LINUX_ASSIGN(const size_t count, terminal_->line.read(to, (flags & O_NONBLOCK) != 0));
+  MEMBRANE_TRY(terminal_->check_job(caller, SIGTTIN));
+  MEMBRANE_ASSIGN(const size_t count, terminal_->line.read(to, (flags & O_NONBLOCK) != 0));
   terminal_->changed.wake();
   return count;
 }
 
 Try<size_t> PtySlave::write(Caller& caller, Buffer& from) {
   if (is_hung_up()) return err(EIO);
-  if ((terminal_->line.modes().local & TOSTOP) != 0) LINUX_TRY(terminal_->check_job(caller, SIGTTOU));
-  LINUX_ASSIGN(const size_t count, terminal_->line.write(from));
+  if ((terminal_->line.modes().local & TOSTOP) != 0) MEMBRANE_TRY(terminal_->check_job(caller, SIGTTOU));
+  MEMBRANE_ASSIGN(const size_t count, terminal_->line.write(from));
   terminal_->changed.wake();
   return count;
 }

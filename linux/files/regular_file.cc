@@ -36,7 +36,7 @@ std::string description_of(const std::shared_ptr<const Location>& location, Node
 RegularFile::RegularFile(NodeRef node, int with_flags) : node_(std::move(node)) { flags = with_flags; }
 
 Try<size_t> RegularFile::read(Caller& caller, Buffer& to) {
-  LINUX_ASSIGN(const size_t count, read_at(caller, to, offset_));
+  MEMBRANE_ASSIGN(const size_t count, read_at(caller, to, offset_));
   offset_ += count;
   return count;
 }
@@ -61,7 +61,7 @@ Try<size_t> RegularFile::read_at(Caller&, Buffer& to, uint64_t offset) {
 
 Try<size_t> RegularFile::write(Caller& caller, Buffer& from) {
   if ((flags & O_APPEND) != 0) offset_ = node_->attributes().size;
-  LINUX_ASSIGN(const size_t count, write_from(caller, from, offset_));
+  MEMBRANE_ASSIGN(const size_t count, write_from(caller, from, offset_));
   offset_ += count;
   return count;
 }
@@ -108,7 +108,7 @@ Try<uint64_t> RegularFile::seek(int64_t offset, int whence) {
     case SEEK_DATA:
     case SEEK_HOLE: {
       if (offset < 0 || static_cast<uint64_t>(offset) >= node_->attributes().size) return err(ENXIO);
-      LINUX_ASSIGN(offset_, node_->seek_data(static_cast<uint64_t>(offset), whence == SEEK_HOLE));
+      MEMBRANE_ASSIGN(offset_, node_->seek_data(static_cast<uint64_t>(offset), whence == SEEK_HOLE));
       return offset_;
     }
     default: return err(EINVAL);
@@ -122,7 +122,7 @@ Try<uint64_t> RegularFile::seek(int64_t offset, int whence) {
 Try<int64_t> RegularFile::ioctl(Caller& caller, uint64_t request, uint64_t argument) {
   if (request != FIONREAD) return err(ENOTTY);
   const int64_t left = static_cast<int64_t>(node_->attributes().size) - static_cast<int64_t>(offset_);
-  LINUX_TRY(caller.put(argument, static_cast<int>(std::clamp<int64_t>(left, INT32_MIN, INT32_MAX))));
+  MEMBRANE_TRY(caller.put(argument, static_cast<int>(std::clamp<int64_t>(left, INT32_MIN, INT32_MAX))));
   return 0;
 }
 
@@ -136,7 +136,7 @@ Try<Backing> RegularFile::mapping(uint64_t offset, uint64_t length, bool is_shar
   const int access = flags & O_ACCMODE;
   if (access == O_WRONLY) return err(EACCES);
   if (is_shared && (protection & PROT_WRITE) != 0 && access != O_RDWR) return err(EACCES);
-  LINUX_ASSIGN(Backing backing, node_->mapping(offset, length, is_shared));
+  MEMBRANE_ASSIGN(Backing backing, node_->mapping(offset, length, is_shared));
   backing.may_write = access == O_RDWR;
   return backing;
 }
@@ -174,7 +174,7 @@ Done DirectoryFile::list(const std::function<bool(const DirectoryEntry&)>& add) 
 
 Try<FileRef> open_node(Caller& caller, const NodeRef& node, int flags) {
   const int kept = flags & ~kPassingFlags;
-  LINUX_ASSIGN(FileRef made, node->open(caller, flags));
+  MEMBRANE_ASSIGN(FileRef made, node->open(caller, flags));
   if (made == nullptr) {
     switch (node->type()) {
       case S_IFREG: made = std::make_shared<RegularFile>(node, kept); break;

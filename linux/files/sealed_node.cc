@@ -116,7 +116,7 @@ Try<FileRef> make_memory_file(std::string_view name, uint32_t flags,
   const bool is_executable = (flags & kNoExecutable) == 0;
   if (!is_executable && (flags & kIsExecutable) != 0) return err(EINVAL);
   if (name.size() > kMostName) return err(EINVAL);
-  LINUX_ASSIGN(NodeRef content, make_content(is_executable ? 0777 : 0666));
+  MEMBRANE_ASSIGN(NodeRef content, make_content(is_executable ? 0777 : 0666));
   uint32_t seals = (flags & MFD_ALLOW_SEALING) != 0 || !is_executable ? 0 : F_SEAL_SEAL;
   if (!is_executable) seals |= kExecutable;
   auto node = std::make_shared<SealedNode>(std::move(content), std::string(name), seals);

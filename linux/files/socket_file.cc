@@ -23,7 +23,7 @@ SocketFile::SocketFile(std::shared_ptr<SocketEnd> end, const Credentials& owner)
 std::string SocketFile::description() const { return anonymous_name("socket", *node_); }
 
 Try<size_t> SocketFile::read(Caller& caller, Buffer& to) {
-  LINUX_ASSIGN(const Incoming got, receive(caller, to, 0));
+  MEMBRANE_ASSIGN(const Incoming got, receive(caller, to, 0));
   return got.size;
 }
 
@@ -37,7 +37,7 @@ Try<int64_t> SocketFile::ioctl(Caller& caller, uint64_t request, uint64_t argume
     bytes += packet.size();
     if (end_->type == SOCK_DGRAM) break;
   }
-  LINUX_TRY(caller.put(argument, static_cast<int>(bytes)));
+  MEMBRANE_TRY(caller.put(argument, static_cast<int>(bytes)));
   return 0;
 }
 
@@ -49,9 +49,9 @@ Done SocketFile::can_bind() const {
 }
 
 Done SocketFile::bind(Caller& caller, const SocketAddress& to) {
-  LINUX_TRY(can_bind());
+  MEMBRANE_TRY(can_bind());
   if (!is_inet()) return bind_unix(to);
-  LINUX_ASSIGN(const InetAddress address, inet_address_of(to, domain()));
+  MEMBRANE_ASSIGN(const InetAddress address, inet_address_of(to, domain()));
   return bind_inet(caller, address);
 }
 
@@ -64,15 +64,15 @@ Done SocketFile::bind_inet(Caller& caller, const InetAddress& to) {
 }
 
 Done SocketFile::bind_unix(const SocketAddress& to) {
-  LINUX_ASSIGN(const UnixName name, unix_name_of(to));
+  MEMBRANE_ASSIGN(const UnixName name, unix_name_of(to));
   if (name.is_unnamed) return bind_to_any();
   if (!name.is_path) {
-    LINUX_TRY(end_->space->bind_abstract(name.abstract, end_));
+    MEMBRANE_TRY(end_->space->bind_abstract(name.abstract, end_));
     end_->name = to;
     return {};
   }
   if (to.node == nullptr) return err(EINVAL);
-  LINUX_TRY(end_->space->bind_node(to.node, end_));
+  MEMBRANE_TRY(end_->space->bind_node(to.node, end_));
   // getsockname() tells the path with its zero.
   end_->name = to;
   end_->name.bytes.resize(sizeof(sa_family_t) + to.path().value_or("").size() + 1);
@@ -83,7 +83,7 @@ Done SocketFile::bind_unix(const SocketAddress& to) {
 Done SocketFile::bind_to_any() {
   if (is_inet()) return end_->space->bind_inet(any_of(domain()), end_);
   const std::string name = end_->space->free_abstract_name();
-  LINUX_TRY(end_->space->bind_abstract(name, end_));
+  MEMBRANE_TRY(end_->space->bind_abstract(name, end_));
   end_->name = abstract_address(name);
   return {};
 }
@@ -96,7 +96,7 @@ SocketAddress SocketFile::name() const {
 }
 
 Try<InetAddress> SocketFile::reachable(const SocketAddress& to) const {
-  LINUX_ASSIGN(InetAddress address, inet_address_of(to, domain()));
+  MEMBRANE_ASSIGN(InetAddress address, inet_address_of(to, domain()));
   // "This host" is the loopback, too.
   if (address.is_any()) address = loopback_like(address);
   if (!address.is_loopback()) return err(ENETUNREACH);
@@ -210,7 +210,7 @@ Try<std::vector<std::byte>> SocketFile::option(int level, int name) {
   if (level == SOL_SOCKET) {
     if (auto value = socket_option(name); value || value.error() != ENOPROTOOPT) return value;
   }
-  LINUX_ASSIGN(const int value, int_option(level, name));
+  MEMBRANE_ASSIGN(const int value, int_option(level, name));
   return bytes_of(value);
 }
 
@@ -278,7 +278,7 @@ Done check_protocol(int domain, int type, int protocol) {
 
 Try<std::shared_ptr<SocketFile>> make_socket(const std::shared_ptr<SocketSpace>& space, Caller& caller,
                                              int domain, int type, int protocol) {
-  LINUX_TRY(check_protocol(domain, type, protocol));
+  MEMBRANE_TRY(check_protocol(domain, type, protocol));
   auto end = std::make_shared<SocketEnd>(space, domain, type & kTypeMask);
   end->owner = sender_of(caller);
   std::shared_ptr<SocketFile> file;
@@ -290,7 +290,7 @@ Try<std::shared_ptr<SocketFile>> make_socket(const std::shared_ptr<SocketSpace>&
 
 Try<SocketPair> make_socket_pair(const std::shared_ptr<SocketSpace>& space, Caller& caller, int domain,
                                  int type, int protocol) {
-  LINUX_TRY(check_protocol(domain, type, protocol));
+  MEMBRANE_TRY(check_protocol(domain, type, protocol));
   if (domain != AF_UNIX) return err(EOPNOTSUPP);
   const std::array<std::shared_ptr<SocketEnd>, 2> ends = {
       std::make_shared<SocketEnd>(space, domain, type & kTypeMask),

@@ -80,10 +80,10 @@ Try<std::shared_ptr<SocketEnd>> StreamSocket::find_listener(Caller&, const Socke
                                                             InetAddress& inet) const {
   std::shared_ptr<SocketEnd> found;
   if (is_inet()) {
-    LINUX_ASSIGN(inet, reachable(to));
+    MEMBRANE_ASSIGN(inet, reachable(to));
     found = end_->space->find_inet(inet, end_->type);
   } else {
-    LINUX_ASSIGN(const UnixName name, unix_name_of(to));
+    MEMBRANE_ASSIGN(const UnixName name, unix_name_of(to));
     if (name.is_unnamed) return err(EINVAL);
     if (name.is_path && to.node == nullptr) return err(ECONNREFUSED);
     found = name.is_path ? end_->space->find_node(*to.node) : end_->space->find_abstract(name.abstract);
@@ -106,13 +106,13 @@ Done StreamSocket::connect(Caller& caller, const SocketAddress& to) {
   if (end_->is_listening) return err(is_inet() ? EISCONN : EINVAL);
   if (peer_ != nullptr) return err(EISCONN);
   InetAddress inet;
-  LINUX_ASSIGN(const auto listener, find_listener(caller, to, inet));
+  MEMBRANE_ASSIGN(const auto listener, find_listener(caller, to, inet));
   if (listener->pending.size() >= listener->backlog) {
     full_listener_ = listener;
     return err(EAGAIN);
   }
   full_listener_.reset();
-  if (is_inet() && end_->local.port == 0) LINUX_TRY(bind_to_any());
+  if (is_inet() && end_->local.port == 0) MEMBRANE_TRY(bind_to_any());
   if (is_inet() && end_->local.is_any()) {
     const uint16_t port = end_->local.port;
     end_->local = loopback_like(inet);
@@ -133,7 +133,7 @@ Done StreamSocket::listen(Caller& caller, int backlog) {
   if (peer_ != nullptr) return err(EINVAL);
   if (!is_inet() && end_->name.bytes.empty()) return err(EINVAL);
   if (is_inet()) {
-    if (end_->local.port == 0) LINUX_TRY(bind_to_any());
+    if (end_->local.port == 0) MEMBRANE_TRY(bind_to_any());
     if (end_->space->is_taken_for_listening(*end_)) return err(EADDRINUSE);
   }
   end_->is_listening = true;
@@ -201,9 +201,9 @@ Try<size_t> StreamSocket::send(Caller& caller, Buffer& from, const Outgoing& how
   if (is_inet() && !how.files.empty()) return err(EINVAL);
   if (how.files.size() > kMostFilesOfMessage) return err(EINVAL);
   if (is_stream() && from.size() == 0) return 0;
-  LINUX_ASSIGN(FilesInFlight files, end_->space->count(how.files));
-  LINUX_ASSIGN(const size_t sent, is_stream() ? send_bytes(caller, from, std::move(files))
-                                              : send_packet(caller, from, std::move(files)));
+  MEMBRANE_ASSIGN(FilesInFlight files, end_->space->count(how.files));
+  MEMBRANE_ASSIGN(const size_t sent, is_stream() ? send_bytes(caller, from, std::move(files))
+                                                 : send_packet(caller, from, std::move(files)));
   peer_->changed.wake();
   return sent;
 }
@@ -236,12 +236,12 @@ Try<size_t> StreamSocket::send_packet(Caller& caller, Buffer& from, FilesInFligh
   Packet packet;
   packet.bytes.resize(size);
   if (size > 0) {
-    LINUX_ASSIGN(const size_t taken, from.take(packet.bytes));
+    MEMBRANE_ASSIGN(const size_t taken, from.take(packet.bytes));
     if (taken < size) return err(EFAULT);
   }
   packet.sender = sender_of(caller);
   packet.files = std::move(files);
-  LINUX_TRY(peer_->add(std::move(packet)));
+  MEMBRANE_TRY(peer_->add(std::move(packet)));
   return size;
 }
 
@@ -255,7 +255,7 @@ Try<Incoming> StreamSocket::receive(Caller&, Buffer& to, int flags) {
   }
   if (is_stream() && to.size() == 0) return got;
   const bool stays = (flags & MSG_PEEK) != 0;
-  LINUX_TRY(is_stream() ? receive_bytes(to, stays, got) : receive_packet(to, stays, got));
+  MEMBRANE_TRY(is_stream() ? receive_bytes(to, stays, got) : receive_packet(to, stays, got));
   if (!stays) peer_->changed.wake();
   return got;
 }
@@ -289,7 +289,7 @@ Done StreamSocket::receive_packet(Buffer& to, bool stays, Incoming& got) {
   Packet& packet = end_->packets.front();
   const size_t wanted = std::min(packet.size(), to.size());
   if (wanted > 0) {
-    LINUX_ASSIGN(got.size, to.put(std::span(packet.bytes).first(wanted)));
+    MEMBRANE_ASSIGN(got.size, to.put(std::span(packet.bytes).first(wanted)));
   }
   got.whole_size = packet.size();
   got.sender = packet.sender;

@@ -79,7 +79,7 @@ Done Terminal::leave(Caller& caller) {
 }
 
 Done Terminal::set_foreground(Caller& caller, int group) {
-  LINUX_TRY(check_job(caller, SIGTTOU));
+  MEMBRANE_TRY(check_job(caller, SIGTTOU));
   if (!controls(caller) || session_ != caller.session()) return err(ENOTTY);
   if (group < 0) return err(EINVAL);
   const int its_session = caller.session_of_group(group);
@@ -122,9 +122,9 @@ Done Terminal::flush(int what, bool is_master) {
 Done Terminal::set_modes(Caller& caller, uint64_t argument, bool flushes, bool has_speeds) {
   TerminalModes2 wanted = {.modes = {}, .input_speed = speeds_[0], .output_speed = speeds_[1]};
   if (has_speeds) {
-    LINUX_ASSIGN(wanted, caller.get<TerminalModes2>(argument));
+    MEMBRANE_ASSIGN(wanted, caller.get<TerminalModes2>(argument));
   } else {
-    LINUX_ASSIGN(wanted.modes, caller.get<TerminalModes>(argument));
+    MEMBRANE_ASSIGN(wanted.modes, caller.get<TerminalModes>(argument));
   }
   if (flushes) line.flush_input();
   wanted.modes.discipline = 0;
@@ -137,9 +137,9 @@ Done Terminal::set_modes(Caller& caller, uint64_t argument, bool flushes, bool h
 
 Try<int64_t> Terminal::mode_ioctl(Caller& caller, uint64_t request, uint64_t argument, bool is_master) {
   switch (request) {
-    case TCGETS: LINUX_TRY(caller.put(argument, line.modes())); return 0;
+    case TCGETS: MEMBRANE_TRY(caller.put(argument, line.modes())); return 0;
     case kGetModes2:
-      LINUX_TRY(caller.put(argument, TerminalModes2{line.modes(), speeds_[0], speeds_[1]}));
+      MEMBRANE_TRY(caller.put(argument, TerminalModes2{line.modes(), speeds_[0], speeds_[1]}));
       return 0;
     case TCSETS:
     case TCSETSW:
@@ -147,13 +147,13 @@ Try<int64_t> Terminal::mode_ioctl(Caller& caller, uint64_t request, uint64_t arg
     case kSetModes2:
     case kSetModesWait2:
     case kSetModesFlush2:
-      if (!is_master) LINUX_TRY(check_job(caller, SIGTTOU));
-      LINUX_TRY(set_modes(caller, argument, request == TCSETSF || request == kSetModesFlush2,
-                          request != TCSETS && request != TCSETSW && request != TCSETSF));
+      if (!is_master) MEMBRANE_TRY(check_job(caller, SIGTTOU));
+      MEMBRANE_TRY(set_modes(caller, argument, request == TCSETSF || request == kSetModesFlush2,
+                             request != TCSETS && request != TCSETSW && request != TCSETSF));
       return 0;
-    case TIOCGETD: LINUX_TRY(caller.put(argument, 0)); return 0;
+    case TIOCGETD: MEMBRANE_TRY(caller.put(argument, 0)); return 0;
     case TIOCSETD: {
-      LINUX_ASSIGN(const int discipline, caller.get<int>(argument));
+      MEMBRANE_ASSIGN(const int discipline, caller.get<int>(argument));
       if (discipline != 0) return err(EINVAL);
       return 0;
     }
@@ -167,45 +167,45 @@ Try<int64_t> Terminal::job_ioctl(Caller& caller, uint64_t request, uint64_t argu
     case TIOCGSID:
       if (!is_master && !controls(caller)) return err(ENOTTY);
       if (request == TIOCGSID && session_ == 0) return err(ENOTTY);
-      LINUX_TRY(caller.put(argument, request == TIOCGSID ? session_ : foreground_));
+      MEMBRANE_TRY(caller.put(argument, request == TIOCGSID ? session_ : foreground_));
       return 0;
     case TIOCSPGRP: {
-      LINUX_ASSIGN(const int group, caller.get<int>(argument));
-      LINUX_TRY(set_foreground(caller, group));
+      MEMBRANE_ASSIGN(const int group, caller.get<int>(argument));
+      MEMBRANE_TRY(set_foreground(caller, group));
       return 0;
     }
     case TIOCSCTTY:
       if (is_master) return err(ENOTTY);
-      LINUX_TRY(take(caller, argument == 1));
+      MEMBRANE_TRY(take(caller, argument == 1));
       return 0;
-    case TIOCNOTTY: LINUX_TRY(leave(caller)); return 0;
+    case TIOCNOTTY: MEMBRANE_TRY(leave(caller)); return 0;
     default: return err(ENOTTY);
   }
 }
 
 Try<int64_t> Terminal::ioctl(Caller& caller, uint64_t request, uint64_t argument, bool is_master) {
   switch (request) {
-    case TIOCGWINSZ: LINUX_TRY(caller.put(argument, size)); return 0;
+    case TIOCGWINSZ: MEMBRANE_TRY(caller.put(argument, size)); return 0;
     case TIOCSWINSZ: {
-      LINUX_ASSIGN(const winsize wanted, caller.get<winsize>(argument));
+      MEMBRANE_ASSIGN(const winsize wanted, caller.get<winsize>(argument));
       set_size(wanted);
       return 0;
     }
     case TCFLSH:
-      if (!is_master) LINUX_TRY(check_job(caller, SIGTTOU));
-      LINUX_TRY(flush(static_cast<int>(argument), is_master));
+      if (!is_master) MEMBRANE_TRY(check_job(caller, SIGTTOU));
+      MEMBRANE_TRY(flush(static_cast<int>(argument), is_master));
       return 0;
     case FIONREAD: {
       const size_t there = is_master ? line.output.size() : line.readable_bytes();
-      LINUX_TRY(caller.put(argument, static_cast<int>(there)));
+      MEMBRANE_TRY(caller.put(argument, static_cast<int>(there)));
       return 0;
     }
-    case TIOCOUTQ: LINUX_TRY(caller.put(argument, 0)); return 0;
+    case TIOCOUTQ: MEMBRANE_TRY(caller.put(argument, 0)); return 0;
     // Output never stops, and there is no line to break.
     case TCXONC:
     case TCSBRK:
     case TCSBRKP:
-      if (!is_master) LINUX_TRY(check_job(caller, SIGTTOU));
+      if (!is_master) MEMBRANE_TRY(check_job(caller, SIGTTOU));
       return 0;
     case TIOCSTI: return err(EIO);  // as where typing for others is turned off
     case TIOCGPGRP:

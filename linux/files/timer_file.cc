@@ -68,7 +68,7 @@ Try<size_t> TimerFile::read(Caller&, Buffer& to) {
   if (to.size() < sizeof count_) return err(EINVAL);
   count_expirations();
   if (count_ == 0) return err(EAGAIN);
-  LINUX_ASSIGN(const size_t done, to.put(std::as_bytes(std::span(&count_, 1))));
+  MEMBRANE_ASSIGN(const size_t done, to.put(std::as_bytes(std::span(&count_, 1))));
   if (done < sizeof count_) return err(EFAULT);
   count_ = 0;
   arm();
@@ -82,8 +82,8 @@ short TimerFile::ready() {
 
 Try<itimerspec> TimerFile::set(int how, const itimerspec& to) {
   if ((how & ~(TFD_TIMER_ABSTIME | TFD_TIMER_CANCEL_ON_SET)) != 0) return err(EINVAL);
-  LINUX_ASSIGN(const nanoseconds first, nanoseconds_of(to.it_value));
-  LINUX_ASSIGN(const nanoseconds interval, nanoseconds_of(to.it_interval));
+  MEMBRANE_ASSIGN(const nanoseconds first, nanoseconds_of(to.it_value));
+  MEMBRANE_ASSIGN(const nanoseconds interval, nanoseconds_of(to.it_interval));
   const itimerspec before = get();
   count_ = 0;
   next_.reset();

@@ -96,7 +96,7 @@ Content::Pages::iterator Content::drop(Pages::iterator page) {
 Done Content::hide(uint64_t page) {
   const auto found = pages_.find(page);
   if (found == pages_.end()) {
-    LINUX_TRY(account_->take(kHoleBytes));
+    MEMBRANE_TRY(account_->take(kHoleBytes));
     charged_ += kHoleBytes;
     pages_.emplace(page, nullptr);
   } else if (found->second) {
@@ -112,7 +112,7 @@ Try<Content::Page*> Content::writable(uint64_t page) {
   const bool is_hole = found != pages_.end() && !found->second;
   if (found != pages_.end() && !is_hole) return found->second.get();
   const uint64_t charge = is_hole ? kPageBytes - kHoleBytes : kPageBytes;
-  LINUX_TRY(account_->take(charge));
+  MEMBRANE_TRY(account_->take(charge));
   charged_ += charge;
   auto made = std::make_unique<Page>();
   if (found == pages_.end()) {
@@ -129,8 +129,8 @@ Try<size_t> Content::write(uint64_t offset, std::span<const std::byte> from) {
   if (offset >= kMostFileBytes) return err(EFBIG);
   from = from.first(std::min<uint64_t>(from.size(), kMostFileBytes - offset));
   if (file_ >= 0) {
-    if (offset + from.size() > size_) LINUX_TRY(resize(offset + from.size()));
-    LINUX_TRY(write_all(file_, offset, from));
+    if (offset + from.size() > size_) MEMBRANE_TRY(resize(offset + from.size()));
+    MEMBRANE_TRY(write_all(file_, offset, from));
     return from.size();
   }
   size_t done = 0;
@@ -152,7 +152,7 @@ Try<size_t> Content::write(uint64_t offset, std::span<const std::byte> from) {
 Done Content::resize(uint64_t size) {
   if (size > kMostFileBytes) return err(EFBIG);
   if (file_ >= 0) {
-    if (round_up(size) > charged_) LINUX_TRY(account_->take(round_up(size) - charged_));
+    if (round_up(size) > charged_) MEMBRANE_TRY(account_->take(round_up(size) - charged_));
     if (ftruncate(file_, static_cast<off_t>(size)) != 0) {
       if (round_up(size) > charged_) account_->give(round_up(size) - charged_);
       return err(error_of_host());
@@ -180,16 +180,16 @@ Done Content::zero(uint64_t offset, uint64_t end) {
   const uint64_t first = page_of(round_up(offset)), last = page_of(end);
   const auto clear = [&](uint64_t from, uint64_t to) -> Done {
     if (from >= to || !has_data(page_of(from))) return {};
-    LINUX_ASSIGN(Page * page, writable(page_of(from)));
+    MEMBRANE_ASSIGN(Page * page, writable(page_of(from)));
     std::ranges::fill(std::span(*page).subspan(from % kPageBytes, to - from), std::byte{0});
     return {};
   };
-  LINUX_TRY(clear(offset, std::min(first * kPageBytes, end)));
-  if (last >= first) LINUX_TRY(clear(last * kPageBytes, end));
+  MEMBRANE_TRY(clear(offset, std::min(first * kPageBytes, end)));
+  if (last >= first) MEMBRANE_TRY(clear(last * kPageBytes, end));
   if (first >= last) return {};
   if (last * kPageBytes >= base_size_) base_size_ = std::min(base_size_, first * kPageBytes);
   const uint64_t base_pages = page_of(round_up(base_size_));
-  for (uint64_t page = first; page < std::min(last, base_pages); ++page) LINUX_TRY(hide(page));
+  for (uint64_t page = first; page < std::min(last, base_pages); ++page) MEMBRANE_TRY(hide(page));
   for (auto page = pages_.lower_bound(std::max(first, base_pages));
        page != pages_.end() && page->first < last;)
     page = drop(page);
@@ -204,7 +204,7 @@ Done Content::allocate(int mode, uint64_t offset, uint64_t length) {
   if (kind != 0 && kind != FALLOC_FL_PUNCH_HOLE && kind != FALLOC_FL_ZERO_RANGE) return err(EOPNOTSUPP);
   if (kind == FALLOC_FL_PUNCH_HOLE && !keeps_size) return err(EOPNOTSUPP);
   const uint64_t end = offset + length, old_size = size_;
-  if (!keeps_size && end > size_) LINUX_TRY(resize(end));
+  if (!keeps_size && end > size_) MEMBRANE_TRY(resize(end));
   if (file_ >= 0) {
     const uint64_t within = std::min(end, size_);
     if (kind == 0 || offset >= within) return {};
@@ -220,7 +220,7 @@ Done Content::allocate(int mode, uint64_t offset, uint64_t length) {
   for (uint64_t page = page_of(offset); page * kPageBytes < stop && needed <= room; ++page)
     needed += has_data(page) ? 0 : kPageBytes;
   if (needed <= room) return {};
-  LINUX_TRY(resize(old_size));
+  MEMBRANE_TRY(resize(old_size));
   return err(ENOSPC);
 }
 
@@ -250,7 +250,7 @@ Try<uint64_t> Content::seek_data(uint64_t offset, bool hole) {
 
 Done Content::move_to_file() {
   const uint64_t needed = round_up(size_);
-  if (needed > charged_) LINUX_TRY(account_->take(needed - charged_));
+  if (needed > charged_) MEMBRANE_TRY(account_->take(needed - charged_));
   const uint64_t taken = needed > charged_ ? needed - charged_ : 0;
   const int file = memfd_create("file", MFD_CLOEXEC);
   const auto give_up = [&](int error) {
@@ -283,7 +283,7 @@ Try<Backing> Content::mapping(uint64_t offset, bool is_shared) {
     const uint64_t end = round_up(size_);
     return Backing{layer_->fd(), base_at_ + offset, false, offset < end ? end - offset : 0};
   }
-  if (file_ < 0) LINUX_TRY(move_to_file());
+  if (file_ < 0) MEMBRANE_TRY(move_to_file());
   return Backing{file_, offset, is_shared};
 }
 

@@ -46,7 +46,7 @@ Done may(const Credentials& who, const Attributes& attributes, int wanted) {
 }
 
 Done may_remove(const Credentials& who, const Attributes& directory, const Attributes& child) {
-  LINUX_TRY(may(who, directory, W_OK | X_OK));
+  MEMBRANE_TRY(may(who, directory, W_OK | X_OK));
   const bool is_sticky = (directory.mode & S_ISVTX) != 0;
   if (is_sticky && !who.is_root() && who.fsuid != child.uid && who.fsuid != directory.uid) return err(EPERM);
   return {};
@@ -157,9 +157,9 @@ class Walk {
     while (next_part()) {
       if (part_.size() > kMostNameBytes) return err(ENAMETOOLONG);
       if (at_->node->type() != S_IFDIR) return err(ENOTDIR);
-      if (!who_.is_root()) LINUX_TRY(may(who_, at_->node->attributes(), X_OK));
+      if (!who_.is_root()) MEMBRANE_TRY(may(who_, at_->node->attributes(), X_OK));
       if (is_last_ && stops_at_last) return {};
-      LINUX_TRY(enter());
+      MEMBRANE_TRY(enter());
     }
     if (has_slash_ && at_->node->type() != S_IFDIR) return err(ENOTDIR);
     return {};
@@ -191,7 +191,7 @@ class Walk {
   Done enter() {
     if (part_ == ".") return {};
     if (part_ == "..") return go_up();
-    LINUX_ASSIGN(NodeRef child, at_->node->look_up(part_));
+    MEMBRANE_ASSIGN(NodeRef child, at_->node->look_up(part_));
     child = mounts_.over(child);
     const bool follows = !is_last_ || options_.follows_last || has_slash_;
     if (child->type() == S_IFLNK && (follows || (options_.no_links && !is_last_))) return follow(*child);
@@ -208,14 +208,14 @@ class Walk {
 
   Done follow(Node& link) {
     if (options_.no_links || ++links_ > kMostLinks) return err(ELOOP);
-    LINUX_ASSIGN(LocationRef there, link.jump());
+    MEMBRANE_ASSIGN(LocationRef there, link.jump());
     if (there) {
       if (options_.no_magic_links) return err(ELOOP);
       if (options_.beneath || options_.in_root) return err(EXDEV);
       at_ = std::move(there);
       return {};
     }
-    LINUX_ASSIGN(std::string target, link.target());
+    MEMBRANE_ASSIGN(std::string target, link.target());
     if (target.empty()) return err(ENOENT);
     if (target.size() >= kMostPathBytes) return err(ENAMETOOLONG);
     rest_ = std::move(target) + rest_.substr(position_);
@@ -240,8 +240,8 @@ class Walk {
 Try<LocationRef> walk(const Mounts& mounts, const Place& place, const LocationRef& from,
                       std::string_view path, const Credentials& who, const WalkOptions& options) {
   Walk walk(mounts, place, who, options);
-  LINUX_TRY(walk.begin(from, path));
-  LINUX_TRY(walk.run(false));
+  MEMBRANE_TRY(walk.begin(from, path));
+  MEMBRANE_TRY(walk.run(false));
   if (options.wants_directory && walk.at()->node->type() != S_IFDIR) return err(ENOTDIR);
   return walk.at();
 }
@@ -250,8 +250,8 @@ Try<Parent> walk_to_parent(const Mounts& mounts, const Place& place, const Locat
                            std::string_view path, const Credentials& who) {
   const WalkOptions options;
   Walk walk(mounts, place, who, options);
-  LINUX_TRY(walk.begin(from, path));
-  LINUX_TRY(walk.run(true));
+  MEMBRANE_TRY(walk.begin(from, path));
+  MEMBRANE_TRY(walk.run(true));
   if (walk.last().empty()) return Parent{walk.at(), ".", true};  // "/"
   return Parent{walk.at(), walk.last(), walk.has_slash()};
 }

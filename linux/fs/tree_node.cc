@@ -200,8 +200,8 @@ void TreeNode::lose_link(uint64_t links) {
 }
 
 Try<NodeRef> TreeNode::create(std::string_view name, const NewNode& what) {
-  LINUX_TRY(check_new(name));
-  LINUX_TRY(tree_->account()->take(cost_of(name) + what.target.size(), 1));
+  MEMBRANE_TRY(check_new(name));
+  MEMBRANE_TRY(tree_->account()->take(cost_of(name) + what.target.size(), 1));
   NewNode with = what;
   if ((mode_ & S_ISGID) != 0) {
     with.gid = gid_;
@@ -217,7 +217,7 @@ Try<NodeRef> TreeNode::create(std::string_view name, const NewNode& what) {
 
 Try<NodeRef> TreeNode::create_nameless(const NewNode& what) {
   if (!is_directory()) return err(ENOTDIR);
-  LINUX_TRY(tree_->account()->take(0, 1));
+  MEMBRANE_TRY(tree_->account()->take(0, 1));
   const auto made = tree_->make(what);
   made->charged_nodes_ = 1;
   made->links_ = 0;
@@ -229,10 +229,10 @@ Done TreeNode::link(std::string_view name, const NodeRef& target) {
   auto* const node = dynamic_cast<TreeNode*>(target.get());
   if (node == nullptr || node->tree_ != tree_) return err(EXDEV);
   if (node->is_directory()) return err(EPERM);
-  LINUX_TRY(check_new(name));
+  MEMBRANE_TRY(check_new(name));
   if (node->links_ == 0 && !node->is_nameless_) return err(ENOENT);
   if (node->links_ >= kMostHardLinks) return err(EMLINK);
-  LINUX_TRY(tree_->account()->take(cost_of(name)));
+  MEMBRANE_TRY(tree_->account()->take(cost_of(name)));
   ++node->links_;
   node->is_nameless_ = false;
   node->touch(false);
@@ -241,7 +241,7 @@ Done TreeNode::link(std::string_view name, const NodeRef& target) {
 }
 
 Done TreeNode::unlink(std::string_view name) {
-  LINUX_ASSIGN(const auto node, child(name));
+  MEMBRANE_ASSIGN(const auto node, child(name));
   if (node->is_directory()) return err(EISDIR);
   remove_entry(name, *node);
   node->lose_link(1);
@@ -249,7 +249,7 @@ Done TreeNode::unlink(std::string_view name) {
 }
 
 Done TreeNode::remove_directory(std::string_view name) {
-  LINUX_ASSIGN(const auto node, child(name));
+  MEMBRANE_ASSIGN(const auto node, child(name));
   if (!node->is_directory()) return err(ENOTDIR);
   if (!node->is_empty()) return err(ENOTEMPTY);
   node->entries();  // those of the image must not come again
@@ -301,7 +301,7 @@ Done TreeNode::rename(std::string_view name, Node& to_node, std::string_view new
   if ((flags & ~unsigned{RENAME_NOREPLACE | RENAME_EXCHANGE}) != 0 ||
       flags == (RENAME_NOREPLACE | RENAME_EXCHANGE))
     return err(EINVAL);
-  LINUX_ASSIGN(const auto node, child(name));
+  MEMBRANE_ASSIGN(const auto node, child(name));
   if (new_name.size() > 255) return err(ENAMETOOLONG);
   const auto found = to->child(new_name);
   if (!found && found.error() != ENOENT) return err(found.error());
@@ -309,14 +309,14 @@ Done TreeNode::rename(std::string_view name, Node& to_node, std::string_view new
   if (over && (flags & RENAME_NOREPLACE) != 0) return err(EEXIST);
   if ((flags & RENAME_EXCHANGE) != 0) {
     if (!over) return err(ENOENT);
-    LINUX_TRY(check_move(*node, *to, nullptr));
-    LINUX_TRY(to->check_move(*over, *this, nullptr));
+    MEMBRANE_TRY(check_move(*node, *to, nullptr));
+    MEMBRANE_TRY(to->check_move(*over, *this, nullptr));
     if (over != node) exchange(name, *node, *to, new_name, *over);
     return {};
   }
   if (over == node) return {};
-  LINUX_TRY(check_move(*node, *to, over));
-  LINUX_TRY(tree_->account()->take(cost_of(new_name)));
+  MEMBRANE_TRY(check_move(*node, *to, over));
+  MEMBRANE_TRY(tree_->account()->take(cost_of(new_name)));
   if (over) {
     if (over->is_directory()) over->entries();
     to->remove_entry(new_name, *over);
@@ -364,40 +364,40 @@ Try<Content*> TreeNode::content() {
 }
 
 Try<size_t> TreeNode::read(uint64_t offset, std::span<std::byte> to) {
-  LINUX_ASSIGN(Content * bytes, content());
+  MEMBRANE_ASSIGN(Content * bytes, content());
   return bytes->read(offset, to);
 }
 
 Try<size_t> TreeNode::write(uint64_t offset, std::span<const std::byte> from) {
-  LINUX_ASSIGN(Content * bytes, content());
+  MEMBRANE_ASSIGN(Content * bytes, content());
   auto wrote = bytes->write(offset, from);
   if (wrote && *wrote > 0) touch(true);
   return wrote;
 }
 
 Done TreeNode::resize(uint64_t size) {
-  LINUX_ASSIGN(Content * bytes, content());
-  LINUX_TRY(bytes->resize(size));
+  MEMBRANE_ASSIGN(Content * bytes, content());
+  MEMBRANE_TRY(bytes->resize(size));
   touch(true);
   return {};
 }
 
 Done TreeNode::allocate(int mode, uint64_t offset, uint64_t length) {
-  LINUX_ASSIGN(Content * bytes, content());
+  MEMBRANE_ASSIGN(Content * bytes, content());
   tree_->keep(*this);
-  LINUX_TRY(bytes->allocate(mode, offset, length));
+  MEMBRANE_TRY(bytes->allocate(mode, offset, length));
   touch(true);
   return {};
 }
 
 Try<uint64_t> TreeNode::seek_data(uint64_t offset, bool hole) {
-  LINUX_ASSIGN(Content * bytes, content());
+  MEMBRANE_ASSIGN(Content * bytes, content());
   return bytes->seek_data(offset, hole);
 }
 
 Try<Backing> TreeNode::mapping(uint64_t offset, uint64_t /*length*/, bool is_shared) {
   if ((mode_ & S_IFMT) != S_IFREG) return err(ENODEV);
-  LINUX_ASSIGN(Content * bytes, content());
+  MEMBRANE_ASSIGN(Content * bytes, content());
   auto backing = bytes->mapping(offset, is_shared);
   if (!bytes->is_base()) tree_->keep(*this);
   return backing;
@@ -446,9 +446,9 @@ Done TreeNode::set_attribute(std::string_view name, std::string_view value, int 
   if (name_bytes > kMostAttributeBytes) return err(ENOSPC);
   // What is replaced is given back; what came from the image was never charged.
   const uint64_t cost = kEntryBytes + name.size() + value.size();
-  LINUX_TRY(tree_->account()->take(cost));
+  MEMBRANE_TRY(tree_->account()->take(cost));
   charged_bytes_ += cost;
-  if (is_there) LINUX_TRY(remove_attribute(name));
+  if (is_there) MEMBRANE_TRY(remove_attribute(name));
   xattrs().emplace(name, value);
   touch(false);
   return {};

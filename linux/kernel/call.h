@@ -78,10 +78,10 @@ int64_t answer(const Try<T>& got) {
   do {                                                                  \
     if (auto call_try_ = (expr); !call_try_) return -call_try_.error(); \
   } while (false)
-#define CALL_ASSIGN(decl, expr)                                                          \
-  auto LINUX_CONCAT(call_r_, __LINE__) = (expr);                                         \
-  if (!LINUX_CONCAT(call_r_, __LINE__)) return -LINUX_CONCAT(call_r_, __LINE__).error(); \
-  decl = std::move(*LINUX_CONCAT(call_r_, __LINE__))
+#define CALL_ASSIGN(decl, expr)                                                                \
+  auto MEMBRANE_CONCAT(call_r_, __LINE__) = (expr);                                            \
+  if (!MEMBRANE_CONCAT(call_r_, __LINE__)) return -MEMBRANE_CONCAT(call_r_, __LINE__).error(); \
+  decl = std::move(*MEMBRANE_CONCAT(call_r_, __LINE__))
 
 using Handler = int64_t (*)(Call&);
 

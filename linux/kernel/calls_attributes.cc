@@ -77,7 +77,7 @@ Done change_times(Call& call, Node& node, const Times& wish) {
   const Attributes attributes = node.attributes();
   if (!owns(who(call), attributes)) {
     if (!wish.is_now) return err(EPERM);
-    LINUX_TRY(may(who(call), attributes, W_OK));
+    MEMBRANE_TRY(may(who(call), attributes, W_OK));
   }
   const timespec now = call.kernel.now(CLOCK_REALTIME);
   const auto time = [&](const timespec& wanted) -> std::optional<timespec> {
@@ -99,7 +99,7 @@ bool is_valid(const timespec& time) {
 Try<Times> times_at(Call& call, uint64_t address, bool microseconds) {
   Times wish;
   if (address == 0) return wish;
-  LINUX_ASSIGN(wish.times, (call.get<std::array<timespec, 2>>(address)));
+  MEMBRANE_ASSIGN(wish.times, (call.get<std::array<timespec, 2>>(address)));
   for (timespec& time : wish.times) {
     if (microseconds) {
       if (time.tv_nsec < 0 || time.tv_nsec >= 1000000) return err(EINVAL);
@@ -116,12 +116,12 @@ Try<Times> times_at(Call& call, uint64_t address, bool microseconds) {
 
 Done truncate_path(Call& call, uint64_t path, int64_t size) {
   if (size < 0) return err(EINVAL);
-  LINUX_ASSIGN(const Target target, target_at(call, AT_FDCWD, path, 0));
+  MEMBRANE_ASSIGN(const Target target, target_at(call, AT_FDCWD, path, 0));
   const Attributes attributes = target.node->attributes();
   if (S_ISDIR(attributes.mode)) return err(EISDIR);
   if (!S_ISREG(attributes.mode)) return err(EINVAL);
-  LINUX_TRY(may(who(call), attributes, W_OK));
-  LINUX_TRY(target.node->resize(static_cast<uint64_t>(size)));
+  MEMBRANE_TRY(may(who(call), attributes, W_OK));
+  MEMBRANE_TRY(target.node->resize(static_cast<uint64_t>(size)));
   announce(call.kernel, target.location.get(), *target.node, IN_MODIFY);
   return {};
 }

@@ -16,7 +16,7 @@ constexpr int kMostEventsAsked = INT32_MAX / static_cast<int>(sizeof(epoll_event
 constexpr size_t kMostEventsTold = 1024;  // by one call; the rest by the next
 
 Try<std::shared_ptr<EpollFile>> epoll_file(Call& call, int descriptor) {
-  LINUX_ASSIGN(const FileRef file, open_file(call, descriptor));
+  MEMBRANE_ASSIGN(const FileRef file, open_file(call, descriptor));
   auto epoll = std::dynamic_pointer_cast<EpollFile>(file);
   if (epoll == nullptr) return err(EINVAL);
   return epoll;

@@ -20,7 +20,7 @@ namespace {
 
 template <typename Kind>
 Try<std::shared_ptr<Kind>> file_of_kind(Call& call, int descriptor) {
-  LINUX_ASSIGN(const FileRef file, open_file(call, descriptor));
+  MEMBRANE_ASSIGN(const FileRef file, open_file(call, descriptor));
   auto kind = std::dynamic_pointer_cast<Kind>(file);
   if (kind == nullptr) return err(EINVAL);
   return kind;

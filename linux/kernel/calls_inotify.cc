@@ -16,7 +16,7 @@ int64_t create(Call& call, int flags) {
 }
 
 Try<std::shared_ptr<InotifyFile>> inotify_file(Call& call, int descriptor) {
-  LINUX_ASSIGN(const FileRef file, open_file(call, descriptor));
+  MEMBRANE_ASSIGN(const FileRef file, open_file(call, descriptor));
   auto inotify = std::dynamic_pointer_cast<InotifyFile>(file);
   if (inotify == nullptr) return err(EINVAL);
   return inotify;

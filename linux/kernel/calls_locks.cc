@@ -16,7 +16,7 @@ Try<int64_t> base_of_range(File& file, int whence) {
   switch (whence) {
     case SEEK_SET: return 0;
     case SEEK_CUR: {
-      LINUX_ASSIGN(const uint64_t at, file.seek(0, SEEK_CUR));
+      MEMBRANE_ASSIGN(const uint64_t at, file.seek(0, SEEK_CUR));
       return static_cast<int64_t>(at);
     }
     case SEEK_END: return static_cast<int64_t>(file.node()->attributes().size);
@@ -25,7 +25,7 @@ Try<int64_t> base_of_range(File& file, int whence) {
 }
 
 Try<RecordLock> record_of(Call& call, File& file, const struct flock& from, int command) {
-  LINUX_ASSIGN(const int64_t base, base_of_range(file, from.l_whence));
+  MEMBRANE_ASSIGN(const int64_t base, base_of_range(file, from.l_whence));
   int64_t first = 0, end = 0;  // the end is not included
   if (__builtin_add_overflow(base, from.l_start, &first)) return err(EOVERFLOW);
   if (__builtin_add_overflow(first, from.l_len, &end)) return err(EOVERFLOW);

@@ -37,7 +37,7 @@ Try<std::shared_ptr<SharedMemory>> make_shared_memory(uint64_t length) {
 }
 
 Done set_file(Call& call, Memory::Wish& wish, int flags, int protection) {
-  LINUX_ASSIGN(const FileRef file, call.process().descriptors->get(call.int_arg(4)));
+  MEMBRANE_ASSIGN(const FileRef file, call.process().descriptors->get(call.int_arg(4)));
   const int access = file->flags & O_ACCMODE;
   if ((file->flags & O_PATH) != 0) return err(EBADF);
   if (access == O_WRONLY) return err(EACCES);
@@ -49,13 +49,13 @@ Done set_file(Call& call, Memory::Wish& wish, int flags, int protection) {
   wish.offset = call.arg(5);
   if (wish.offset % kPage != 0) return err(EINVAL);
   if (wish.offset + wish.length < wish.offset) return err(EOVERFLOW);
-  LINUX_ASSIGN(wish.backing, file->mapping(wish.offset, wish.length, wish.is_shared, protection));
+  MEMBRANE_ASSIGN(wish.backing, file->mapping(wish.offset, wish.length, wish.is_shared, protection));
   wish.file = file;
   return {};
 }
 
 Done set_shared(Memory::Wish& wish) {
-  LINUX_ASSIGN(const auto memory, make_shared_memory(wish.length));
+  MEMBRANE_ASSIGN(const auto memory, make_shared_memory(wish.length));
   wish.backing = {.fd = memory->fd(), .offset = 0, .is_shared = true};
   wish.file = memory;
   return {};

@@ -32,7 +32,7 @@ Try<std::vector<FileRef>> files_of(Call& call, std::span<const std::byte> data) 
   for (size_t at = 0; at + sizeof(int) <= data.size(); at += sizeof(int)) {
     int descriptor;
     std::memcpy(&descriptor, data.data() + at, sizeof descriptor);
-    LINUX_ASSIGN(FileRef file, any_file(call, descriptor));
+    MEMBRANE_ASSIGN(FileRef file, any_file(call, descriptor));
     files.push_back(std::move(file));
   }
   return files;
@@ -43,14 +43,14 @@ Done read_control(Call& call, const msghdr& header, Outgoing& how) {
   if (header.msg_control == nullptr || header.msg_controllen == 0) return {};
   if (header.msg_controllen > kMostControlBytes) return err(ENOBUFS);
   std::vector<std::byte> bytes(header.msg_controllen);
-  LINUX_TRY(call.task.read_memory(reinterpret_cast<uint64_t>(header.msg_control), bytes));
+  MEMBRANE_TRY(call.task.read_memory(reinterpret_cast<uint64_t>(header.msg_control), bytes));
   for (size_t at = 0; at + sizeof(ControlHeader) <= bytes.size();) {
     ControlHeader control;
     std::memcpy(&control, bytes.data() + at, sizeof control);
     if (control.length < sizeof control || control.length > bytes.size() - at) return err(EINVAL);
     const auto data = std::span(bytes).subspan(at + sizeof control, control.length - sizeof control);
     if (control.level == SOL_SOCKET && control.type == SCM_RIGHTS) {
-      LINUX_ASSIGN(std::vector<FileRef> files, files_of(call, data));
+      MEMBRANE_ASSIGN(std::vector<FileRef> files, files_of(call, data));
       how.files.insert(how.files.end(), files.begin(), files.end());
       if (how.files.size() > SocketFile::kMostFilesOfMessage) return err(EINVAL);
     } else if (control.level == SOL_SOCKET && control.type == SCM_CREDENTIALS) {
@@ -71,8 +71,8 @@ Done read_control(Call& call, const msghdr& header, Outgoing& how) {
 
 Try<Outgoing> outgoing_of(Call& call, const SocketFile& socket, uint64_t address, int length, int flags) {
   Outgoing how = {.flags = flags};
-  LINUX_ASSIGN(how.to, read_address(call, address, length));
-  if (socket.domain() == AF_UNIX) LINUX_TRY(find_node(call, how.to));
+  MEMBRANE_ASSIGN(how.to, read_address(call, address, length));
+  if (socket.domain() == AF_UNIX) MEMBRANE_TRY(find_node(call, how.to));
   return how;
 }
 

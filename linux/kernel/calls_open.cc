@@ -44,15 +44,15 @@ int wanted_access(int flags) {
 
 Try<LocationRef> create_in(Call& call, const Parent& parent, uint32_t mode) {
   const Attributes directory = parent.directory->node->attributes();
-  LINUX_TRY(may(who(call), directory, W_OK | X_OK));
-  LINUX_ASSIGN(NodeRef made, parent.directory->node->create(
-                                 parent.name, new_node(call, directory, S_IFREG | (mode & 07777))));
+  MEMBRANE_TRY(may(who(call), directory, W_OK | X_OK));
+  MEMBRANE_ASSIGN(NodeRef made, parent.directory->node->create(
+                                    parent.name, new_node(call, directory, S_IFREG | (mode & 07777))));
   return std::make_shared<const Location>(Location{std::move(made), parent.directory, parent.name});
 }
 
 // Finds or creates what `wish` names. A link whose target is missing is followed to where the file is to be.
 Try<Found> find_or_create(Call& call, const OpenWish& wish) {
-  LINUX_ASSIGN(LocationRef from, base_of(call, wish.directory, wish.path));
+  MEMBRANE_ASSIGN(LocationRef from, base_of(call, wish.directory, wish.path));
   const Place& place = *call.process().place;
   std::string path = wish.path;
   for (int links = 0; links <= kMostLinks; ++links) {
@@ -62,16 +62,16 @@ Try<Found> find_or_create(Call& call, const OpenWish& wish) {
       return Found{std::move(*found)};
     }
     if (found.error() != ENOENT || (wish.flags & O_CREAT) == 0 || path.empty()) return err(found.error());
-    LINUX_ASSIGN(const Parent parent, walk_to_parent(call.kernel.mounts, place, from, path, who(call)));
+    MEMBRANE_ASSIGN(const Parent parent, walk_to_parent(call.kernel.mounts, place, from, path, who(call)));
     if (parent.has_slash) return err(EISDIR);
     auto link = parent.directory->node->look_up(parent.name);
     if (!link) {
       if (link.error() != ENOENT) return err(link.error());
-      LINUX_ASSIGN(LocationRef made, create_in(call, parent, wish.mode));
+      MEMBRANE_ASSIGN(LocationRef made, create_in(call, parent, wish.mode));
       return Found{std::move(made), true};
     }
     if (!wish.walk.follows_last || (*link)->type() != S_IFLNK) return err(ENOENT);
-    LINUX_ASSIGN(path, (*link)->target());
+    MEMBRANE_ASSIGN(path, (*link)->target());
     from = path.starts_with('/') ? place.root : parent.directory;
   }
   return err(ELOOP);
@@ -79,12 +79,12 @@ Try<Found> find_or_create(Call& call, const OpenWish& wish) {
 
 Try<Found> find_nameless(Call& call, const OpenWish& wish) {
   if ((wish.flags & O_ACCMODE) == O_RDONLY) return err(EINVAL);
-  LINUX_ASSIGN(const LocationRef directory, walk_from(call, wish.directory, wish.path, wish.walk));
+  MEMBRANE_ASSIGN(const LocationRef directory, walk_from(call, wish.directory, wish.path, wish.walk));
   const Attributes attributes = directory->node->attributes();
   if (!S_ISDIR(attributes.mode)) return err(ENOTDIR);
-  LINUX_TRY(may(who(call), attributes, W_OK | X_OK));
-  LINUX_ASSIGN(NodeRef made,
-               directory->node->create_nameless(new_node(call, attributes, S_IFREG | (wish.mode & 07777))));
+  MEMBRANE_TRY(may(who(call), attributes, W_OK | X_OK));
+  MEMBRANE_ASSIGN(NodeRef made, directory->node->create_nameless(
+                                    new_node(call, attributes, S_IFREG | (wish.mode & 07777))));
   const std::string name = "#" + std::to_string(made->attributes().number);
   return Found{std::make_shared<const Location>(Location{std::move(made), directory, name}), true};
 }
@@ -98,7 +98,7 @@ Done check(Call& call, const Found& found, int flags) {
   if ((flags & O_PATH) != 0) return {};
   const int wanted = wanted_access(flags);
   if (type == S_IFDIR && ((wanted & W_OK) != 0 || (flags & O_CREAT) != 0)) return err(EISDIR);
-  if (!found.is_new) LINUX_TRY(may(who(call), attributes, wanted));
+  if (!found.is_new) MEMBRANE_TRY(may(who(call), attributes, wanted));
   if ((flags & O_NOATIME) != 0 && !owns(who(call), attributes)) return err(EPERM);
   return {};
 }
@@ -109,9 +109,9 @@ Try<FileRef> make_file(Call& call, const Found& found, int flags) {
     file->flags = flags & ~O_CLOEXEC;
     return file;
   }
-  LINUX_ASSIGN(FileRef file, open_node(call.task, found.location->node, flags | kLargeFile));
+  MEMBRANE_ASSIGN(FileRef file, open_node(call.task, found.location->node, flags | kLargeFile));
   if ((flags & O_TRUNC) != 0 && !found.is_new && found.location->node->type() == S_IFREG)
-    LINUX_TRY(found.location->node->resize(0));
+    MEMBRANE_TRY(found.location->node->resize(0));
   file->location = found.location;
   return file;
 }

@@ -15,18 +15,18 @@ namespace {
 bool is_dots(std::string_view name) { return name == "." || name == ".."; }
 
 Try<Parent> parent_at(Call& call, int directory, uint64_t path) {
-  LINUX_ASSIGN(const std::string name, path_at(call, path));
+  MEMBRANE_ASSIGN(const std::string name, path_at(call, path));
   return parent_from(call, directory, name);
 }
 
 // The parent in which a new name may be made. Errors: EEXIST when the name is there.
 Try<Parent> new_name_at(Call& call, int directory, uint64_t path, bool is_directory) {
-  LINUX_ASSIGN(Parent parent, parent_at(call, directory, path));
+  MEMBRANE_ASSIGN(Parent parent, parent_at(call, directory, path));
   if (parent.name.empty() || is_dots(parent.name)) return err(EEXIST);
-  LINUX_TRY(may(who(call), parent.directory->node->attributes(), X_OK));
+  MEMBRANE_TRY(may(who(call), parent.directory->node->attributes(), X_OK));
   if (parent.directory->node->look_up(parent.name)) return err(EEXIST);
   if (parent.has_slash && !is_directory) return err(ENOENT);
-  LINUX_TRY(may(who(call), parent.directory->node->attributes(), W_OK | X_OK));
+  MEMBRANE_TRY(may(who(call), parent.directory->node->attributes(), W_OK | X_OK));
   return parent;
 }
 
@@ -76,9 +76,9 @@ struct Existing {
 // What the last name stands for, when the caller may remove or rename it. Errors: ENOENT, EBUSY of mount points.
 Try<Existing> removable_at(Call& call, const Parent& parent) {
   const Attributes above = parent.directory->node->attributes();
-  LINUX_TRY(may(who(call), above, X_OK));
-  LINUX_ASSIGN(NodeRef node, parent.directory->node->look_up(parent.name));
-  LINUX_TRY(may_remove(who(call), above, node->attributes()));
+  MEMBRANE_TRY(may(who(call), above, X_OK));
+  MEMBRANE_ASSIGN(NodeRef node, parent.directory->node->look_up(parent.name));
+  MEMBRANE_TRY(may_remove(who(call), above, node->attributes()));
   if (call.kernel.mounts.over(node) != node) return err(EBUSY);
   return Existing{parent, std::move(node)};
 }
@@ -124,7 +124,7 @@ bool is_above(const NodeRef& node, NodeRef directory) {
 // The rules when the new name is there.
 Done check_replaced(Call& call, const Existing& from, const Parent& to, const NodeRef& replaced,
                     unsigned flags) {
-  LINUX_TRY(may_remove(who(call), to.directory->node->attributes(), replaced->attributes()));
+  MEMBRANE_TRY(may_remove(who(call), to.directory->node->attributes(), replaced->attributes()));
   if (call.kernel.mounts.over(replaced) != replaced) return err(EBUSY);
   const bool is_directory = from.node->type() == S_IFDIR, was_directory = replaced->type() == S_IFDIR;
   if ((flags & RENAME_EXCHANGE) != 0) {
@@ -140,7 +140,7 @@ Done rename_to(Call& call, const Existing& from, const Parent& to, unsigned flag
   Node& directory = *to.directory->node;
   const bool is_directory = from.node->type() == S_IFDIR;
   const Attributes above = directory.attributes();
-  LINUX_TRY(may(who(call), above, X_OK));
+  MEMBRANE_TRY(may(who(call), above, X_OK));
   if (!is_same_file_system(*from.node, directory)) return err(EXDEV);
   const auto replaced = directory.look_up(to.name);
   if (!replaced && replaced.error() != ENOENT) return err(replaced.error());
@@ -149,11 +149,11 @@ Done rename_to(Call& call, const Existing& from, const Parent& to, unsigned flag
   if (!is_directory && (from.parent.has_slash || (to.has_slash && !replaced))) return err(ENOTDIR);
   if (is_directory && is_above(from.node, to.directory->node)) return err(EINVAL);
   if (replaced && *replaced == from.node) return {};
-  LINUX_TRY(may(who(call), above, W_OK | X_OK));
-  if (replaced) LINUX_TRY(check_replaced(call, from, to, *replaced, flags));
+  MEMBRANE_TRY(may(who(call), above, W_OK | X_OK));
+  if (replaced) MEMBRANE_TRY(check_replaced(call, from, to, *replaced, flags));
   // A directory that moves gets another "..".
   if (is_directory && from.parent.directory->node != to.directory->node)
-    LINUX_TRY(may(who(call), from.node->attributes(), W_OK));
+    MEMBRANE_TRY(may(who(call), from.node->attributes(), W_OK));
   return from.parent.directory->node->rename(from.parent.name, directory, to.name, flags);
 }
 
@@ -189,7 +189,7 @@ int64_t link_at(Call& call, int old_directory, uint64_t old_path, int new_direct
 Done enter(Call& call, const LocationRef& location, LocationRef Place::* where) {
   const Attributes attributes = location->node->attributes();
   if (!S_ISDIR(attributes.mode)) return err(ENOTDIR);
-  LINUX_TRY(may(who(call), attributes, X_OK));
+  MEMBRANE_TRY(may(who(call), attributes, X_OK));
   call.process().place.get()->*where = location;
   return {};
 }

@@ -30,8 +30,8 @@ TimeLimit limit_of_milliseconds(Call& call, int timeout_ms) {
 Try<TimeLimit> limit_at(Call& call, uint64_t timespec_at) {
   if (timespec_at == 0) return TimeLimit();
   if (call.deadline()) return TimeLimit{call.deadline(), false};
-  LINUX_ASSIGN(const auto time, call.get<timespec>(timespec_at));
-  LINUX_ASSIGN(const auto deadline, deadline_of(call.kernel, time, false, CLOCK_MONOTONIC));
+  MEMBRANE_ASSIGN(const auto time, call.get<timespec>(timespec_at));
+  MEMBRANE_ASSIGN(const auto deadline, deadline_of(call.kernel, time, false, CLOCK_MONOTONIC));
   return TimeLimit{deadline, time.tv_sec == 0 && time.tv_nsec == 0};
 }
 
@@ -49,7 +49,7 @@ Done use_mask_during_call(Call& call, uint64_t mask_at, uint64_t size) {
   if (mask_at == 0) return {};
   if (size != sizeof(SignalSet)) return err(EINVAL);
   if (call.is_again()) return {};
-  LINUX_ASSIGN(const auto mask, call.get<SignalSet>(mask_at));
+  MEMBRANE_ASSIGN(const auto mask, call.get<SignalSet>(mask_at));
   Waiting& waiting = call.task.waiting;
   if (!waiting.has_saved_mask) waiting.saved_mask = call.task.blocked;
   waiting.has_saved_mask = true;
@@ -123,7 +123,7 @@ class Sets {
     sets.count_ = descriptors;
     for (size_t i = 0; i < 3; ++i) {
       sets.words_[i].resize(addresses[i] != 0 ? (size_t{descriptors} + 63) / 64 : 0);
-      LINUX_TRY(call.task.read_memory(addresses[i], std::as_writable_bytes(std::span(sets.words_[i]))));
+      MEMBRANE_TRY(call.task.read_memory(addresses[i], std::as_writable_bytes(std::span(sets.words_[i]))));
     }
     return sets;
   }
@@ -139,7 +139,7 @@ class Sets {
   }
   Done tell(Call& call) const {
     for (size_t i = 0; i < 3; ++i)
-      LINUX_TRY(call.task.write_memory(addresses_[i], std::as_bytes(std::span(words_[i]))));
+      MEMBRANE_TRY(call.task.write_memory(addresses_[i], std::as_bytes(std::span(words_[i]))));
     return {};
   }
 
@@ -157,7 +157,7 @@ Try<int64_t> look_at_sets(Call& call, Sets& sets) {
   int64_t count = 0;
   for (uint32_t descriptor = 0; descriptor < sets.count(); ++descriptor) {
     if (!sets.has_any(descriptor)) continue;
-    LINUX_ASSIGN(const FileRef file, open_file(call, static_cast<int>(descriptor)));
+    MEMBRANE_ASSIGN(const FileRef file, open_file(call, static_cast<int>(descriptor)));
     const int ready = file->ready();
     for (size_t set = 0; set < 3; ++set) {
       if (!sets.has(set, descriptor)) continue;
@@ -193,13 +193,13 @@ struct Micros {
 Try<TimeLimit> limit_at_micros(Call& call, uint64_t address) {
   if (address == 0) return TimeLimit();
   if (call.deadline()) return TimeLimit{call.deadline(), false};
-  LINUX_ASSIGN(auto time, call.get<Micros>(address));
+  MEMBRANE_ASSIGN(auto time, call.get<Micros>(address));
   if (time.s < 0 || time.us < 0) return err(EINVAL);
   // Microseconds beyond a second are allowed.
   const int64_t seconds = time.us / 1'000'000;
   if (time.s > INT64_MAX - seconds) return err(EINVAL);
   const timespec exact = {time.s + seconds, time.us % 1'000'000 * 1000};
-  LINUX_ASSIGN(const auto deadline, deadline_of(call.kernel, exact, false, CLOCK_MONOTONIC));
+  MEMBRANE_ASSIGN(const auto deadline, deadline_of(call.kernel, exact, false, CLOCK_MONOTONIC));
   return TimeLimit{deadline, exact.tv_sec == 0 && exact.tv_nsec == 0};
 }
 

@@ -21,7 +21,7 @@ Try<std::vector<std::string>> words_at(Call& call, uint64_t address) {
   std::vector<std::string> words;
   size_t bytes = 0;
   for (; address != 0; address += 8) {
-    LINUX_ASSIGN(const uint64_t word, call.get<uint64_t>(address));
+    MEMBRANE_ASSIGN(const uint64_t word, call.get<uint64_t>(address));
     if (word == 0) break;
     auto text = call.get_string(word, kMostWordBytes);
     if (!text) return err(text.error() == ENAMETOOLONG ? E2BIG : text.error());
@@ -157,7 +157,7 @@ int64_t sys_wait4(Call& call) {
 }
 
 static Try<int> id_of_pidfd(Call& call, int descriptor) {
-  LINUX_ASSIGN(const FileRef file, call.process().descriptors->get(descriptor));
+  MEMBRANE_ASSIGN(const FileRef file, call.process().descriptors->get(descriptor));
   const auto* const named = dynamic_cast<const ProcessFile*>(file.get());
   if (named == nullptr) return err(EBADF);
   return named->end().process;

@@ -20,11 +20,11 @@ const std::shared_ptr<SocketSpace>& sockets_of(Kernel& kernel) {
 
 // A path of AF_UNIX becomes a node, which goes again when the socket cannot have it.
 Done bind_to_path(Call& call, SocketFile& socket, SocketAddress& address, const std::string& path) {
-  LINUX_TRY(socket.can_bind());
-  LINUX_ASSIGN(const Parent parent, parent_from(call, AT_FDCWD, path));
+  MEMBRANE_TRY(socket.can_bind());
+  MEMBRANE_ASSIGN(const Parent parent, parent_from(call, AT_FDCWD, path));
   Node& directory = *parent.directory->node;
   const Attributes attributes = directory.attributes();
-  LINUX_TRY(may(who(call), attributes, W_OK | X_OK));
+  MEMBRANE_TRY(may(who(call), attributes, W_OK | X_OK));
   auto made = directory.create(parent.name, new_node(call, attributes, S_IFSOCK | 0777));
   if (!made) return err(made.error() == EEXIST ? EADDRINUSE : made.error());
   address.node = std::move(*made);
@@ -51,7 +51,7 @@ int64_t accept(Call& call, int flags) {
 // -- shared
 
 Try<SocketRef> socket_at(Call& call, int descriptor) {
-  LINUX_ASSIGN(const FileRef file, open_file(call, descriptor));
+  MEMBRANE_ASSIGN(const FileRef file, open_file(call, descriptor));
   auto socket = std::dynamic_pointer_cast<SocketFile>(file);
   if (socket == nullptr) return err(ENOTSOCK);
   return socket;
@@ -62,16 +62,16 @@ Try<SocketAddress> read_address(Call& call, uint64_t at, int length) {
   if (at == 0) return address;
   if (length < 0 || static_cast<size_t>(length) > SocketAddress::kMostBytes) return err(EINVAL);
   address.bytes.resize(static_cast<size_t>(length));
-  LINUX_TRY(call.task.read_memory(at, std::as_writable_bytes(std::span(address.bytes))));
+  MEMBRANE_TRY(call.task.read_memory(at, std::as_writable_bytes(std::span(address.bytes))));
   return address;
 }
 
 Done find_node(Call& call, SocketAddress& address) {
   const auto path = address.path();
   if (!path) return {};
-  LINUX_ASSIGN(const LocationRef at, walk_from(call, AT_FDCWD, *path));
+  MEMBRANE_ASSIGN(const LocationRef at, walk_from(call, AT_FDCWD, *path));
   if (at->node->type() != S_IFSOCK) return err(ECONNREFUSED);
-  LINUX_TRY(may(who(call), at->node->attributes(), W_OK));
+  MEMBRANE_TRY(may(who(call), at->node->attributes(), W_OK));
   address.node = at->node;
   return {};
 }
@@ -84,8 +84,8 @@ Done write_address(Call& call, const SocketAddress& address, uint64_t at, int ro
 
 Done return_address(Call& call, const SocketAddress& address, uint64_t at, uint64_t length_at) {
   if (at == 0) return {};
-  LINUX_ASSIGN(const int room, call.get<int>(length_at));
-  LINUX_TRY(write_address(call, address, at, room));
+  MEMBRANE_ASSIGN(const int room, call.get<int>(length_at));
+  MEMBRANE_TRY(write_address(call, address, at, room));
   return call.put(length_at, static_cast<int>(address.bytes.size()));
 }
 

@@ -24,10 +24,10 @@ class Position {
   static Try<Position> of(Call& call, File& file, uint64_t address) {
     Position position(file, address);
     if (address != 0) {
-      LINUX_ASSIGN(position.at_, call.get<int64_t>(address));
+      MEMBRANE_ASSIGN(position.at_, call.get<int64_t>(address));
       if (position.at_ < 0) return err(EINVAL);
     } else {
-      LINUX_ASSIGN(const uint64_t at, file.seek(0, SEEK_CUR));
+      MEMBRANE_ASSIGN(const uint64_t at, file.seek(0, SEEK_CUR));
       position.at_ = static_cast<int64_t>(at);
     }
     return position;
@@ -36,7 +36,7 @@ class Position {
   // After `done` bytes.
   Done move(Call& call, uint64_t done) const {
     if (address_ != 0) return call.put(address_, static_cast<int64_t>(at(done)));
-    LINUX_TRY(file_->seek(static_cast<int64_t>(at(done)), SEEK_SET));
+    MEMBRANE_TRY(file_->seek(static_cast<int64_t>(at(done)), SEEK_SET));
     return {};
   }
 

@@ -14,11 +14,11 @@ enum class By : uint8_t { kPath, kLink, kDescriptor };
 
 Try<NodeRef> node_by(Call& call, By by) {
   if (by == By::kDescriptor) {
-    LINUX_ASSIGN(const FileRef file, open_file(call, call.int_arg(0)));
+    MEMBRANE_ASSIGN(const FileRef file, open_file(call, call.int_arg(0)));
     return file->node();
   }
   const int flags = by == By::kLink ? AT_SYMLINK_NOFOLLOW : 0;
-  LINUX_ASSIGN(const Target target, target_at(call, AT_FDCWD, call.arg(0), flags));
+  MEMBRANE_ASSIGN(const Target target, target_at(call, AT_FDCWD, call.arg(0), flags));
   return target.node;
 }
 

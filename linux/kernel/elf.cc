@@ -75,7 +75,7 @@ Try<ElfProgram> read_elf(Node& node) {
   program.headers = header.e_phnum;
   for (const Elf64_Phdr& each : headers) {
     if (each.p_type == PT_LOAD && each.p_memsz > 0) {
-      LINUX_ASSIGN(const ElfSegment segment, segment_of(each));
+      MEMBRANE_ASSIGN(const ElfSegment segment, segment_of(each));
       if (each.p_offset <= header.e_phoff && header.e_phoff - each.p_offset < each.p_filesz)
         program.headers_address = each.p_vaddr + (header.e_phoff - each.p_offset);
       if (each.p_align > program.alignment && each.p_align <= (1u << 30) &&
@@ -83,12 +83,12 @@ Try<ElfProgram> read_elf(Node& node) {
         program.alignment = each.p_align;
       program.segments.push_back(segment);
     } else if (each.p_type == PT_INTERP && program.interpreter.empty()) {
-      LINUX_ASSIGN(program.interpreter, interpreter_of(node, each));
+      MEMBRANE_ASSIGN(program.interpreter, interpreter_of(node, each));
     } else if (each.p_type == PT_GNU_STACK) {
       program.has_executable_stack = (each.p_flags & PF_X) != 0;
     }
   }
-  LINUX_TRY(arrange(program));
+  MEMBRANE_TRY(arrange(program));
   return program;
 }
 

@@ -33,10 +33,11 @@ struct Found {
 
 Try<LocationRef> find_executable(Kernel& kernel, const Process& process, const LocationRef& from,
                                  std::string_view path) {
-  LINUX_ASSIGN(const LocationRef found, walk(kernel.mounts, *process.place, from, path, process.credentials));
+  MEMBRANE_ASSIGN(const LocationRef found,
+                  walk(kernel.mounts, *process.place, from, path, process.credentials));
   const Attributes attributes = found->node->attributes();
   if ((attributes.mode & S_IFMT) != S_IFREG) return err(EACCES);
-  LINUX_TRY(may(process.credentials, attributes, X_OK));
+  MEMBRANE_TRY(may(process.credentials, attributes, X_OK));
   return found;
 }
 
@@ -76,18 +77,18 @@ Try<Found> find(Kernel& kernel, const Process& process, Execution& wanted) {
     LocationRef location = wanted.program;
     if (location == nullptr) {
       const LocationRef from = wanted.from != nullptr ? wanted.from : process.place->directory;
-      LINUX_ASSIGN(location, find_executable(kernel, process, from, wanted.path));
+      MEMBRANE_ASSIGN(location, find_executable(kernel, process, from, wanted.path));
     }
     if (const auto line = script_line(*location->node)) {
-      LINUX_TRY(apply_script(*line, wanted));
+      MEMBRANE_TRY(apply_script(*line, wanted));
       continue;
     }
     Found found = {
         .location = location, .elf = {}, .interpreter_location = nullptr, .interpreter = std::nullopt};
-    LINUX_ASSIGN(found.elf, read_elf(*location->node));
+    MEMBRANE_ASSIGN(found.elf, read_elf(*location->node));
     if (found.elf.interpreter.empty()) return found;
-    LINUX_ASSIGN(found.interpreter_location,
-                 find_executable(kernel, process, process.place->root, found.elf.interpreter));
+    MEMBRANE_ASSIGN(found.interpreter_location,
+                    find_executable(kernel, process, process.place->root, found.elf.interpreter));
     auto interpreter = read_elf(*found.interpreter_location->node);
     if (!interpreter) return err(ELIBBAD);
     found.interpreter = std::move(*interpreter);
@@ -108,8 +109,8 @@ Try<uint64_t> map_program(Memory& memory, const FileRef& file, const ElfProgram&
   if (elf.moves) {
     uint64_t base = wanted_base;
     if (base == 0) {
-      LINUX_ASSIGN(base, memory.map({.length = elf.end - elf.lowest, .file = nullptr, .backing = {}}));
-      LINUX_TRY(memory.unmap(base, elf.end - elf.lowest));
+      MEMBRANE_ASSIGN(base, memory.map({.length = elf.end - elf.lowest, .file = nullptr, .backing = {}}));
+      MEMBRANE_TRY(memory.unmap(base, elf.end - elf.lowest));
     }
     shift = base - elf.lowest;
   }
@@ -120,22 +121,22 @@ Try<uint64_t> map_program(Memory& memory, const FileRef& file, const ElfProgram&
     if (each.file_size > 0) {
       const uint64_t offset = page_down(each.offset);
       zeros = page_up(file_end);
-      LINUX_ASSIGN(const Backing backing, file->node()->mapping(offset, zeros - begin, false));
-      LINUX_TRY(memory.map({.address = begin,
-                            .length = zeros - begin,
-                            .protection = each.protection,
-                            .is_fixed = true,
-                            .file = file,
-                            .offset = offset,
-                            .backing = backing}));
+      MEMBRANE_ASSIGN(const Backing backing, file->node()->mapping(offset, zeros - begin, false));
+      MEMBRANE_TRY(memory.map({.address = begin,
+                               .length = zeros - begin,
+                               .protection = each.protection,
+                               .is_fixed = true,
+                               .file = file,
+                               .offset = offset,
+                               .backing = backing}));
     }
     if (end > zeros)
-      LINUX_TRY(memory.map({.address = zeros,
-                            .length = end - zeros,
-                            .protection = each.protection,
-                            .is_fixed = true,
-                            .file = nullptr,
-                            .backing = {}}));
+      MEMBRANE_TRY(memory.map({.address = zeros,
+                               .length = end - zeros,
+                               .protection = each.protection,
+                               .is_fixed = true,
+                               .file = nullptr,
+                               .backing = {}}));
     if (each.memory_size > each.file_size && file_end % kPage != 0 && (each.protection & PROT_WRITE) != 0) {
       const std::vector<std::byte> nothing(page_up(file_end) - file_end);
       if (memory.space().poke(file_end, nothing) != nothing.size()) return err(EFAULT);
@@ -190,7 +191,7 @@ Try<uint64_t> make_stack(Memory& memory, const Process& process, const Execution
   const uint64_t top = memory.highest() - kPage;
   const uint64_t length =
       page_up(std::min<uint64_t>(process.limits[RLIMIT_STACK].rlim_cur, 64u << 20)) + kMostStrings;
-  LINUX_TRY(
+  MEMBRANE_TRY(
       memory.map({.address = top - length,
                   .length = length,
                   .protection = PROT_READ | PROT_WRITE | (found.elf.has_executable_stack ? PROT_EXEC : 0),
@@ -246,29 +247,29 @@ Try<uint64_t> make_stack(Memory& memory, const Process& process, const Execution
 
 // The file of a program's mappings.
 Try<FileRef> file_of(Task& task, const LocationRef& location) {
-  LINUX_ASSIGN(FileRef file, open_node(task, location->node, O_RDONLY));
+  MEMBRANE_ASSIGN(FileRef file, open_node(task, location->node, O_RDONLY));
   file->location = location;
   return file;
 }
 
 Done load(Task& task, const Execution& wanted, const Found& found) {
   Memory& memory = *task.process->memory;
-  LINUX_ASSIGN(const FileRef file, file_of(task, found.location));
-  LINUX_ASSIGN(const uint64_t shift, map_program(memory, file, found.elf, kProgramBase));
+  MEMBRANE_ASSIGN(const FileRef file, file_of(task, found.location));
+  MEMBRANE_ASSIGN(const uint64_t shift, map_program(memory, file, found.elf, kProgramBase));
   Loaded loaded = {.entry = found.elf.entry + shift,
                    .start = found.elf.entry + shift,
                    .headers = found.elf.headers_address + shift,
                    .base = 0};
   if (found.interpreter) {
-    LINUX_ASSIGN(const FileRef its_file, file_of(task, found.interpreter_location));
-    LINUX_ASSIGN(const uint64_t its_shift, map_program(memory, its_file, *found.interpreter, 0));
+    MEMBRANE_ASSIGN(const FileRef its_file, file_of(task, found.interpreter_location));
+    MEMBRANE_ASSIGN(const uint64_t its_shift, map_program(memory, its_file, *found.interpreter, 0));
     loaded.base = its_shift + found.interpreter->lowest;
     loaded.start = found.interpreter->entry + its_shift;
   }
   memory.start_code = found.elf.lowest + shift;
   memory.end_code = found.elf.end + shift;
   memory.set_heap(found.elf.end + shift + (1u << 20));
-  LINUX_ASSIGN(const uint64_t sp, make_stack(memory, *task.process, wanted, found, loaded));
+  MEMBRANE_ASSIGN(const uint64_t sp, make_stack(memory, *task.process, wanted, found, loaded));
   task.thread->registers = {};
   task.thread->registers.rip = loaded.start;
   task.thread->registers.rsp = sp;
@@ -302,7 +303,7 @@ Done leave_old_program(Kernel& kernel, Task& task) {
   const bool shares_memory = process.memory.use_count() > 1;
   std::unique_ptr<Thread> thread;
   if (shares_memory) {
-    LINUX_ASSIGN(thread, kernel.platform().start());
+    MEMBRANE_ASSIGN(thread, kernel.platform().start());
   }
   while (process.tasks.size() > 1) {
     Task& other = process.tasks.front().get() == &task ? *process.tasks.back() : *process.tasks.front();
@@ -327,8 +328,8 @@ Done leave_old_program(Kernel& kernel, Task& task) {
 Done execute(Kernel& kernel, Task& task, Execution wanted) {
   if (wanted.arguments.empty()) wanted.arguments.emplace_back();
   if (size_of(wanted.arguments) + size_of(wanted.environment) > kMostStrings) return err(E2BIG);
-  LINUX_ASSIGN(const Found found, find(kernel, *task.process, wanted));
-  LINUX_TRY(leave_old_program(kernel, task));
+  MEMBRANE_ASSIGN(const Found found, find(kernel, *task.process, wanted));
+  MEMBRANE_TRY(leave_old_program(kernel, task));
   reset_for_program(task, wanted, found);
   if (!load(task, wanted, found)) {
     kernel.end_process(*task.process, SIGSEGV);

@@ -12,20 +12,20 @@ namespace membrane::linux {
 Try<FileRef> any_file(Call& call, int descriptor) { return call.process().descriptors->get(descriptor); }
 
 Try<FileRef> open_file(Call& call, int descriptor) {
-  LINUX_ASSIGN(FileRef file, any_file(call, descriptor));
+  MEMBRANE_ASSIGN(FileRef file, any_file(call, descriptor));
   if ((file->flags & O_PATH) != 0) return err(EBADF);
   return file;
 }
 
 Try<FileRef> file_to_read(Call& call, int descriptor) {
-  LINUX_ASSIGN(FileRef file, open_file(call, descriptor));
+  MEMBRANE_ASSIGN(FileRef file, open_file(call, descriptor));
   const int access = file->flags & O_ACCMODE;
   if (access != O_RDONLY && access != O_RDWR) return err(EBADF);
   return file;
 }
 
 Try<FileRef> file_to_write(Call& call, int descriptor) {
-  LINUX_ASSIGN(FileRef file, open_file(call, descriptor));
+  MEMBRANE_ASSIGN(FileRef file, open_file(call, descriptor));
   const int access = file->flags & O_ACCMODE;
   if (access != O_WRONLY && access != O_RDWR) return err(EBADF);
   return file;
@@ -49,37 +49,37 @@ Try<LocationRef> base_of(Call& call, int directory, std::string_view path) {
   const Place& place = *call.process().place;
   if (path.starts_with('/')) return place.root;
   if (directory == AT_FDCWD) return place.directory;
-  LINUX_ASSIGN(FileRef file, any_file(call, directory));
+  MEMBRANE_ASSIGN(FileRef file, any_file(call, directory));
   if (file->location == nullptr) return err(ENOTDIR);
   return file->location;
 }
 
 Try<LocationRef> walk_from(Call& call, int directory, std::string_view path, const WalkOptions& options) {
-  LINUX_ASSIGN(const LocationRef from, base_of(call, directory, path));
+  MEMBRANE_ASSIGN(const LocationRef from, base_of(call, directory, path));
   return walk(call.kernel.mounts, *call.process().place, from, path, who(call), options);
 }
 
 Try<Parent> parent_from(Call& call, int directory, std::string_view path) {
-  LINUX_ASSIGN(const LocationRef from, base_of(call, directory, path));
+  MEMBRANE_ASSIGN(const LocationRef from, base_of(call, directory, path));
   return walk_to_parent(call.kernel.mounts, *call.process().place, from, path, who(call));
 }
 
 Try<Target> target_at(Call& call, int directory, uint64_t path, int flags) {
   std::string name;
   if (path != 0 || (flags & AT_EMPTY_PATH) == 0) {
-    LINUX_ASSIGN(name, path_at(call, path));
+    MEMBRANE_ASSIGN(name, path_at(call, path));
   }
   if (name.empty() && (flags & AT_EMPTY_PATH) != 0) {
     if (directory == AT_FDCWD) {
       const LocationRef here = call.process().place->directory;
       return Target{here->node, here};
     }
-    LINUX_ASSIGN(const FileRef file, any_file(call, directory));
+    MEMBRANE_ASSIGN(const FileRef file, any_file(call, directory));
     return Target{file->node(), file->location};
   }
   WalkOptions options;
   options.follows_last = (flags & AT_SYMLINK_NOFOLLOW) == 0;
-  LINUX_ASSIGN(const LocationRef found, walk_from(call, directory, name, options));
+  MEMBRANE_ASSIGN(const LocationRef found, walk_from(call, directory, name, options));
   return Target{found->node, found};
 }
 

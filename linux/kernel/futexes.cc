@@ -120,7 +120,7 @@ Try<bool> change_and_compare(Call& call) {
   int32_t operand = static_cast<int32_t>(what << 8) >> 20;
   const int32_t other = static_cast<int32_t>(what << 20) >> 20;
   if ((what >> 28 & FUTEX_OP_OPARG_SHIFT) != 0) operand = 1 << (operand & 31);
-  LINUX_ASSIGN(const int32_t old, call.get<int32_t>(call.arg(4)));
+  MEMBRANE_ASSIGN(const int32_t old, call.get<int32_t>(call.arg(4)));
   int32_t made = 0;
   switch (operation) {
     case FUTEX_OP_SET: made = operand; break;
@@ -132,7 +132,7 @@ Try<bool> change_and_compare(Call& call) {
     case FUTEX_OP_XOR: made = old ^ operand; break;
     default: return err(ENOSYS);
   }
-  LINUX_TRY(call.put(call.arg(4), made));
+  MEMBRANE_TRY(call.put(call.arg(4), made));
   switch (comparison) {
     case FUTEX_OP_CMP_EQ: return old == other;
     case FUTEX_OP_CMP_NE: return old != other;

@@ -453,8 +453,8 @@ timespec Kernel::now(int clock) const {
 }
 
 Try<int> Kernel::start(const Start& start) {
-  LINUX_ASSIGN(const int id, take_id());
-  LINUX_ASSIGN(std::unique_ptr<Thread> thread, options_.platform->start());
+  MEMBRANE_ASSIGN(const int id, take_id());
+  MEMBRANE_ASSIGN(std::unique_ptr<Thread> thread, options_.platform->start());
   Process& process = add_process(id, nullptr);
   process.group = process.session = id;
   process.terminal = start.terminal;
@@ -471,9 +471,9 @@ Try<int> Kernel::start(const Start& start) {
   for (const FileRef& file : {start.input, start.output, start.errors})
     static_cast<void>(process.descriptors->add(file, false, RLIM_INFINITY));
   const auto begun = [&]() -> Done {
-    LINUX_ASSIGN(process.place->directory, walk(mounts, *process.place, root, start.directory,
-                                                process.credentials, {.wants_directory = true}));
-    LINUX_ASSIGN(const std::string path, find_program(*this, process, start));
+    MEMBRANE_ASSIGN(process.place->directory, walk(mounts, *process.place, root, start.directory,
+                                                   process.credentials, {.wants_directory = true}));
+    MEMBRANE_ASSIGN(const std::string path, find_program(*this, process, start));
     return execute(*this, task,
                    {.path = path, .arguments = start.arguments, .environment = start.environment});
   }();

@@ -141,7 +141,7 @@ Try<uint64_t> Memory::remap(uint64_t from, uint64_t length, uint64_t new_length,
   if (at->second.end < from + length) return err(EFAULT);  // one area only, as Linux has it
   const bool is_fixed = (flags & MREMAP_FIXED) != 0;
   if (!is_fixed && new_length <= length) {
-    if (new_length < length) LINUX_TRY(unmap(from + new_length, length - new_length));
+    if (new_length < length) MEMBRANE_TRY(unmap(from + new_length, length - new_length));
     return from;
   }
   uint64_t target = to;

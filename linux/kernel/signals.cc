@@ -176,8 +176,8 @@ Done call_handler(Task& task, const SignalAction& action, const PendingSignal& s
   frame.mask = task.waiting.has_saved_mask ? task.waiting.saved_mask : task.blocked;
   frame.info = signal.info;
   if ((action.flags & kRestorer) == 0) return err(EFAULT);
-  LINUX_TRY(task.write_memory(vectors_at, vectors));
-  LINUX_TRY(task.put(sp, frame));
+  MEMBRANE_TRY(task.write_memory(vectors_at, vectors));
+  MEMBRANE_TRY(task.put(sp, frame));
 
   task.waiting.has_saved_mask = false;
   task.blocked |= action.mask & ~kUnblockable;
@@ -292,19 +292,19 @@ bool deliver_signals(Kernel& kernel, Task& task) {
 
 Done return_from_signal(Task& task) {
   Registers& r = task.thread->registers;
-  LINUX_ASSIGN(const Frame frame, task.get<Frame>(r.rsp - 8));
+  MEMBRANE_ASSIGN(const Frame frame, task.get<Frame>(r.rsp - 8));
   std::vector<std::byte> vectors;
   if (frame.context.vector_state != 0) {
     std::array<std::byte, 512> legacy;
-    LINUX_TRY(task.read_memory(frame.context.vector_state, legacy));
+    MEMBRANE_TRY(task.read_memory(frame.context.vector_state, legacy));
     uint32_t magic = 0, size = 512;
     std::memcpy(&magic, &legacy[kMagicOfXstate], sizeof magic);
     if (magic == kMagic) std::memcpy(&size, &legacy[kSizeOfXstate], sizeof size);
     if (size < 512 || size > kMostXstate) return err(EFAULT);
     vectors.resize(magic == kMagic ? size + 4 : size);
-    LINUX_TRY(task.read_memory(frame.context.vector_state, vectors));
+    MEMBRANE_TRY(task.read_memory(frame.context.vector_state, vectors));
   }
-  LINUX_TRY(task.thread->set_vector_state(vectors));
+  MEMBRANE_TRY(task.thread->set_vector_state(vectors));
   put_back(r, frame.context);
   task.blocked = frame.mask & ~kUnblockable;
   if (frame.stack_flags != SS_ONSTACK)

@@ -25,7 +25,7 @@ UserBuffer::UserBuffer(Caller& caller, std::vector<UserRange> ranges)
 Try<UserBuffer> UserBuffer::from_vectors(Caller& caller, uint64_t vectors, uint64_t count) {
   if (count > kMostVectors) return err(EINVAL);
   std::vector<UserRange> ranges(count);
-  LINUX_TRY(caller.read_memory(vectors, std::as_writable_bytes(std::span(ranges))));
+  MEMBRANE_TRY(caller.read_memory(vectors, std::as_writable_bytes(std::span(ranges))));
   for (const UserRange& range : ranges)
     if (static_cast<int64_t>(range.length) < 0) return err(EINVAL);
   return UserBuffer(caller, std::move(ranges));

@@ -31,13 +31,13 @@ class TextFile final : public File {
   [[nodiscard]] std::string description() const override { return "/proc"; }
 
   Try<size_t> read(Caller& caller, Buffer& to) override {
-    LINUX_ASSIGN(const size_t count, read_at(caller, to, offset_));
+    MEMBRANE_ASSIGN(const size_t count, read_at(caller, to, offset_));
     offset_ += count;
     return count;
   }
   Try<size_t> read_at(Caller&, Buffer& to, uint64_t offset) override {
     if (offset == 0 || !is_read_) {
-      LINUX_ASSIGN(kept_, text_->text());
+      MEMBRANE_ASSIGN(kept_, text_->text());
       is_read_ = true;
     }
     if (offset >= kept_.size()) return 0;
@@ -46,9 +46,9 @@ class TextFile final : public File {
   }
   Try<size_t> write(Caller&, Buffer& from) override {
     std::string text(std::min(from.size(), kMostWriteBytes), '\0');
-    LINUX_ASSIGN(const size_t count, from.take(std::as_writable_bytes(std::span(text))));
+    MEMBRANE_ASSIGN(const size_t count, from.take(std::as_writable_bytes(std::span(text))));
     text.resize(count);
-    LINUX_TRY(text_->write_text(text));
+    MEMBRANE_TRY(text_->write_text(text));
     return count;
   }
   Try<size_t> write_at(Caller& caller, Buffer& from, uint64_t /*offset*/) override {
@@ -109,7 +109,7 @@ Try<NodeRef> MadeDirectory::look_up(std::string_view name) {
   if (children_ != nullptr && found != children_->end()) {
     child = found->second;
   } else {
-    LINUX_ASSIGN(child, changing_child(name));
+    MEMBRANE_ASSIGN(child, changing_child(name));
   }
   MadeWith with = {attributes_.device, made_number(attributes_.number, name), child.permissions,
                    child.uid.value_or(attributes_.uid), child.gid.value_or(attributes_.gid)};
@@ -123,7 +123,7 @@ Done MadeDirectory::list(int64_t position, const std::function<bool(const Direct
   int64_t key = 0;
   if (children_ != nullptr)
     for (const auto& [name, child] : *children_) names.push_back({name, entry_type(child.type), key++});
-  LINUX_ASSIGN(const std::vector<Listed> changing, changing_names());
+  MEMBRANE_ASSIGN(const std::vector<Listed> changing, changing_names());
   names.insert(names.end(), changing.begin(), changing.end());
   for (const Listed& listed : names) {
     if (listed.key < position) continue;

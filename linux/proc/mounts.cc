@@ -48,13 +48,13 @@ Done mount_dev(Kernel& kernel) {
                                  .device = kDevDevice,
                                  .devices = system.devices});
   for (const DeviceRow& row : kDevices)
-    LINUX_TRY(dev->create(row.name, {.mode = S_IFCHR | 0666, .special = row.number}));
+    MEMBRANE_TRY(dev->create(row.name, {.mode = S_IFCHR | 0666, .special = row.number}));
   for (const LinkRow& row : kLinks)
-    LINUX_TRY(dev->create(row.name, {.mode = S_IFLNK | 0777, .target = row.target}));
+    MEMBRANE_TRY(dev->create(row.name, {.mode = S_IFLNK | 0777, .target = row.target}));
   const NodeRef shared_memory = make_tree(
       {.most_bytes = kernel.options().limits.memory_bytes / 2, .device = kShmDevice, .root_mode = 01777});
-  LINUX_TRY(mount_over(kernel, *kernel.root->node, "dev", dev));
-  LINUX_TRY(mount_over(kernel, *dev, "pts", system.terminals->directory()));
+  MEMBRANE_TRY(mount_over(kernel, *kernel.root->node, "dev", dev));
+  MEMBRANE_TRY(mount_over(kernel, *dev, "pts", system.terminals->directory()));
   return mount_over(kernel, *dev, "shm", shared_memory);
 }
 
@@ -66,8 +66,8 @@ Done mount_system_directories(Kernel& kernel, std::shared_ptr<Devices> devices) 
   system->terminals = std::make_shared<Terminals>(kernel);
   system->terminals->add_to(*system->devices);
   kernel.system = std::move(system);
-  LINUX_TRY(mount_over(kernel, *kernel.root->node, "proc", make_proc_directory(kernel)));
-  LINUX_TRY(mount_over(kernel, *kernel.root->node, "sys", make_sys_directory(kernel)));
+  MEMBRANE_TRY(mount_over(kernel, *kernel.root->node, "proc", make_proc_directory(kernel)));
+  MEMBRANE_TRY(mount_over(kernel, *kernel.root->node, "sys", make_sys_directory(kernel)));
   return mount_dev(kernel);
 }
 

@@ -41,12 +41,12 @@ class SystemMounts : public testing::Test {
   }
   Try<NodeRef> find(std::string_view path, bool follows = true) {
     const Place place = {.root = kernel.root, .directory = kernel.root};
-    LINUX_ASSIGN(const LocationRef found,
-                 walk(kernel.mounts, place, kernel.root, path, {}, {.follows_last = follows}));
+    MEMBRANE_ASSIGN(const LocationRef found,
+                    walk(kernel.mounts, place, kernel.root, path, {}, {.follows_last = follows}));
     return found->node;
   }
   Try<FileRef> open(std::string_view path, int flags = O_RDONLY) {
-    LINUX_ASSIGN(const NodeRef node, find(path));
+    MEMBRANE_ASSIGN(const NodeRef node, find(path));
     return open_node(caller, node, flags);
   }
   std::string text_at(std::string_view path) {

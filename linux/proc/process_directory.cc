@@ -44,7 +44,7 @@ Try<LocationRef> executable_of(const ProcessView& of) {
 }
 
 Try<std::string> target_of(const ProcessView& of, Places place) {
-  LINUX_ASSIGN(const LocationRef at, place(of));
+  MEMBRANE_ASSIGN(const LocationRef at, place(of));
   const Task* const reader = of.kernel.current();
   const Place& seen_from =
       reader != nullptr && reader->process->place != nullptr ? *reader->process->place : *of.process.place;
@@ -54,11 +54,11 @@ Try<std::string> target_of(const ProcessView& of, Places place) {
 MadeDirectory::Child place_link(Kernel& kernel, int id, Places place) {
   return made_link(
       [&kernel, id, place]() -> Try<std::string> {
-        LINUX_ASSIGN(const ProcessView view, live_view_of(kernel, id));
+        MEMBRANE_ASSIGN(const ProcessView view, live_view_of(kernel, id));
         return target_of(view, place);
       },
       [&kernel, id, place]() -> Try<std::shared_ptr<const Location>> {
-        LINUX_ASSIGN(const ProcessView view, live_view_of(kernel, id));
+        MEMBRANE_ASSIGN(const ProcessView view, live_view_of(kernel, id));
         return place(view);
       });
 }
@@ -66,7 +66,7 @@ MadeDirectory::Child place_link(Kernel& kernel, int id, Places place) {
 // -- descriptors
 
 Try<FileRef> file_of(Kernel& kernel, int id, int descriptor) {
-  LINUX_ASSIGN(const ProcessView view, view_of(kernel, id));
+  MEMBRANE_ASSIGN(const ProcessView view, view_of(kernel, id));
   if (view.process.descriptors == nullptr) return err(ENOENT);
   auto file = view.process.descriptors->get(descriptor);
   if (!file) return err(ENOENT);
@@ -76,11 +76,11 @@ Try<FileRef> file_of(Kernel& kernel, int id, int descriptor) {
 MadeDirectory::Child descriptor_link(Kernel& kernel, int id, int descriptor) {
   return made_link(
       [&kernel, id, descriptor]() -> Try<std::string> {
-        LINUX_ASSIGN(const FileRef file, file_of(kernel, id, descriptor));
+        MEMBRANE_ASSIGN(const FileRef file, file_of(kernel, id, descriptor));
         return file->description();
       },
       [&kernel, id, descriptor]() -> Try<std::shared_ptr<const Location>> {
-        LINUX_ASSIGN(const FileRef file, file_of(kernel, id, descriptor));
+        MEMBRANE_ASSIGN(const FileRef file, file_of(kernel, id, descriptor));
         if (file->location != nullptr) return file->location;
         return std::make_shared<const Location>(Location{file->node(), nullptr, ""});
       });
@@ -95,11 +95,11 @@ class DescriptorDirectory final : public MadeDirectory {
  protected:
   Try<Child> changing_child(std::string_view name) override {
     const int descriptor = number_of_name(name);
-    LINUX_ASSIGN(const FileRef file, file_of(kernel_, id_, descriptor));
+    MEMBRANE_ASSIGN(const FileRef file, file_of(kernel_, id_, descriptor));
     if (is_info_)
       return made_text([&kernel = kernel_, id = id_, descriptor]() -> Try<std::string> {
-        LINUX_ASSIGN(const FileRef of, file_of(kernel, id, descriptor));
-        LINUX_ASSIGN(const ProcessView view, view_of(kernel, id));
+        MEMBRANE_ASSIGN(const FileRef of, file_of(kernel, id, descriptor));
+        MEMBRANE_ASSIGN(const ProcessView view, view_of(kernel, id));
         return fdinfo_text(*of, view.process.descriptors->closes_on_exec(descriptor).value_or(false));
       });
     Child link = descriptor_link(kernel_, id_, descriptor);
@@ -110,7 +110,7 @@ class DescriptorDirectory final : public MadeDirectory {
   }
   Try<std::vector<Listed>> changing_names() override {
     std::vector<Listed> names;
-    LINUX_ASSIGN(const ProcessView view, view_of(kernel_, id_));
+    MEMBRANE_ASSIGN(const ProcessView view, view_of(kernel_, id_));
     if (view.process.descriptors == nullptr) return names;
     const uint8_t type = is_info_ ? DT_REG : DT_LNK;
     for (const int number : view.process.descriptors->numbers())
@@ -163,12 +163,12 @@ MadeDirectory::Child text_child(Kernel& kernel, int id, const TextRow& row) {
   MadeText::Write write;
   if (row.write != nullptr)
     write = [&kernel, id, act = row.write](std::string_view text) -> Done {
-      LINUX_ASSIGN(const ProcessView view, live_view_of(kernel, id));
+      MEMBRANE_ASSIGN(const ProcessView view, live_view_of(kernel, id));
       return act(view, text);
     };
   return made_text(
       [&kernel, id, text = row.text]() -> Try<std::string> {
-        LINUX_ASSIGN(const ProcessView view, live_view_of(kernel, id));
+        MEMBRANE_ASSIGN(const ProcessView view, live_view_of(kernel, id));
         return text(view);
       },
       std::move(write), row.permissions);
@@ -224,13 +224,13 @@ class TaskList final : public MadeDirectory {
 
  protected:
   Try<Child> changing_child(std::string_view name) override {
-    LINUX_ASSIGN(const ProcessView own, view_of(kernel_, id_));
+    MEMBRANE_ASSIGN(const ProcessView own, view_of(kernel_, id_));
     Task* const task = kernel_.task_of(number_of_name(name));
     if (task == nullptr || task->process != &own.process) return err(ENOENT);
     return owned_directory({kernel_, own.process, task}, true);
   }
   Try<std::vector<Listed>> changing_names() override {
-    LINUX_ASSIGN(const ProcessView own, view_of(kernel_, id_));
+    MEMBRANE_ASSIGN(const ProcessView own, view_of(kernel_, id_));
     std::vector<Listed> names;
     for (const auto& task : own.process.tasks)
       names.push_back({std::to_string(task->id), DT_DIR, kFirstChangingKey + task->id});
@@ -244,7 +244,7 @@ class TaskList final : public MadeDirectory {
 };
 
 Try<MadeDirectory::Child> ProcessDirectory::changing_child(std::string_view name) {
-  LINUX_TRY(view_of(kernel_, id_));
+  MEMBRANE_TRY(view_of(kernel_, id_));
   for (const TextRow& row : kTexts)
     if (row.name == name) return text_child(kernel_, id_, row);
   for (const LinkRow& row : kLinks)
@@ -266,7 +266,7 @@ Try<MadeDirectory::Child> ProcessDirectory::changing_child(std::string_view name
 }  // namespace
 
 Try<MadeDirectory::Child> process_child(Kernel& kernel, int id) {
-  LINUX_ASSIGN(const ProcessView view, view_of(kernel, id));
+  MEMBRANE_ASSIGN(const ProcessView view, view_of(kernel, id));
   return owned_directory({kernel, view.process, nullptr}, false);
 }
 

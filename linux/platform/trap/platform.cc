@@ -110,7 +110,7 @@ Try<std::unique_ptr<Thread>> TrapPlatform::start() {
   thread->registers = {};
   thread->stop = {};
   next.space->empty();
-  LINUX_TRY(thread->set_vector_state({}));
+  MEMBRANE_TRY(thread->set_vector_state({}));
   return thread;
 }
 
