@@ -21,7 +21,7 @@ class Devices {
   using Opener = std::function<Try<FileRef>(Caller&, const NodeRef&, int flags)>;
   Devices();  // with those of this file: null, zero, full, random, urandom, tty
   void add(uint64_t number, Opener opener) { openers_[number] = std::move(opener); }
-  // Errors: ENXIO for a number that nothing is behind.
+  // Errors: ENXIO for a number that no device has.
   [[nodiscard]] Try<FileRef> open(uint64_t number, Caller& caller, const NodeRef& node, int flags) const;
 
  private:

@@ -91,7 +91,7 @@ short EpollFile::ready() {
 
 size_t EpollFile::collect(std::span<epoll_event> events) {
   size_t count = 0;
-  std::vector<Entry*> again;  // level-triggered ones stay marked, behind the others
+  std::vector<Entry*> again;  // level-triggered ones stay marked, after the others
   while (count < events.size() && !marked_.empty()) {
     Entry& entry = *marked_.front();
     const uint32_t ready = look_at(entry);

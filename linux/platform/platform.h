@@ -50,7 +50,7 @@ struct Stop {
   uint64_t error_code = 0, address = 0;       // of kException; address is cr2 of a page fault
 };
 
-// What stands behind a mapping. A descriptor is the kernel's; it is duplicated when needed, and must not be closed or
+// What backs a mapping. A descriptor is the kernel's; it is duplicated when needed, and must not be closed or
 // changed before the next resume() of a thread of the space.
 struct Backing {
   int fd = -1;  // -1: zeros
