@@ -176,17 +176,10 @@ Try<Incoming> DatagramSocket::receive(Caller&, Buffer& to, int flags) {
     if (end_->receives_no_more) return got;
     return err(EAGAIN);
   }
-  Packet& packet = end_->packets.front();
-  const size_t wanted = std::min(packet.size(), to.size());
-  if (wanted > 0) {
-    MEMBRANE_ASSIGN(got.size, to.put(std::span(packet.bytes).first(wanted)));
-  }
-  got.whole_size = packet.size();
-  got.from = packet.from;
-  got.files = packet.files.files;
-  got.sender = packet.sender;
-  if ((flags & MSG_PEEK) != 0) return got;
-  end_->drop(0, true);
+  const bool stays = (flags & MSG_PEEK) != 0;
+  got.from = end_->packets.front().from;
+  MEMBRANE_TRY(receive_packet(to, stays, got));
+  if (stays) return got;
   end_->changed.wake();  // those who send
   return got;
 }

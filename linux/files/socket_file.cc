@@ -288,6 +288,19 @@ Try<std::shared_ptr<SocketFile>> make_socket(const std::shared_ptr<SocketSpace>&
   return file;
 }
 
+Done SocketFile::receive_packet(Buffer& to, bool stays, Incoming& got) {
+  Packet& packet = end_->packets.front();
+  const size_t wanted = std::min(packet.size(), to.size());
+  if (wanted > 0) {
+    MEMBRANE_ASSIGN(got.size, to.put(std::span(packet.bytes).first(wanted)));
+  }
+  got.whole_size = packet.size();
+  got.sender = packet.sender;
+  got.files = packet.files.files;
+  if (!stays) end_->drop(0, true);
+  return {};
+}
+
 Try<SocketPair> make_socket_pair(const std::shared_ptr<SocketSpace>& space, Caller& caller, int domain,
                                  int type, int protocol) {
   MEMBRANE_TRY(check_protocol(domain, type, protocol));

@@ -87,6 +87,8 @@ class SocketFile : public File {
     return {.process = 0, .uid = UINT32_MAX, .gid = UINT32_MAX};
   }
   Try<InetAddress> reachable(const SocketAddress& to) const;
+  // The first packet, of which what does not fit is lost; it is taken unless it stays. Errors: those of Buffer::put().
+  Done receive_packet(Buffer& to, bool stays, Incoming& got);
   const std::shared_ptr<SocketEnd> end_;
 
  private:

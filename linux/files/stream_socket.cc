@@ -256,6 +256,7 @@ Try<Incoming> StreamSocket::receive(Caller&, Buffer& to, int flags) {
   if (is_stream() && to.size() == 0) return got;
   const bool stays = (flags & MSG_PEEK) != 0;
   MEMBRANE_TRY(is_stream() ? receive_bytes(to, stays, got) : receive_packet(to, stays, got));
+  got.is_end_of_record = !is_stream();
   if (!stays) peer_->changed.wake();
   return got;
 }
@@ -282,20 +283,6 @@ Done StreamSocket::receive_bytes(Buffer& to, bool stays, Incoming& got) {
     if (has_files || *put < wanted) break;
   }
   got.whole_size = got.size;
-  return {};
-}
-
-Done StreamSocket::receive_packet(Buffer& to, bool stays, Incoming& got) {
-  Packet& packet = end_->packets.front();
-  const size_t wanted = std::min(packet.size(), to.size());
-  if (wanted > 0) {
-    MEMBRANE_ASSIGN(got.size, to.put(std::span(packet.bytes).first(wanted)));
-  }
-  got.whole_size = packet.size();
-  got.sender = packet.sender;
-  got.files = packet.files.files;
-  got.is_end_of_record = true;
-  if (!stays) end_->drop(0, true);
   return {};
 }
 

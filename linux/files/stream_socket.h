@@ -33,7 +33,6 @@ class StreamSocket final : public SocketFile {
   Try<size_t> send_bytes(Caller& caller, Buffer& from, FilesInFlight files);
   Try<size_t> send_packet(Caller& caller, Buffer& from, FilesInFlight files);
   Done receive_bytes(Buffer& to, bool stays, Incoming& got);
-  Done receive_packet(Buffer& to, bool stays, Incoming& got);
   [[nodiscard]] bool is_stream() const { return end_->type == SOCK_STREAM; }
   std::shared_ptr<SocketEnd> peer_;  // nullptr: not connected
   bool sends_no_more_ = false;
