@@ -1,9 +1,5 @@
 #include "cli/linux_run.h"
 
-#include <sys/ioctl.h>
-#include <unistd.h>
-
-#include <csignal>
 #include <cstring>
 
 #include "cli/cli.h"
@@ -42,16 +38,8 @@ Result<linux::Computer> computer_of(const LinuxCommand& command) {
     computer.environment.push_back(each);
   };
   for (const std::string& each : image.config.environment) add(each);
-  if (command.has_terminal)
-    if (const char* const terminal = std::getenv("TERM")) add("TERM=" + std::string(terminal));
   for (const std::string& each : command.environment) add(each);
   if (!image.config.directory.empty()) computer.directory = image.config.directory;
-  computer.has_terminal = command.has_terminal;
-  if (winsize size = {};
-      command.has_terminal && ioctl(STDIN_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_row > 0) {
-    computer.rows = size.ws_row;
-    computer.columns = size.ws_col;
-  }
   const policy::Limits& limits = command.policy.limits;
   computer.limits.memory_bytes = limits.memory_bytes;
   computer.limits.output_bytes = limits.output_bytes;

@@ -1,4 +1,4 @@
-// `membrane run --kind linux` and `membrane shell`: a command in a Linux sandbox (linux/sandbox/computer.h), and its report.
+// `membrane run --kind linux`: a command in a Linux sandbox (linux/sandbox/computer.h), and its report.
 #pragma once
 
 #include <atomic>
@@ -17,8 +17,7 @@ struct LinuxCommand {
   std::string image;  // a name of `membrane image ls`, or an image file; "" for the usual one
   std::vector<std::string> arguments;    // the program and its arguments
   std::vector<std::string> environment;  // NAME=VALUE, on top of the image's
-  bool has_terminal = false;
-  int input = -1;  // a descriptor
+  int input = -1;                        // a descriptor
   policy::Policy policy;
   std::function<void(std::string_view)> on_output, on_error;  // null: kept in the report
 };

@@ -13,6 +13,7 @@
 #include <cstring>
 #include <utility>
 
+#include "linux/platform/trap/host_file.h"
 #include "linux/sandbox/kernel_process.h"
 
 namespace membrane::linux {
@@ -24,27 +25,8 @@ constexpr size_t kMostReportBytes = 1u << 20;
 constexpr auto kLookEvery = std::chrono::milliseconds(100);  // at `cancelled`
 constexpr auto kPatience = std::chrono::seconds(2);          // for a kernel process that was asked to stop
 
-class Descriptor {
- public:
-  Descriptor() = default;
-  explicit Descriptor(int fd) : fd_(fd) {}
-  Descriptor(Descriptor&& other) noexcept : fd_(std::exchange(other.fd_, -1)) {}
-  Descriptor& operator=(Descriptor&& other) noexcept {
-    std::swap(fd_, other.fd_);
-    return *this;
-  }
-  ~Descriptor() { close(); }
-  void close() {
-    if (fd_ >= 0) ::close(std::exchange(fd_, -1));
-  }
-  [[nodiscard]] int get() const { return fd_; }
-
- private:
-  int fd_ = -1;
-};
-
 struct Pair {
-  Descriptor ours, theirs;
+  HostFile ours, theirs;
 };
 
 Status no_more() {
@@ -52,18 +34,20 @@ Status no_more() {
               std::string("the system has no room for a sandbox: ") + std::strerror(errno));
 }
 
+Status take_pair(Pair& pair, int made, const std::array<int, 2>& ends) {
+  if (made != 0) return no_more();
+  pair = {HostFile(ends[0]), HostFile(ends[1])};
+  return {};
+}
+
 Status make_pipe(Pair& pair) {
   std::array<int, 2> ends;
-  if (pipe2(ends.data(), O_CLOEXEC) != 0) return no_more();
-  pair = {Descriptor(ends[0]), Descriptor(ends[1])};
-  return {};
+  return take_pair(pair, pipe2(ends.data(), O_CLOEXEC), ends);
 }
 
 Status make_socket(Pair& pair) {
   std::array<int, 2> ends;
-  if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends.data()) != 0) return no_more();
-  pair = {Descriptor(ends[0]), Descriptor(ends[1])};
-  return {};
+  return take_pair(pair, socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends.data()), ends);
 }
 
 // What the caller's process has of a running computer.
@@ -84,14 +68,14 @@ class Running {
 
  private:
   void ask_to_stop(ComputerEnd why);
-  bool take(Descriptor& from, const std::function<void(std::string_view)>& to);
-  [[nodiscard]] bool is_over() const { return control_.get() < 0; }
+  bool take(HostFile& from, const std::function<void(std::string_view)>& to);
+  [[nodiscard]] bool is_over() const { return control_.number() < 0; }
   Result<ComputerReport> report();
 
   const Computer& computer_;
   const ComputerStreams& streams_;
   pid_t process_ = 0;
-  Descriptor output_, errors_, control_;
+  HostFile output_, errors_, control_;
   std::string told_;  // by the kernel process, so far
   uint64_t output_bytes_ = 0;
   std::optional<ComputerEnd> stopped_for_;
@@ -110,9 +94,9 @@ Status Running::start() {
     prctl(PR_SET_PDEATHSIG, SIGKILL);
     if (getppid() != parent) _exit(1);
     const KernelStreams theirs = {.input = streams_.input,
-                                  .output = output.theirs.get(),
-                                  .errors = errors.theirs.get(),
-                                  .control = control.theirs.get()};
+                                  .output = output.theirs.number(),
+                                  .errors = errors.theirs.number(),
+                                  .control = control.theirs.number()};
     _exit(run_kernel_process(computer_, theirs));
   }
   output_ = std::move(output.ours);
@@ -126,13 +110,13 @@ void Running::ask_to_stop(ComputerEnd why) {
   if (stopped_for_) return;
   stopped_for_ = why;
   patience_ends_ = Clock::now() + kPatience;
-  shutdown(control_.get(), SHUT_WR);
+  shutdown(control_.number(), SHUT_WR);
 }
 
 // False at the end of the stream.
-bool Running::take(Descriptor& from, const std::function<void(std::string_view)>& to) {
+bool Running::take(HostFile& from, const std::function<void(std::string_view)>& to) {
   std::array<char, 65536> piece;
-  const ssize_t got = read(from.get(), piece.data(), piece.size());
+  const ssize_t got = read(from.number(), piece.data(), piece.size());
   if (got < 0 && (errno == EINTR || errno == EAGAIN)) return true;
   if (got <= 0) {
     from.close();
@@ -166,9 +150,9 @@ Result<ComputerReport> Running::report() {
 
 Result<ComputerReport> Running::watch(const std::function<bool()>& cancelled) {
   const Clock::time_point begun = Clock::now();
-  while (output_.get() >= 0 || errors_.get() >= 0 || !is_over()) {
+  while (output_.number() >= 0 || errors_.number() >= 0 || !is_over()) {
     std::array<pollfd, 3> looked = {
-        {{output_.get(), POLLIN, 0}, {errors_.get(), POLLIN, 0}, {control_.get(), POLLIN, 0}}};
+        {{output_.number(), POLLIN, 0}, {errors_.number(), POLLIN, 0}, {control_.number(), POLLIN, 0}}};
     const int found = poll(looked.data(), looked.size(), static_cast<int>(kLookEvery.count()));
     if (found < 0 && errno != EINTR) break;
     const Clock::time_point now = Clock::now();
@@ -179,7 +163,7 @@ Result<ComputerReport> Running::watch(const std::function<bool()>& cancelled) {
     if (looked[1].revents != 0) take(errors_, streams_.on_error);
     if (looked[2].revents == 0) continue;
     std::array<char, 4096> piece;
-    const ssize_t got = read(control_.get(), piece.data(), piece.size());
+    const ssize_t got = read(control_.number(), piece.data(), piece.size());
     if (got > 0 && told_.size() < kMostReportBytes) told_.append(piece.data(), static_cast<size_t>(got));
     else if (got == 0 || (got < 0 && errno != EINTR)) control_.close();
   }

@@ -34,8 +34,6 @@ struct Computer {
   std::string directory = "/root";
   std::string host_name = "membrane";
   uint32_t user = 0, group = 0;
-  bool has_terminal = false;         // the standard streams are a pseudo terminal of the sandbox
-  uint16_t rows = 24, columns = 80;  // of it
   ComputerLimits limits;
 };
 

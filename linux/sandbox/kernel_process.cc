@@ -1,6 +1,5 @@
 #include "linux/sandbox/kernel_process.h"
 
-#include <poll.h>
 #include <signal.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
@@ -16,11 +15,10 @@
 #include "base/json.h"
 #include "linux/files/devices.h"
 #include "linux/files/outside.h"
+#include "linux/image/image_tree.h"
 #include "linux/kernel/kernel.h"
-#include "linux/kernel/memory.h"
 #include "linux/proc/mounts.h"
 #include "linux/sandbox/kernel_walls.h"
-#include "linux/sandbox/root.h"
 
 namespace membrane::linux {
 
@@ -42,7 +40,7 @@ ComputerReport failed(std::string reason) {
 class Outside {
  public:
   Outside(const KernelStreams& streams, Kernel& kernel)
-      : streams_(streams), input_(std::make_shared<OutsideInput>([&kernel] { kernel.platform().wake(); })) {
+      : input_(std::make_shared<OutsideInput>([&kernel] { kernel.platform().wake(); })) {
     std::thread([input = input_, fd = streams.input] { read_all(*input, fd); }).detach();
     std::thread([&kernel, fd = streams.control] {
       char byte;
@@ -86,7 +84,6 @@ class Outside {
     };
   }
 
-  const KernelStreams& streams_;
   std::shared_ptr<OutsideInput> input_;
   std::shared_ptr<OutsideOutput> output_, errors_;
   std::shared_ptr<OutputCount> count_;
@@ -102,7 +99,7 @@ void set_end(ComputerReport& report, int status, bool was_out_of_memory) {
 ComputerReport run(const Computer& computer, const KernelStreams& streams) {
   const Clock::time_point begun = Clock::now();
   const auto devices = std::make_shared<Devices>();
-  auto root = make_root(computer, devices);
+  auto root = open_image_tree(computer.image, {.most_bytes = computer.limits.disk_bytes, .devices = devices});
   if (!root) return failed(root.error().to_string());
   std::vector<MissingWall> missing = leave_host();
   auto platform = start_trap_platform({});
