@@ -11,7 +11,6 @@ namespace membrane::linux {
 
 namespace {
 
-constexpr int kProtections = PROT_READ | PROT_WRITE | PROT_EXEC;
 constexpr uint64_t kMostHeap = 64ull << 30;
 
 // Memory that several processes share, without a name. Its pages are counted when they are touched.
@@ -36,7 +35,7 @@ Try<std::shared_ptr<SharedMemory>> make_shared_memory(uint64_t length) {
   return made;
 }
 
-Done set_file(Call& call, Memory::Wish& wish, int flags, int protection) {
+Done set_file(Call& call, Memory::Wish& wish, int protection) {
   MEMBRANE_ASSIGN(const FileRef file, call.process().descriptors->get(call.int_arg(4)));
   const int access = file->flags & O_ACCMODE;
   if ((file->flags & O_PATH) != 0) return err(EBADF);
@@ -45,7 +44,6 @@ Done set_file(Call& call, Memory::Wish& wish, int flags, int protection) {
     if ((protection & PROT_WRITE) != 0) return err(EACCES);
     wish.most_protection &= ~PROT_WRITE;
   }
-  static_cast<void>(flags);
   wish.offset = call.arg(5);
   if (wish.offset % kPage != 0) return err(EINVAL);
   if (wish.offset + wish.length < wish.offset) return err(EOVERFLOW);
@@ -64,7 +62,7 @@ Done set_shared(Memory::Wish& wish) {
 }  // namespace
 
 int64_t sys_mmap(Call& call) {
-  const int flags = call.int_arg(3), protection = call.int_arg(2) & kProtections;
+  const int flags = call.int_arg(3), protection = call.int_arg(2) & kAllProtections;
   const int kind = flags & 0x0f;
   if (kind != MAP_PRIVATE && kind != MAP_SHARED && kind != MAP_SHARED_VALIDATE) return -EINVAL;
   if (call.arg(1) == 0) return -EINVAL;
@@ -77,7 +75,7 @@ int64_t sys_mmap(Call& call) {
                        .replaces = (flags & MAP_FIXED_NOREPLACE) == 0,
                        .file = nullptr,
                        .backing = {}};
-  if ((flags & MAP_ANONYMOUS) == 0) CALL_TRY(set_file(call, wish, flags, protection));
+  if ((flags & MAP_ANONYMOUS) == 0) CALL_TRY(set_file(call, wish, protection));
   else if (wish.is_shared) CALL_TRY(set_shared(wish));
   return answer(call.process().memory->map(wish));
 }
@@ -85,8 +83,8 @@ int64_t sys_mmap(Call& call) {
 int64_t sys_munmap(Call& call) { return answer(call.process().memory->unmap(call.arg(0), call.arg(1))); }
 
 int64_t sys_mprotect(Call& call) {
-  if ((call.int_arg(2) & ~(kProtections | PROT_GROWSDOWN | PROT_GROWSUP)) != 0) return -EINVAL;
-  return answer(call.process().memory->protect(call.arg(0), call.arg(1), call.int_arg(2) & kProtections));
+  if ((call.int_arg(2) & ~(kAllProtections | PROT_GROWSDOWN | PROT_GROWSUP)) != 0) return -EINVAL;
+  return answer(call.process().memory->protect(call.arg(0), call.arg(1), call.int_arg(2) & kAllProtections));
 }
 
 int64_t sys_pkey_mprotect(Call& call) { return call.int_arg(3) == -1 ? sys_mprotect(call) : -EINVAL; }

@@ -6,7 +6,6 @@
 #include <vector>
 
 #include "linux/kernel/file_calls.h"
-#include "linux/kernel/futexes.h"
 #include "linux/kernel/kernel.h"
 #include "linux/kernel/signals.h"
 #include "linux/kernel/waiting_calls.h"
@@ -50,10 +49,7 @@ Done use_mask_during_call(Call& call, uint64_t mask_at, uint64_t size) {
   if (size != sizeof(SignalSet)) return err(EINVAL);
   if (call.is_again()) return {};
   MEMBRANE_ASSIGN(const auto mask, call.get<SignalSet>(mask_at));
-  Waiting& waiting = call.task.waiting;
-  if (!waiting.has_saved_mask) waiting.saved_mask = call.task.blocked;
-  waiting.has_saved_mask = true;
-  call.task.blocked = mask & ~kUnblockable;
+  set_mask_during_call(call.task, mask);
   return {};
 }
 

@@ -15,7 +15,7 @@ namespace membrane::linux {
 
 namespace {
 
-constexpr size_t kMostWords = 1u << 17, kMostWordBytes = 128u << 10, kMostStrings = 2u << 20;
+constexpr size_t kMostWords = 1u << 17, kMostWordBytes = 128u << 10;
 
 Try<std::vector<std::string>> words_at(Call& call, uint64_t address) {
   std::vector<std::string> words;
@@ -26,7 +26,7 @@ Try<std::vector<std::string>> words_at(Call& call, uint64_t address) {
     auto text = call.get_string(word, kMostWordBytes);
     if (!text) return err(text.error() == ENAMETOOLONG ? E2BIG : text.error());
     bytes += text->size() + 9;
-    if (bytes > kMostStrings || words.size() >= kMostWords) return err(E2BIG);
+    if (bytes > kMostArgumentBytes || words.size() >= kMostWords) return err(E2BIG);
     words.push_back(std::move(*text));
   }
   return words;
@@ -39,12 +39,6 @@ int64_t execute_at(Call& call, Execution wanted, uint64_t arguments, uint64_t en
   return kNoAnswer;
 }
 
-rusage usage_of(const Process& process) {
-  rusage usage = {};
-  static_cast<void>(process);
-  return usage;
-}
-
 // Which of the children wait4() and waitid() mean.
 struct WhichChild {
   enum { kAny, kId, kGroup } kind = kAny;
@@ -55,27 +49,19 @@ struct WhichChild {
 };
 
 struct Waited {
-  int id = 0, uid = 0, status = 0, code = 0, value = 0;
-  rusage usage = {};
+  int id = 0, uid = 0, status = 0;
 };
 
 // What one child has to tell, if anything.
-std::optional<Waited> news_of(Kernel& kernel, Process& child, int options) {
-  Waited waited = {.id = child.id, .uid = static_cast<int>(child.credentials.uid), .status = child.status};
-  waited.usage = usage_of(child);
+std::optional<Waited> ask_child(Kernel& kernel, Process& child, int options) {
+  const Waited waited = {
+      .id = child.id, .uid = static_cast<int>(child.credentials.uid), .status = child.status};
   const bool keeps = (options & WNOWAIT) != 0;
   if (child.is_zombie && (options & WEXITED) != 0) {
-    const bool was_killed = WIFSIGNALED(child.status);
-    waited.code = was_killed ? (WCOREDUMP(child.status) ? CLD_DUMPED : CLD_KILLED) : CLD_EXITED;
-    waited.value = was_killed ? WTERMSIG(child.status) : WEXITSTATUS(child.status);
     if (!keeps) kernel.forget(child);
   } else if (child.is_stopped && child.tells_stop && (options & WSTOPPED) != 0) {
-    waited.code = CLD_STOPPED;
-    waited.value = WSTOPSIG(child.status);
     child.tells_stop = keeps;
   } else if (!child.is_zombie && child.tells_continue && (options & WCONTINUED) != 0) {
-    waited.code = CLD_CONTINUED;
-    waited.value = SIGCONT;
     child.tells_continue = keeps;
   } else {
     return std::nullopt;
@@ -92,7 +78,7 @@ Try<std::optional<Waited>> look_for_child(Call& call, const WhichChild& which, i
     const bool is_clone = child.exit_signal != SIGCHLD;
     if (!which.is(child) || ((options & __WALL) == 0 && is_clone != ((options & __WCLONE) != 0))) continue;
     has_any = true;
-    if (auto news = news_of(call.kernel, child, options)) return news;
+    if (auto news = ask_child(call.kernel, child, options)) return news;
   }
   if (!has_any) return err(ECHILD);
   waits = (options & WNOHANG) == 0;
@@ -152,7 +138,7 @@ int64_t sys_wait4(Call& call) {
   if (waits) return call.wait();
   if (!news) return 0;
   if (call.arg(1) != 0) CALL_TRY(call.put(call.arg(1), news->status));
-  if (call.arg(3) != 0) CALL_TRY(call.put(call.arg(3), news->usage));
+  if (call.arg(3) != 0) CALL_TRY(call.put(call.arg(3), rusage{}));
   return news->id;
 }
 
@@ -183,13 +169,13 @@ int64_t sys_waitid(Call& call) {
   siginfo_t info = {};
   if (news) {
     info.si_signo = SIGCHLD;
-    info.si_code = news->code;
+    info.si_code = news_of(news->status).code;
     info.si_pid = news->id;
     info.si_uid = static_cast<uid_t>(news->uid);
-    info.si_status = news->value;
+    info.si_status = news_of(news->status).value;
   }
   if (call.arg(2) != 0) CALL_TRY(call.put(call.arg(2), info));
-  if (news && call.arg(4) != 0) CALL_TRY(call.put(call.arg(4), news->usage));
+  if (news && call.arg(4) != 0) CALL_TRY(call.put(call.arg(4), rusage{}));
   return 0;
 }
 

@@ -2,9 +2,9 @@
 #include <algorithm>
 
 #include "linux/kernel/call.h"
-#include "linux/kernel/futexes.h"
 #include "linux/kernel/kernel.h"
 #include "linux/kernel/signals.h"
+#include "linux/kernel/waiting_calls.h"
 
 namespace membrane::linux {
 
@@ -49,15 +49,6 @@ int64_t signal_task(Call& call, int group, int id, const PendingSignal& signal) 
   if (!may_signal(call.process(), *task->process, signal.number)) return -EPERM;
   if (signal.number != 0) send_signal_to_task(call.kernel, *task, signal);
   return 0;
-}
-
-// With SA_RESTART gone, a call that waits is not restarted by a handler that is called for a mask of its own.
-void set_mask_during_call(Task& task, SignalSet mask) {
-  if (!task.waiting.has_saved_mask) {
-    task.waiting.saved_mask = task.blocked;
-    task.waiting.has_saved_mask = true;
-  }
-  task.blocked = mask & ~kUnblockable;
 }
 
 }  // namespace
@@ -143,13 +134,12 @@ int64_t sys_sigaltstack(Call& call) {
     uint64_t size;
   };
   SignalStack& stack = call.task.signal_stack;
-  const uint64_t sp = call.task.thread->registers.rsp;
-  const bool is_on = (stack.flags & SS_DISABLE) == 0 && sp > stack.base && sp - stack.base <= stack.size;
-  const Stack before = {stack.base, is_on ? SS_ONSTACK : stack.flags, 0, stack.size};
+  const bool is_in_use = is_on(stack, call.task.thread->registers.rsp);
+  const Stack before = {stack.base, is_in_use ? SS_ONSTACK : stack.flags, 0, stack.size};
   if (call.arg(0) != 0) {
     CALL_ASSIGN(const Stack wanted, call.get<Stack>(call.arg(0)));
     constexpr int kAutoDisarm = 1 << 31;
-    if (is_on) return -EPERM;
+    if (is_in_use) return -EPERM;
     const int mode = wanted.flags & ~kAutoDisarm;
     if (mode != SS_DISABLE && mode != SS_ONSTACK && mode != 0) return -EINVAL;
     if (mode == SS_DISABLE) {

@@ -37,7 +37,7 @@ Done check(const CloneWish& wish) {
 }
 
 // What the child of a fork has of its parent.
-void inherit(Kernel& kernel, Process& child, const Process& parent, const CloneWish& wish) {
+void inherit(Process& child, const Process& parent, const CloneWish& wish) {
   child.group = parent.group;
   child.session = parent.session;
   child.terminal = parent.terminal;
@@ -54,7 +54,6 @@ void inherit(Kernel& kernel, Process& child, const Process& parent, const CloneW
   child.executable_at = parent.executable_at;
   child.arguments = parent.arguments;
   child.is_dumpable = parent.is_dumpable;
-  static_cast<void>(kernel);
 }
 
 Try<std::unique_ptr<Thread>> make_thread(Call& call, const CloneWish& wish) {
@@ -71,7 +70,7 @@ int64_t clone(Call& call, const CloneWish& wish) {
   Process* process = &parent;
   if ((wish.flags & CLONE_THREAD) == 0) {
     process = &kernel.add_process(id, (wish.flags & CLONE_PARENT) != 0 ? parent.parent : &parent);
-    inherit(kernel, *process, parent, wish);
+    inherit(*process, parent, wish);
     process->memory = (wish.flags & CLONE_VM) != 0 ? parent.memory : parent.memory->copy(thread->space());
   }
   Task& child = kernel.add_task(*process, id, std::move(thread));
@@ -79,11 +78,6 @@ int64_t clone(Call& call, const CloneWish& wish) {
   child.blocked = call.task.blocked;
   if ((wish.flags & CLONE_VM) == 0 || (wish.flags & CLONE_VFORK) != 0)
     child.signal_stack = call.task.signal_stack;
-  if ((wish.flags & CLONE_VM) == 0) {
-    child.rseq = call.task.rseq;
-    child.rseq_size = call.task.rseq_size;
-    child.rseq_signature = call.task.rseq_signature;
-  }
   Registers& r = child.thread->registers;
   r.rax = 0;
   if (wish.stack != 0) r.rsp = wish.stack;

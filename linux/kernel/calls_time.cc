@@ -3,9 +3,9 @@
 #include <sys/times.h>
 
 #include "linux/kernel/call.h"
-#include "linux/kernel/futexes.h"
 #include "linux/kernel/kernel.h"
 #include "linux/kernel/signals.h"
+#include "linux/kernel/waiting_calls.h"
 
 namespace membrane::linux {
 
@@ -83,6 +83,19 @@ Try<nanoseconds> length_of(const Micros& time) {
 }
 
 }  // namespace
+
+Try<std::chrono::steady_clock::time_point> deadline_of(const Kernel& kernel, const timespec& time,
+                                                       bool is_absolute, int clock) {
+  if (time.tv_sec < 0 || time.tv_nsec < 0 || time.tv_nsec >= 1'000'000'000) return err(EINVAL);
+  const auto now = std::chrono::steady_clock::now();
+  constexpr int64_t kForeverS = 10ll * 365 * 86400;
+  const auto length = std::chrono::seconds(std::min<int64_t>(time.tv_sec, kForeverS)) +
+                      std::chrono::nanoseconds(time.tv_nsec);
+  if (!is_absolute) return now + length;
+  const timespec current = kernel.now(clock);
+  const int64_t ahead_s = std::clamp<int64_t>(time.tv_sec - current.tv_sec, -kForeverS, kForeverS);
+  return now + std::chrono::seconds(ahead_s) + std::chrono::nanoseconds(time.tv_nsec - current.tv_nsec);
+}
 
 int64_t sys_clock_gettime(Call& call) {
   if (!is_clock(call.int_arg(0))) return -EINVAL;

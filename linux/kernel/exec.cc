@@ -21,7 +21,6 @@ namespace {
 constexpr int kMostScripts = 4;  // one that runs another, and so on
 constexpr size_t kMostScriptLine = 255;
 constexpr uint64_t kProgramBase = 0x555555554000;
-constexpr uint64_t kMostStrings = 2u << 20;  // arguments and environment
 
 // What is to be loaded, found before anything changes.
 struct Found {
@@ -190,7 +189,7 @@ Try<uint64_t> make_stack(Memory& memory, const Process& process, const Execution
                          const Loaded& loaded) {
   const uint64_t top = memory.highest() - kPage;
   const uint64_t length =
-      page_up(std::min<uint64_t>(process.limits[RLIMIT_STACK].rlim_cur, 64u << 20)) + kMostStrings;
+      page_up(std::min<uint64_t>(process.limits[RLIMIT_STACK].rlim_cur, 64u << 20)) + kMostArgumentBytes;
   MEMBRANE_TRY(
       memory.map({.address = top - length,
                   .length = length,
@@ -281,7 +280,7 @@ void reset_for_program(Task& task, const Execution& wanted, const Found& found) 
   for (SignalAction& action : process.actions)
     if (action.handler != 1) action = {};
   task.signal_stack = {};
-  task.clear_child_tid = task.robust_list = task.rseq = 0;
+  task.clear_child_tid = task.robust_list = 0;
   const std::string& path = wanted.path;
   task.name = path.substr(path.rfind('/') + 1).substr(0, 15);
   process.executable = path_of(*process.place, *found.location);
@@ -327,7 +326,7 @@ Done leave_old_program(Kernel& kernel, Task& task) {
 
 Done execute(Kernel& kernel, Task& task, Execution wanted) {
   if (wanted.arguments.empty()) wanted.arguments.emplace_back();
-  if (size_of(wanted.arguments) + size_of(wanted.environment) > kMostStrings) return err(E2BIG);
+  if (size_of(wanted.arguments) + size_of(wanted.environment) > kMostArgumentBytes) return err(E2BIG);
   MEMBRANE_ASSIGN(const Found found, find(kernel, *task.process, wanted));
   MEMBRANE_TRY(leave_old_program(kernel, task));
   reset_for_program(task, wanted, found);

@@ -8,6 +8,8 @@
 
 namespace membrane::linux {
 
+constexpr uint64_t kMostArgumentBytes = 2u << 20;  // of arguments and environment, with their addresses
+
 struct Execution {
   std::string path;
   LocationRef from = nullptr;  // where a relative path begins; nullptr: the working directory
@@ -22,7 +24,7 @@ Done execute(Kernel& kernel, Task& task, Execution wanted);
 // The path of a program by its name, which is looked for along PATH as execvp() does.
 Try<std::string> find_program(Kernel& kernel, const Process& process, const Kernel::Start& start);
 
-// What an ending task leaves behind for the others: clear_child_tid, robust futexes (threads.cc).
+// What an ending task leaves behind for the others: clear_child_tid, robust futexes (futexes.cc).
 void leave_threads(Task& task);
 
 }  // namespace membrane::linux

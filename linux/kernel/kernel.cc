@@ -152,9 +152,7 @@ void Kernel::end_task(Task& task, int status) {
   if (process.end != nullptr) process.end->tell();
   adopt_children(process);
   hang_up_session(process);
-  const bool was_killed = WIFSIGNALED(status);
-  tell_parent(process, was_killed ? (WCOREDUMP(status) ? CLD_DUMPED : CLD_KILLED) : CLD_EXITED,
-              was_killed ? WTERMSIG(status) : WEXITSTATUS(status));
+  tell_parent(process);
 }
 
 void Kernel::end_process(Process& process, int status) {
@@ -170,7 +168,7 @@ void Kernel::adopt_children(Process& process) {
     child->parent = heir;
     if (heir != nullptr) {
       heir->children.push_back(child);
-      if (child->is_zombie) tell_parent(*child, CLD_EXITED, 0);
+      if (child->is_zombie) tell_parent(*child);
     } else if (child->is_zombie) {
       forget(*child);
     }
@@ -222,7 +220,8 @@ void Kernel::forget(Process& process) {
   processes_.erase(found);
 }
 
-void Kernel::tell_parent(Process& process, int code, int status) {
+// What has become of it, by its status.
+void Kernel::tell_parent(Process& process) {
   Process* const parent = process.parent;
   if (parent == nullptr || parent->is_zombie) {
     if (process.is_zombie && process.parent != nullptr) forget(process);
@@ -230,8 +229,10 @@ void Kernel::tell_parent(Process& process, int code, int status) {
   }
   const SignalAction& action = parent->actions[SIGCHLD];
   if (process.exit_signal != 0 || !process.is_zombie) {
-    PendingSignal signal = signal_from(process.is_zombie ? process.exit_signal : SIGCHLD, code, &process);
-    signal.info.si_status = status;
+    const ChildNews news = news_of(process.status);
+    PendingSignal signal =
+        signal_from(process.is_zombie ? process.exit_signal : SIGCHLD, news.code, &process);
+    signal.info.si_status = news.value;
     const bool is_told = process.is_zombie || (action.flags & SA_NOCLDSTOP) == 0;
     if (is_told) send_signal(*this, *parent, signal);
   }
@@ -249,7 +250,7 @@ void Kernel::stop_process(Process& process, int signal) {
   for (const auto& task : process.tasks)
     if (task->state == TaskState::kRunning && task.get() != current_ && !task->is_parked)
       task->thread->interrupt();
-  tell_parent(process, CLD_STOPPED, signal);
+  tell_parent(process);
 }
 
 void Kernel::continue_process(Process& process) {
@@ -262,7 +263,7 @@ void Kernel::continue_process(Process& process) {
     if (task->state == TaskState::kWaiting) make_ready(*task);
     else if (task->is_parked && !task->waits_for_vfork) impl_->ready.push_back(task->id);
   }
-  tell_parent(process, CLD_CONTINUED, SIGCONT);
+  tell_parent(process);
 }
 
 // -- calls --------------------------------------------------------------------------------------------------------
@@ -485,44 +486,5 @@ Try<int> Kernel::start(const Start& start) {
   go_on(task);
   return id;
 }
-
-// -- Call ---------------------------------------------------------------------------------------------------------
-
-uint64_t Call::arg(int i) const { return task.arguments[static_cast<size_t>(i)]; }
-
-Try<std::string> Call::get_string(uint64_t address, size_t most) {
-  std::string text;
-  std::array<char, 256> piece;
-  while (text.size() < most) {
-    const uint64_t here = address + text.size();
-    const size_t wanted = std::min({piece.size(), kPage - here % kPage, most - text.size()});
-    const size_t got =
-        task.thread->space()->read(here, std::as_writable_bytes(std::span(piece.data(), wanted)));
-    const auto end = std::find(piece.data(), piece.data() + got, '\0');
-    text.append(piece.data(), end);
-    if (end != piece.data() + got) return text;
-    if (got < wanted) return err(EFAULT);
-  }
-  return err(ENAMETOOLONG);
-}
-
-int64_t Call::wait(OnSignal on_signal) {
-  task.waiting.is_interrupt = on_signal == OnSignal::kInterrupt;
-  return kWaits;
-}
-
-int64_t Call::wait_until(Clock::time_point deadline, OnSignal on_signal) {
-  if (!task.waiting.deadline) {
-    task.waiting.deadline = deadline;
-    const auto alive = std::make_shared<int>(task.id);
-    task.deadline_alive = alive;
-    kernel.at(deadline, alive, [&in = kernel, id = task.id] {
-      if (Task* const sleeper = in.task_of(id)) in.make_ready(*sleeper);
-    });
-  }
-  return wait(on_signal);
-}
-
-bool Call::is_late() const { return task.waiting.deadline && *task.waiting.deadline <= Clock::now(); }
 
 }  // namespace membrane::linux

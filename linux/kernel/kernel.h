@@ -105,17 +105,14 @@ class Kernel final : public Timers, public Jobs, public Signals {
   [[nodiscard]] int last_id() const { return last_id_; }
   std::map<std::string, uint64_t> absent_calls;  // by name: how often
 
-  struct Impl;
-  Impl& impl() { return *impl_; }
-
  private:
-  friend struct Impl;
+  struct Impl;
   KernelOptions options_;
   void look_at(Thread& thread);
   void ask(Task& task);
   void ask_again(Task& task);
   void restart(Task& task);
-  void tell_parent(Process& process, int code, int status);
+  void tell_parent(Process& process);
   void do_due();
   void end_all();
   void watch_memory();

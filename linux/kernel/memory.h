@@ -5,6 +5,8 @@
 // Threads: the kernel's one. All lengths are rounded up to whole pages by those who call.
 #pragma once
 
+#include <sys/mman.h>
+
 #include <cstdint>
 #include <functional>
 #include <map>
@@ -21,15 +23,16 @@ constexpr uint64_t kPage = 4096;
 constexpr uint64_t page_up(uint64_t bytes) { return (bytes + kPage - 1) & ~(kPage - 1); }
 constexpr uint64_t page_down(uint64_t bytes) { return bytes & ~(kPage - 1); }
 
+constexpr int kAllProtections = PROT_READ | PROT_WRITE | PROT_EXEC;
+
 struct Area {
   uint64_t end = 0;
   int protection = 0;
   bool is_shared = false;
   FileRef file;         // nullptr: zeros, or a memory of its own when it is shared
   uint64_t offset = 0;  // of its first byte in the file
-  int most_protection = PROT_ALL;
+  int most_protection = kAllProtections;
   std::string_view name = {};  // "[heap]", "[stack]"
-  static constexpr int PROT_ALL = 7;
 };
 
 class Memory {
@@ -45,7 +48,7 @@ class Memory {
     FileRef file;
     uint64_t offset = 0;
     Backing backing;
-    int most_protection = Area::PROT_ALL;
+    int most_protection = kAllProtections;
     std::string_view name = {};
   };
   // Where it is now. Errors: ENOMEM, EINVAL, EEXIST (is_fixed without replaces).

@@ -48,10 +48,6 @@ static_assert(sizeof(Context) == 256);
 constexpr size_t kSizeOfXstate = 464 + 16, kMagicOfXstate = 464, kMostXstate = 16384;
 constexpr uint32_t kMagic = 0x46505853;
 
-bool is_on(const SignalStack& stack, uint64_t sp) {
-  return (stack.flags & SS_DISABLE) == 0 && sp > stack.base && sp - stack.base <= stack.size;
-}
-
 // For a waiting or running task: that it looks at its signals.
 void prod(Kernel& kernel, Task& task) {
   if (&task == kernel.current() || task.state == TaskState::kDead) return;
@@ -194,6 +190,24 @@ Done call_handler(Task& task, const SignalAction& action, const PendingSignal& s
 }
 
 }  // namespace
+
+bool is_on(const SignalStack& stack, uint64_t sp) {
+  return (stack.flags & SS_DISABLE) == 0 && sp > stack.base && sp - stack.base <= stack.size;
+}
+
+ChildNews news_of(int status) {
+  if (WIFEXITED(status)) return {CLD_EXITED, WEXITSTATUS(status)};
+  if (WIFSTOPPED(status)) return {CLD_STOPPED, WSTOPSIG(status)};
+  if (WIFCONTINUED(status)) return {CLD_CONTINUED, SIGCONT};
+  return {WCOREDUMP(status) ? CLD_DUMPED : CLD_KILLED, WTERMSIG(status)};
+}
+
+void set_mask_during_call(Task& task, SignalSet mask) {
+  Waiting& waiting = task.waiting;
+  if (!waiting.has_saved_mask) waiting.saved_mask = task.blocked;
+  waiting.has_saved_mask = true;
+  task.blocked = mask & ~kUnblockable;
+}
 
 SignalSet PendingSignals::set() const {
   SignalSet all = 0;

@@ -23,6 +23,17 @@ std::optional<PendingSignal> take_signal(Task& task, SignalSet wanted);
 // What the default does with a signal.
 bool is_ignored(const Process& process, int number);
 
+// What SIGCHLD and waitid() say of a status as wait4() gives it: CLD_EXITED and the exit code, CLD_STOPPED and the signal…
+struct ChildNews {
+  int code = 0, value = 0;
+};
+ChildNews news_of(int status);
+
+// Whether a stack pointer is in it.
+bool is_on(const SignalStack& stack, uint64_t sp);
+// Until the call that the task is in has its answer: sigsuspend(), ppoll() and their like.
+void set_mask_during_call(Task& task, SignalSet mask);
+
 // Before the task returns to its guest: acts on each signal that is there; a handler's frame is put in place. False when the
 // task has ended or is stopped.
 bool deliver_signals(Kernel& kernel, Task& task);

@@ -57,8 +57,7 @@ struct SignalStack {
 
 // What the kernel keeps of a call that waits.
 struct Waiting {
-  bool is_again = false;  // the call has waited, and is asked again
-  bool is_asleep = false;
+  bool is_again = false;      // the call has waited, and is asked again
   bool is_interrupt = false;  // OnSignal::kInterrupt
   std::optional<std::chrono::steady_clock::time_point> deadline;
   uint64_t kept = 0;
@@ -76,7 +75,7 @@ struct FutexKey {
   auto operator<=>(const FutexKey&) const = default;
 };
 
-enum class TaskState : uint8_t { kRunning, kWaiting, kStopped, kDead };
+enum class TaskState : uint8_t { kRunning, kWaiting, kDead };
 
 // A thread of a guest process.
 struct Task final : Waiter, Caller {
@@ -91,9 +90,7 @@ struct Task final : Waiter, Caller {
   PendingSignals pending;
   WaitQueue signal_queue;  // woken when a signal is pending for it, blocked or not: sigtimedwait(), signalfd
   SignalStack signal_stack;
-  uint64_t clear_child_tid = 0, robust_list = 0, robust_list_size = 0;
-  uint64_t rseq = 0;
-  uint32_t rseq_size = 0, rseq_signature = 0;
+  uint64_t clear_child_tid = 0, robust_list = 0;
   int vfork_parent = 0;  // the id of a task that waits until this one has another memory; 0 for none
 
   std::optional<FutexKey> futex;  // that it waits for
@@ -160,13 +157,12 @@ struct Process {
   bool is_zombie = false;
   int status = 0;  // as wait4() gives it
   bool is_stopped = false, tells_stop = false, tells_continue = false;
-  bool is_dumpable = true, keeps_no_zombie = false;
+  bool is_dumpable = true;
   int death_signal = 0;
   bool is_subreaper = false;
   WaitQueue child_changed;          // of its children
   std::shared_ptr<ProcessEnd> end;  // of those who have a pidfd of it; made with the first
   std::chrono::steady_clock::time_point started;
-  rusage children_usage = {};
 };
 
 }  // namespace membrane::linux

@@ -1,4 +1,4 @@
-// What calls share that wait for many files: their time limit and their signal mask. Threads: the kernel's one.
+// What calls that wait share: their time limit and their signal mask. Threads: the kernel's one.
 #pragma once
 
 #include <chrono>
@@ -8,6 +8,10 @@
 #include "linux/kernel/call.h"
 
 namespace membrane::linux {
+
+// When a time of the guest's has come: `time` from now, or by a clock. Errors: EINVAL.
+Try<std::chrono::steady_clock::time_point> deadline_of(const Kernel& kernel, const timespec& time,
+                                                       bool is_absolute, int clock);
 
 // When a call that waits is over. No time: never.
 struct TimeLimit {
