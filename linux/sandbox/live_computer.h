@@ -1,0 +1,160 @@
+// A Linux sandbox that lives on: commands are started in it, its files are read and written, it is frozen, kept and forked.
+//
+//   the owner ──one socket──► the kernel process ──► the platform's processes, in which guests run
+//
+// The kernel process answers the guests' system calls. It ends when its LiveComputer does, whatever the guests do.
+//
+// Paths are the guest's, absolute, walked in its tree by the superuser. Errors of what goes wrong in the tree are kNotFound,
+// kPermissionDenied, kInvalidInput, kTooLong, with the path; kUnavailable for a kernel process that is lost.
+//
+// Threads: any. Calls wait for the kernel process's answer. Callbacks come on a thread of the LiveComputer's own; they may not call it.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/result.h"
+#include "linux/sandbox/computer.h"
+
+namespace membrane::linux {
+
+struct TerminalSize {
+  uint16_t columns = 80, rows = 24;
+};
+
+// A directory of the owner's machine that guests see. `socket` is one end of a pair whose other end a DirectoryBroker serves.
+struct MountedDirectory {
+  std::string path;  // where guests see it; made when it is not there
+  int socket = -1;   // borrowed until create() has returned
+  bool is_writable = false;
+};
+
+struct LiveSpec {
+  std::string image;  // path of an image file (linux/image/layer.h); "" with `kept`, which names its own
+  int kept =
+      -1;  // a file that keep() wrote: the sandbox goes on from there; borrowed until create() has returned
+  std::string host_name = "membrane";
+  ComputerLimits limits;  // memory, disk and tasks; output and wall are of a command
+  std::string platform;   // "trap", "kvm"; "" for the faster one of this machine
+  int network = -1;  // where guests' connections go (linux/network/); -1: none leaves. Borrowed as `kept` is
+  std::vector<MountedDirectory> directories;
+};
+
+struct CommandSpec {
+  std::vector<std::string> arguments;    // the program, by name or path, and its arguments
+  std::vector<std::string> environment;  // NAME=VALUE
+  std::string directory = "/root";
+  uint32_t user = 0, group = 0;
+  // With it the standard streams are a terminal of the sandbox's, the command leads its session, and all that it prints is output.
+  std::optional<TerminalSize> terminal;
+};
+
+struct CommandEnd {
+  bool was_signalled = false;
+  int status = 0;  // exit code, or the signal
+  bool was_out_of_memory = false;
+  uint64_t user_us = 0, system_us = 0;  // of the command and of those of its children that were waited for
+};
+
+// A program that was started from outside, with its children. It goes on when this ends, unless it was killed.
+class Command {
+ public:
+  virtual ~Command() = default;
+  [[nodiscard]] virtual int process_id() const = 0;  // as seen inside
+  // Waits until there is room. Errors: kUnavailable when nobody will read it.
+  virtual Status write_input(std::string_view bytes) = 0;
+  virtual void end_input() = 0;
+  virtual void resize(TerminalSize size) = 0;
+  // To its process group; SIGKILL: to all processes of its session.
+  virtual void signal(int number) = 0;
+  // Its end, after all of its output was given to the callbacks; nothing when the time is over first.
+  virtual std::optional<CommandEnd> wait(std::optional<std::chrono::steady_clock::time_point> until) = 0;
+};
+
+struct CommandEvents {
+  std::function<void(std::string_view)> on_output, on_error;  // null: dropped
+  std::function<void(const CommandEnd&)> on_end;              // null: wait() tells
+};
+
+struct FileFacts {
+  std::string path;
+  uint32_t mode = 0;  // with its type, as of stat()
+  uint32_t user = 0, group = 0;
+  uint64_t size = 0, links = 0;
+  int64_t modified_ns = 0;  // since 1970
+  std::string target;       // of a symbolic link
+};
+
+// How a path stands to the image that the sandbox began with.
+enum class Change : uint8_t { kAdded, kModified, kRemoved };
+struct ChangedPath {
+  std::string path;
+  Change change = Change::kModified;
+  uint32_t mode = 0;  // now; of one that was removed, before
+};
+
+struct ComputerUsage {
+  uint64_t memory_bytes = 0, memory_peak_bytes = 0, disk_bytes = 0;
+  int tasks = 0;
+  std::map<std::string, uint64_t> absent_calls;
+};
+
+class LiveComputer {
+ public:
+  virtual ~LiveComputer() = default;  // kills all that runs in it
+
+  [[nodiscard]] virtual const std::string& platform() const = 0;
+  [[nodiscard]] virtual const std::vector<std::string>& missing_walls() const = 0;
+
+  virtual Result<std::unique_ptr<Command>> start(const CommandSpec& spec, CommandEvents events) = 0;
+  // A command that was running when the sandbox was kept, by its process id.
+  virtual Result<std::unique_ptr<Command>> attach(int process_id, CommandEvents events) = 0;
+
+  // -- files
+  virtual Result<FileFacts> stat(const std::string& path, bool follows_links) = 0;
+  virtual Result<std::vector<FileFacts>> list(const std::string& path) = 0;
+  virtual Result<std::string> read_file(const std::string& path, uint64_t offset, uint64_t most_bytes) = 0;
+  // As a whole; replaces what is there, and makes the directories above.
+  virtual Status write_file(const std::string& path, std::string_view bytes, uint32_t mode) = 0;
+  virtual Status make_directory(const std::string& path, uint32_t mode) = 0;
+  virtual Status make_link(const std::string& path, const std::string& target) = 0;
+  virtual Status set_owner(const std::string& path, uint32_t user, uint32_t group) = 0;
+  virtual Status set_mode(const std::string& path, uint32_t mode) = 0;
+  virtual Status move(const std::string& from, const std::string& to) = 0;
+  virtual Status remove(const std::string& path, bool with_contents) = 0;
+  // What differs from the image, by path. Below a removed directory nothing more is named.
+  virtual Result<std::vector<ChangedPath>> changes() = 0;
+  // The whole tree as an image file, with what `config` says (linux/image/config.h), into a file that is open for writing.
+  virtual Status save_image(int file, const std::string& config) = 0;
+
+  // -- as a whole
+  // No guest runs between the two.
+  virtual Status freeze() = 0;
+  virtual Status thaw() = 0;
+  // All of it as it stands at one moment (linux/kept/), into a file that is open for reading and writing; it goes on then as before. kFiles:
+  // without its processes, for what is to begin anew over the files.
+  enum class Keep : uint8_t { kAll, kFiles };
+  virtual Status keep(int file, Keep what) = 0;
+  virtual Result<ComputerUsage> usage() = 0;
+};
+
+// Makes live computers, from kernel processes that wait ready. It is a process of its own, forked when it is created: the caller has one
+// thread then, and may have any number after it.
+class ComputerSource {
+ public:
+  static Result<std::unique_ptr<ComputerSource>> create(size_t most_ready);
+  virtual ~ComputerSource() = default;  // its computers go on
+  // Errors: kNotFound for an image that is not there; kInvalidInput for kept bytes that are damaged; kUnsupported where no platform
+  // can be started, or not the one that was asked for.
+  virtual Result<std::unique_ptr<LiveComputer>> create(const LiveSpec& spec) = 0;
+};
+
+}  // namespace membrane::linux
