@@ -62,8 +62,9 @@ struct Options {
   bool json = false;
   bool quiet = false;
   bool in_process = false;
-  std::string kind;   // "" for that of the program
-  std::string image;  // of --kind linux
+  std::string kind;            // "" for that of the program
+  std::string image;           // of --kind linux
+  bool deterministic = false;  // the same
   PolicyOptions policy;
   PackageOptions packages;
 };
@@ -484,6 +485,9 @@ Result<int> run_in_linux(const Options& options) {
   MEMBRANE_ASSIGN(const auto environment, environment_of(options.environment));
   for (const auto& [name, value] : environment) command.environment.push_back(name + "=" + value);
   MEMBRANE_ASSIGN(command.policy, options.policy.policy(linux_limits()));
+  if (options.deterministic)
+    command.deterministic =
+        linux::Determinism{.start_ms = command.policy.time.start_ms, .seed = command.policy.random.seed};
   command.input = STDIN_FILENO;
   std::signal(SIGINT, [](int) { interrupted = true; });
   Output output;
@@ -502,6 +506,9 @@ Result<int> run(const Options& options) {
     return fail(ErrorCode::kInvalidArgument, "--kind " + options.kind + " is unknown",
                 "Write wasm or linux.");
   if (options.kind == "linux") return run_in_linux(options);
+  if (options.deterministic)
+    return fail(ErrorCode::kInvalidArgument, "--deterministic is for --kind linux: other programs always are",
+                "Leave it out.");
   if (!options.image.empty())
     return fail(ErrorCode::kInvalidArgument, "--image is for --kind linux",
                 "Add --kind linux, or leave it out.");
@@ -651,6 +658,9 @@ void add_run(CLI::App& app, int& exit_code) {
       ->add_option("--kind", options->kind,
                    "wasm, or linux: a command of an image, with shell, files and processes (docs/linux.md)")
       ->type_name("KIND");
+  command->add_flag(
+      "--deterministic", options->deterministic,
+      "Of --kind linux: the same run each time, with the policy's virtual clock and seed (docs/linux.md)");
   command->add_option("--image", options->image, "Of --kind linux: the image, or its file (default: debian)")
       ->type_name("IMAGE");
   add_repeatable(

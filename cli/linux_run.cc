@@ -43,6 +43,7 @@ Result<linux::Computer> computer_of(const LinuxCommand& command) {
   const policy::Limits& limits = command.policy.limits;
   computer.limits.memory_bytes = limits.memory_bytes;
   computer.limits.output_bytes = limits.output_bytes;
+  computer.deterministic = command.deterministic;
   computer.limits.wall = std::chrono::milliseconds(limits.wall_ms);
   return computer;
 }
@@ -117,6 +118,11 @@ Result<sandbox::Report> run_linux(const LinuxCommand& command, const std::atomic
                   linux::run_computer(computer, streams, [&cancelled] { return cancelled.load(); }));
   for (const std::string& wall : ended.missing_walls)
     print(stderr, "warning: this machine refuses a wall of Linux sandboxes: " + wall + "\n");
+  if (ended.preemptions > 0)
+    print(stderr,
+          "warning: " + std::to_string(ended.preemptions) +
+              " times a program ran for a second without a system call while others waited, and was stopped "
+              "between two instructions: runs may differ\n");
   set_outcome(report, ended, command.policy.limits);
   report.memory_peak_bytes = ended.memory_peak_bytes;
   report.compile_us = ended.start_us;

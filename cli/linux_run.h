@@ -3,11 +3,13 @@
 
 #include <atomic>
 #include <functional>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "base/result.h"
+#include "linux/abi/determinism.h"
 #include "policy/policy.h"
 #include "sandbox/report.h"
 
@@ -17,7 +19,8 @@ struct LinuxCommand {
   std::string image;  // a name of `membrane image ls`, or an image file; "" for the usual one
   std::vector<std::string> arguments;    // the program and its arguments
   std::vector<std::string> environment;  // NAME=VALUE, on top of the image's
-  int input = -1;                        // a descriptor
+  std::optional<linux::Determinism> deterministic;
+  int input = -1;  // a descriptor
   policy::Policy policy;
   std::function<void(std::string_view)> on_output, on_error;  // null: kept in the report
 };

@@ -86,6 +86,48 @@ class Commands(LinuxTest):
         self.assertEqual(done.stdout, b"1\n0\n")
 
 
+# Reads every clock and source of random numbers, sleeps for longer than a test may last, and lets two programs take turns.
+SAME_EACH_TIME = """
+date; sleep 5000; date; cat /proc/uptime /proc/sys/kernel/random/uuid; od -An -tx1 -N8 /dev/urandom
+python3 -c 'import os, random, time; print(random.random(), os.urandom(4), time.time(), time.monotonic(), id(object()))'
+touch new; stat -c %Y.%i new
+(for i in 1 2 3 4; do echo a$i; sleep 0.1; done) & for i in 1 2 3 4; do echo b$i; sleep 0.13; done; wait
+{ seq 1 20000; } | { head -c 5; echo; cat > /dev/null; }
+"""
+
+
+class Deterministic(LinuxTest):
+    def run_it(self, *options):
+        done = self.run_linux("bash", "-c", "cd /tmp" + SAME_EACH_TIME, options=["--deterministic", *options])
+        self.assertEqual((done.returncode, done.stderr), (0, b""))
+        return done.stdout.decode()
+
+    def test_runs_are_the_same(self):
+        first = self.run_it()
+        self.assertTrue(first.startswith("Sat Jan  1 00:00:01 UTC 2000\nSat Jan  1 01:23:21 UTC 2000\n"), first)
+        self.assertEqual(first, self.run_it())
+
+    def test_the_policy_sets_the_clock_and_the_seed(self):
+        policy = self.folder / "later.toml"
+        policy.write_text('[time]\nstart = "2020-01-01T00:00:00Z"\n[random]\nseed = 7\n')
+        other = self.run_it("--policy", str(policy))
+        self.assertIn("UTC 2020", other)
+        self.assertNotEqual(other.splitlines()[3:5], self.run_it().splitlines()[3:5])
+
+    def test_a_time_stamp_is_that_of_the_clock(self):
+        program = self.folder / "stamp"
+        text = "#include <x86intrin.h>\n#include <stdio.h>\nint main() { printf(\"%d\\n\", __rdtsc() < 100ull << 32); }"
+        subprocess.run(["cc", "-static", "-o", program, "-xc", "-"], input=text.encode(), check=True)
+        done = self.run_linux("sh", "-c", "cat > /tmp/stamp; chmod 755 /tmp/stamp; /tmp/stamp",
+                              input=program.read_bytes(), options=["--deterministic"])
+        self.assertEqual(done.stdout, b"1\n", done.stderr)
+
+    def test_other_programs_always_are(self):
+        done = self.membrane("run", "--deterministic", "-e", "1")
+        self.assertEqual(done.returncode, 2)
+        self.assertIn(b"--kind linux", done.stderr)
+
+
 class Limits(LinuxTest):
     def outcome(self, *words, options=()):
         done = self.membrane("run", "--kind", "linux", "--image", "host", "--json", *options, "--", *words)

@@ -73,6 +73,11 @@ bool OutsideInput::wait_for_room() {
   return !is_stopped_ && !has_ended_;
 }
 
+bool OutsideInput::has_ended() {
+  const std::scoped_lock lock(mutex_);
+  return has_ended_;
+}
+
 void OutsideInput::end() {
   {
     const std::scoped_lock lock(mutex_);

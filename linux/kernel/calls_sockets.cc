@@ -94,7 +94,7 @@ int64_t wait_for_socket(Call& call, SocketFile& socket, bool waits, std::chrono:
   call.join(socket);
   constexpr auto kForever = std::chrono::hours(24 * 365);  // no clock is late by then
   if (limit.count() == 0 || limit > kForever) return call.wait();
-  return call.wait_until(std::chrono::steady_clock::now() + limit, OnSignal::kInterrupt);
+  return call.wait_until(call.kernel.steady_now() + limit, OnSignal::kInterrupt);
 }
 
 // -- calls

@@ -2,7 +2,6 @@
 #include <linux/prctl.h>
 #include <linux/rseq.h>
 #include <sched.h>
-#include <sys/random.h>
 #include <sys/sysinfo.h>
 #include <sys/utsname.h>
 
@@ -65,7 +64,7 @@ int64_t sys_getrandom(Call& call) {
   std::array<std::byte, kRandomPiece> piece;
   for (size_t done = 0; done < wanted;) {
     const size_t size = std::min(piece.size(), wanted - done);
-    if (getrandom(piece.data(), size, 0) != static_cast<ssize_t>(size)) return -EIO;
+    if (!call.kernel.entropy().fill(std::span(piece).first(size))) return -EIO;
     if (!call.task.write_memory(call.arg(0) + done, std::span(piece).first(size)))
       return done > 0 ? static_cast<int64_t>(done) : -EFAULT;
     done += size;
@@ -99,8 +98,8 @@ int64_t sys_getrusage(Call& call) {
   if (call.int_arg(0) < RUSAGE_CHILDREN || call.int_arg(0) > RUSAGE_THREAD) return -EINVAL;
   rusage usage = {};
   if (call.int_arg(0) != RUSAGE_CHILDREN) {
-    const auto since = std::chrono::duration_cast<std::chrono::microseconds>(
-        std::chrono::steady_clock::now() - call.process().started);
+    const auto since = std::chrono::duration_cast<std::chrono::microseconds>(call.kernel.steady_now() -
+                                                                             call.process().started);
     usage.ru_utime = {since.count() / 1'000'000, since.count() % 1'000'000};
     usage.ru_maxrss = static_cast<long>(call.process().memory->space().resident_bytes() / 1024);
   }

@@ -11,7 +11,6 @@ namespace membrane::linux {
 
 namespace {
 
-using Clock = std::chrono::steady_clock;
 using std::chrono::nanoseconds;
 
 bool is_clock(int clock) {
@@ -21,7 +20,8 @@ bool is_clock(int clock) {
 // Clocks of CPU time are those of the wall since the process began: the kernel does not count for guests yet.
 timespec time_of(Call& call, int clock) {
   if (clock != CLOCK_PROCESS_CPUTIME_ID && clock != CLOCK_THREAD_CPUTIME_ID) return call.kernel.now(clock);
-  const auto since = std::chrono::duration_cast<nanoseconds>(Clock::now() - call.process().started).count();
+  const auto since =
+      std::chrono::duration_cast<nanoseconds>(call.kernel.steady_now() - call.process().started).count();
   return {.tv_sec = since / 1'000'000'000, .tv_nsec = since % 1'000'000'000};
 }
 
@@ -29,7 +29,7 @@ int64_t sleep(Call& call, uint64_t time_at, uint64_t rest_at, bool is_absolute, 
   if (call.is_late()) return 0;
   CALL_ASSIGN(const timespec time, call.get<timespec>(time_at));
   CALL_ASSIGN(const auto deadline, deadline_of(call.kernel, time, is_absolute, clock));
-  if (deadline <= Clock::now()) return 0;
+  if (deadline <= call.kernel.steady_now()) return 0;
   if (!is_absolute) call.task.waiting.rest_at = rest_at;
   return call.wait_until(deadline, OnSignal::kInterrupt);
 }
@@ -46,12 +46,12 @@ Micros micros_of(nanoseconds time) {
   return {us / 1'000'000, us % 1'000'000};
 }
 
-Interval reading_of(const IntervalTimer& timer) {
+Interval reading_of(const Kernel& kernel, const IntervalTimer& timer) {
   Interval reading;
   reading.interval = micros_of(timer.interval);
   if (timer.next)
     reading.value =
-        micros_of(std::max<nanoseconds>(*timer.next - Clock::now(), std::chrono::microseconds(1)));
+        micros_of(std::max<nanoseconds>(*timer.next - kernel.steady_now(), std::chrono::microseconds(1)));
   return reading;
 }
 
@@ -73,7 +73,7 @@ void arm(Kernel& kernel, Process& process, nanoseconds first, nanoseconds interv
   if (first.count() <= 0) return;
   const auto alive = std::make_shared<int>(process.id);
   process.real_timer.alive = alive;
-  process.real_timer.next = Clock::now() + first;
+  process.real_timer.next = kernel.steady_now() + first;
   kernel.at(*process.real_timer.next, alive, [&kernel, id = process.id] { fire(kernel, id); });
 }
 
@@ -87,7 +87,7 @@ Try<nanoseconds> length_of(const Micros& time) {
 Try<std::chrono::steady_clock::time_point> deadline_of(const Kernel& kernel, const timespec& time,
                                                        bool is_absolute, int clock) {
   if (time.tv_sec < 0 || time.tv_nsec < 0 || time.tv_nsec >= 1'000'000'000) return err(EINVAL);
-  const auto now = std::chrono::steady_clock::now();
+  const auto now = kernel.steady_now();
   constexpr int64_t kForeverS = 10ll * 365 * 86400;
   const auto length = std::chrono::seconds(std::min<int64_t>(time.tv_sec, kForeverS)) +
                       std::chrono::nanoseconds(time.tv_nsec);
@@ -140,7 +140,7 @@ int64_t sys_clock_nanosleep(Call& call) {
 
 int64_t sys_alarm(Call& call) {
   Process& process = call.process();
-  const Interval before = reading_of(process.real_timer);
+  const Interval before = reading_of(call.kernel, process.real_timer);
   arm(call.kernel, process, std::chrono::seconds(static_cast<uint32_t>(call.arg(0))), nanoseconds(0));
   return before.value.s +
          (before.value.us >= 500'000 || (before.value.s == 0 && before.value.us > 0) ? 1 : 0);
@@ -151,7 +151,7 @@ int64_t sys_setitimer(Call& call) {
   if (call.int_arg(0) < 0 || call.int_arg(0) > 2) return -EINVAL;
   const bool is_real = call.int_arg(0) == ITIMER_REAL;
   Process& process = call.process();
-  const Interval before = is_real ? reading_of(process.real_timer) : Interval();
+  const Interval before = is_real ? reading_of(call.kernel, process.real_timer) : Interval();
   Interval wanted;
   if (call.arg(1) != 0) {
     CALL_ASSIGN(wanted, call.get<Interval>(call.arg(1)));
@@ -165,7 +165,8 @@ int64_t sys_setitimer(Call& call) {
 int64_t sys_getitimer(Call& call) {
   if (call.int_arg(0) < 0 || call.int_arg(0) > 2) return -EINVAL;
   const bool is_real = call.int_arg(0) == ITIMER_REAL;
-  return answer(call.put(call.arg(1), is_real ? reading_of(call.process().real_timer) : Interval()));
+  return answer(
+      call.put(call.arg(1), is_real ? reading_of(call.kernel, call.process().real_timer) : Interval()));
 }
 
 }  // namespace membrane::linux

@@ -4,7 +4,6 @@
 #include <fcntl.h>
 #include <sys/auxv.h>
 #include <sys/mman.h>
-#include <sys/random.h>
 
 #include <algorithm>
 #include <cstring>
@@ -185,8 +184,8 @@ struct Loaded {
   uint64_t entry = 0, start = 0, headers = 0, base = 0;
 };
 
-Try<uint64_t> make_stack(Memory& memory, const Process& process, const Execution& wanted, const Found& found,
-                         const Loaded& loaded) {
+Try<uint64_t> make_stack(Entropy& entropy, Memory& memory, const Process& process, const Execution& wanted,
+                         const Found& found, const Loaded& loaded) {
   const uint64_t top = memory.highest() - kPage;
   const uint64_t length =
       page_up(std::min<uint64_t>(process.limits[RLIMIT_STACK].rlim_cur, 64u << 20)) + kMostArgumentBytes;
@@ -201,7 +200,7 @@ Try<uint64_t> make_stack(Memory& memory, const Process& process, const Execution
   StackImage stack(top);
   const uint64_t name = stack.add(wanted.path);
   std::array<char, 16> random;
-  if (getrandom(random.data(), random.size(), 0) != static_cast<ssize_t>(random.size())) return err(EIO);
+  if (!entropy.fill(std::as_writable_bytes(std::span(random)))) return err(EIO);
   const uint64_t random_at = stack.add({random.data(), random.size()});
   const uint64_t platform = stack.add("x86_64");
   const auto environment =
@@ -268,7 +267,8 @@ Done load(Task& task, const Execution& wanted, const Found& found) {
   memory.start_code = found.elf.lowest + shift;
   memory.end_code = found.elf.end + shift;
   memory.set_heap(found.elf.end + shift + (1u << 20));
-  MEMBRANE_ASSIGN(const uint64_t sp, make_stack(memory, *task.process, wanted, found, loaded));
+  MEMBRANE_ASSIGN(const uint64_t sp,
+                  make_stack(task.kernel->entropy(), memory, *task.process, wanted, found, loaded));
   task.thread->registers = {};
   task.thread->registers.rip = loaded.start;
   task.thread->registers.rsp = sp;

@@ -24,7 +24,10 @@ constexpr size_t kAgainAtOnce = 64;  // calls asked again between two looks at t
 
 constexpr auto kLookAtMemoryEvery = std::chrono::milliseconds(50);
 
-using Clock = std::chrono::steady_clock;
+constexpr auto kTurn =
+    std::chrono::seconds(1);  // of a guest thread that makes no call, when others wait for theirs
+
+using HostClock = std::chrono::steady_clock;
 
 }  // namespace
 
@@ -33,9 +36,13 @@ struct Kernel::Impl {
     std::weak_ptr<void> alive;
     std::function<void()> act;
   };
-  std::multimap<Clock::time_point, Timer> timers;
-  std::deque<int> ready;                           // tasks, by id
-  std::vector<std::unique_ptr<Task>> ended_tasks;  // until no handler has them
+  std::multimap<GuestClock::Time, Timer> timers;
+  std::deque<int> ready;  // tasks, by id
+  std::deque<int> queue;  // those that run next, on a virtual clock
+  int running = 0;        // the one that does; 0: none
+  HostClock::time_point turn_ends, next_look_at_memory;
+  std::optional<HostClock::time_point> idle_since;  // no guest has run since then
+  std::vector<std::unique_ptr<Task>> ended_tasks;   // until no handler has them
   std::vector<std::unique_ptr<Process>> ended_processes;
   std::atomic<bool> is_stopping = false;
 };
@@ -88,7 +95,7 @@ Process& Kernel::add_process(int id, Process* parent) {
   auto process = std::make_unique<Process>();
   process->id = id;
   process->parent = parent;
-  process->started = Clock::now();
+  process->started = steady_now();
   if (parent != nullptr) parent->children.push_back(process.get());
   Process& added = *process;
   processes_[id] = std::move(process);
@@ -248,7 +255,7 @@ void Kernel::stop_process(Process& process, int signal) {
   process.tells_continue = false;
   process.status = signal << 8 | 0x7f;
   for (const auto& task : process.tasks)
-    if (task->state == TaskState::kRunning && task.get() != current_ && !task->is_parked)
+    if (task->state == TaskState::kRunning && task.get() != current_ && !task->is_parked && !task->is_queued)
       task->thread->interrupt();
   tell_parent(process);
 }
@@ -274,7 +281,7 @@ void Kernel::make_ready(Task& task) {
   impl_->ready.push_back(task.id);
 }
 
-void Kernel::at(Clock::time_point time, std::weak_ptr<void> alive, std::function<void()> act) {
+void Kernel::at(GuestClock::Time time, std::weak_ptr<void> alive, std::function<void()> act) {
   impl_->timers.emplace(time, Impl::Timer{std::move(alive), std::move(act)});
 }
 
@@ -285,12 +292,35 @@ void Kernel::go_on(Task& task) {
   task.waiting.deadline.reset();
   task.deadline_alive.reset();
   task.waiting.kept = task.waiting.rest_at = 0;
+  if (!options_.clock->is_virtual()) return run_task(task);
+  if (std::exchange(task.is_queued, true)) return;
+  impl_->queue.push_back(task.id);
+}
+
+// Its signals are delivered, and it runs, unless it is stopped.
+void Kernel::run_task(Task& task) {
   Task* const before = std::exchange(current_, &task);
   const bool lives = deliver_signals(*this, task);
   current_ = before;
   if (!lives) return;
   task.is_parked = task.process->is_stopped || task.waits_for_vfork;
-  if (!task.is_parked) task.thread->resume();
+  if (task.is_parked) return;
+  if (options_.clock->is_virtual()) {
+    impl_->running = task.id;
+    impl_->turn_ends = HostClock::now() + kTurn;
+  }
+  task.thread->resume();
+}
+
+// On a virtual clock one runs at a time.
+void Kernel::run_next() {
+  const Task* const running = task_of(impl_->running);
+  if (running == nullptr || running->state != TaskState::kRunning || running->is_queued) impl_->running = 0;
+  while (impl_->running == 0 && !impl_->queue.empty()) {
+    Task* const task = task_of(impl_->queue.front());
+    impl_->queue.pop_front();
+    if (task != nullptr && std::exchange(task->is_queued, false)) run_task(*task);
+  }
 }
 
 // Asks the handler of the call that the task is in.
@@ -320,7 +350,8 @@ void Kernel::ask(Task& task) {
 // Of a sleep that a signal ends.
 static void tell_rest(Task& task) {
   if (task.waiting.rest_at == 0 || !task.waiting.deadline) return;
-  const auto rest = std::max(*task.waiting.deadline - Clock::now(), Clock::duration::zero());
+  const auto rest =
+      std::max(*task.waiting.deadline - task.kernel->steady_now(), GuestClock::Time::duration::zero());
   const int64_t ns = std::chrono::duration_cast<std::chrono::nanoseconds>(rest).count();
   static_cast<void>(task.put(task.waiting.rest_at, timespec{ns / 1'000'000'000, ns % 1'000'000'000}));
 }
@@ -369,8 +400,11 @@ bool Kernel::restarts_after_signal(const Task& task) const {
 
 void Kernel::look_at(Thread& thread) {
   Task& task = *static_cast<Task*>(thread.owner);
+  if (impl_->running == task.id) impl_->running = 0;
+  impl_->idle_since.reset();
   switch (thread.stop.kind) {
     case StopKind::kSystemCall: {
+      options_.clock->count_call();
       const Registers& r = thread.registers;
       task.call_number = r.rax;
       task.arguments = {r.rdi, r.rsi, r.rdx, r.r10, r.r8, r.r9};
@@ -378,6 +412,7 @@ void Kernel::look_at(Thread& thread) {
       return ask(task);
     }
     case StopKind::kException: {
+      if (answer_time_stamp(task)) return go_on(task);
       PendingSignal signal = signal_from(thread.stop.signal, thread.stop.code, nullptr);
       signal.info.si_addr = reinterpret_cast<void*>(thread.stop.address);
       force_signal(*this, task, signal);
@@ -388,8 +423,26 @@ void Kernel::look_at(Thread& thread) {
   }
 }
 
+// `rdtsc` and `rdtscp` of a guest whose platform does not let it read the host's counter: that of the virtual clock.
+bool Kernel::answer_time_stamp(Task& task) {
+  Registers& r = task.thread->registers;
+  if (!options_.clock->is_virtual() || task.thread->stop.signal != SIGSEGV) return false;
+  std::array<uint8_t, 3> code = {};
+  if (task.thread->space()->read(r.rip, std::as_writable_bytes(std::span(code))) < 2 || code[0] != 0x0f)
+    return false;
+  const bool is_with_processor = code[1] == 0x01 && code[2] == 0xf9;
+  if (code[1] != 0x31 && !is_with_processor) return false;
+  options_.clock->count_call();
+  const uint64_t stamp = static_cast<uint64_t>(options_.clock->passed().count());
+  r.rax = stamp & 0xffffffff;
+  r.rdx = stamp >> 32;
+  if (is_with_processor) r.rcx = 0;
+  r.rip += is_with_processor ? 3 : 2;
+  return true;
+}
+
 void Kernel::do_due() {
-  const auto now = Clock::now();
+  const auto now = steady_now();
   while (!impl_->timers.empty() && impl_->timers.begin()->first <= now) {
     const auto timer = impl_->timers.extract(impl_->timers.begin());
     if (timer.mapped().alive.lock()) timer.mapped().act();
@@ -414,7 +467,7 @@ void Kernel::watch_memory() {
     was_out_of_memory_ = true;
     end_process(*largest, SIGKILL);
   }
-  at(Clock::now() + kLookAtMemoryEvery, impl_, [this] { watch_memory(); });
+  impl_->next_look_at_memory = HostClock::now() + kLookAtMemoryEvery;
 }
 
 int Kernel::run(int process) {
@@ -426,6 +479,7 @@ int Kernel::run(int process) {
     const Process* const first = process_of(process);
     if (first == nullptr) return SIGKILL;
     if (first->is_zombie) return first->status;
+    if (HostClock::now() >= impl_->next_look_at_memory) watch_memory();
     do_due();
     if (on_outside) on_outside();
     for (size_t i = 0; i < kAgainAtOnce && !impl_->ready.empty(); ++i) {
@@ -435,22 +489,44 @@ int Kernel::run(int process) {
       if (task->state == TaskState::kWaiting) ask_again(*task);
       else if (task->is_parked) go_on(*task);
     }
-    std::optional<Clock::time_point> until;
-    if (!impl_->ready.empty()) until = Clock::now();
-    else if (!impl_->timers.empty()) until = impl_->timers.begin()->first;
-    if (Thread* const stopped = options_.platform->wait(until)) look_at(*stopped);
+    if (options_.clock->is_virtual()) run_next();
+    if (Thread* const stopped = wait_for_guests()) look_at(*stopped);
   }
+}
+
+// The next guest that stops; nullptr when there is something else to do first.
+Thread* Kernel::wait_for_guests() {
+  HostClock::time_point until = impl_->next_look_at_memory;
+  const auto next = impl_->timers.begin();
+  if (!impl_->ready.empty()) until = HostClock::now();
+  else if (!options_.clock->is_virtual() && next != impl_->timers.end()) until = std::min(until, next->first);
+  else if (impl_->running != 0 && !impl_->queue.empty()) until = std::min(until, impl_->turn_ends);
+  else if (impl_->running == 0 && next != impl_->timers.end()) {
+    // What may come from outside has as long as it has by the host's clock.
+    if (!impl_->idle_since) impl_->idle_since = HostClock::now();
+    const auto due = *impl_->idle_since + (next->first - steady_now());
+    if (!expects_outside || !expects_outside() || HostClock::now() >= due) {
+      impl_->idle_since.reset();
+      options_.clock->pass_until(next->first);
+      return nullptr;
+    }
+    until = std::min(until, due);
+  }
+  Thread* const stopped = options_.platform->wait(until);
+  if (stopped != nullptr || impl_->running == 0 || impl_->queue.empty() ||
+      HostClock::now() < impl_->turn_ends)
+    return stopped;
+  if (Task* const task = task_of(impl_->running)) {
+    ++preemptions_;
+    impl_->turn_ends = HostClock::now() + kTurn;
+    task->thread->interrupt();
+  }
+  return nullptr;
 }
 
 void Kernel::stop() {
   impl_->is_stopping = true;
   options_.platform->wake();
-}
-
-timespec Kernel::now(int clock) const {
-  timespec time;
-  clock_gettime(clock, &time);
-  return time;
 }
 
 Try<int> Kernel::start(const Start& start) {

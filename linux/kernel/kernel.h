@@ -12,8 +12,10 @@
 #include <string>
 #include <vector>
 
+#include "linux/abi/entropy.h"
 #include "linux/files/services.h"
 #include "linux/fs/paths.h"
+#include "linux/kernel/guest_clock.h"
 #include "linux/kernel/task.h"
 #include "linux/platform/platform.h"
 
@@ -30,6 +32,10 @@ struct KernelOptions {
   NodeRef root;
   KernelLimits limits;
   std::string host_name = "membrane";
+  // Under a virtual clock one guest thread runs at a time, until it makes a call or has run for longer than any program does
+  // without one; so what guests do depends on nothing but themselves.
+  std::shared_ptr<GuestClock> clock = std::make_shared<GuestClock>();
+  std::shared_ptr<Entropy> entropy = std::make_shared<Entropy>();
 };
 
 class SocketSpace;         // linux/files/socket_end.h
@@ -64,16 +70,17 @@ class Kernel final : public Timers, public Jobs, public Signals {
   // Made when they are first needed.
   std::shared_ptr<Watches> watches;
   std::shared_ptr<SocketSpace> sockets;
-  NodeRef memory_files;                                  // what memfd_create() makes files in
-  [[nodiscard]] timespec now(int clock) const override;  // CLOCK_REALTIME, CLOCK_MONOTONIC
+  NodeRef memory_files;  // what memfd_create() makes files in
+  [[nodiscard]] timespec now(int clock) const override { return options_.clock->read(clock); }
+  [[nodiscard]] GuestClock::Time steady_now() const override { return options_.clock->now(); }
+  Entropy& entropy() { return *options_.entropy; }
   [[nodiscard]] Process* process_of(int id);
   [[nodiscard]] Task* task_of(int id);
   [[nodiscard]] const std::map<int, std::unique_ptr<Process>>& processes() const { return processes_; }
   Platform& platform() { return *options_.platform; }
   [[nodiscard]] const KernelOptions& options() const { return options_; }
   // Called at the time, in the loop, unless `alive` is gone.
-  void at(std::chrono::steady_clock::time_point time, std::weak_ptr<void> alive,
-          std::function<void()> act) override;
+  void at(GuestClock::Time time, std::weak_ptr<void> alive, std::function<void()> act) override;
   void signal_group(int group, int signal) override;
   void signal_process(int process, int signal) override;
   void lose_terminal(int session) override;
@@ -104,6 +111,11 @@ class Kernel final : public Timers, public Jobs, public Signals {
   [[nodiscard]] int tasks() const { return tasks_; }
   [[nodiscard]] int last_id() const { return last_id_; }
   std::map<std::string, uint64_t> absent_calls;  // by name: how often
+  // Asked when guests wait for a time on a virtual clock: whether something may still come from outside, and be earlier. Null: no.
+  std::function<bool()> expects_outside;
+  // Under a virtual clock: how often a thread was stopped between two instructions of its own, so that others run. Where in its
+  // work that is depends on the machine.
+  [[nodiscard]] uint64_t preemptions() const { return preemptions_; }
 
  private:
   struct Impl;
@@ -114,6 +126,10 @@ class Kernel final : public Timers, public Jobs, public Signals {
   void restart(Task& task);
   void tell_parent(Process& process);
   void do_due();
+  void run_next();
+  void run_task(Task& task);
+  [[nodiscard]] Thread* wait_for_guests();
+  bool answer_time_stamp(Task& task);
   void end_all();
   void watch_memory();
   void adopt_children(Process& process);
@@ -126,6 +142,7 @@ class Kernel final : public Timers, public Jobs, public Signals {
   std::shared_ptr<Impl> impl_;
   Task* current_ = nullptr;
   int tasks_ = 0, last_id_ = 0;
+  uint64_t preemptions_ = 0;
   uint64_t memory_peak_bytes_ = 0;
   bool was_out_of_memory_ = false;
 };

@@ -52,7 +52,7 @@ constexpr uint32_t kMagic = 0x46505853;
 void prod(Kernel& kernel, Task& task) {
   if (&task == kernel.current() || task.state == TaskState::kDead) return;
   if (task.state == TaskState::kWaiting) kernel.make_ready(task);
-  else if (!task.is_parked) task.thread->interrupt();
+  else if (!task.is_parked && !task.is_queued) task.thread->interrupt();
 }
 
 bool add(PendingSignals& to, const PendingSignal& signal) {

@@ -104,6 +104,7 @@ struct Task final : Waiter, Caller {
   std::shared_ptr<void> deadline_alive;  // the timer of waiting.deadline ends with it
   bool waits_for_vfork = false;
   bool is_ready = false;   // in the kernel's list of those to be asked again
+  bool is_queued = false;  // runs when it is its turn (KernelOptions::clock)
   bool is_parked = false;  // would run, but its process is stopped, or it waits for the end of a vfork()
 
   // Caller

@@ -140,6 +140,8 @@ struct TrapOptions {
   // The calling thread and all guests run on the core that the caller is on, until the platform's end: waking another core
   // takes longer than the rest of a system call.
   bool shares_core = true;
+  // `rdtsc` of a guest is an exception, for a kernel that answers it by another clock.
+  bool traps_time_stamps = false;
 };
 // linux/platform/trap/trap.h has more. Errors: kUnsupported on a machine whose kernel has no seccomp filters or no fsgsbase.
 Result<std::unique_ptr<Platform>> start_trap_platform(const TrapOptions& options);

@@ -20,6 +20,6 @@ struct SystemDirectories {
 
 // Mounts them over directories of the root, which are made where they are missing, and sets kernel.system. Once, before the first
 // process. `devices` are those that the root opens; they get /dev/ptmx. Errors: those of making a directory.
-Done mount_system_directories(Kernel& kernel, std::shared_ptr<Devices> devices = std::make_shared<Devices>());
+Done mount_system_directories(Kernel& kernel, std::shared_ptr<Devices> devices = nullptr);
 
 }  // namespace membrane::linux

@@ -40,11 +40,12 @@ Child own_link(Kernel& kernel, bool is_task) {
   });
 }
 
-Child random_directory() {
-  return directory({{"boot_id", fixed(uuid_text())},
-                    {"entropy_avail", fixed("256\n")},
-                    {"poolsize", fixed("256\n")},
-                    {"uuid", made_text([]() -> Try<std::string> { return uuid_text(); })}});
+Child random_directory(Kernel& kernel) {
+  return directory(
+      {{"boot_id", fixed(uuid_text(kernel.entropy()))},
+       {"entropy_avail", fixed("256\n")},
+       {"poolsize", fixed("256\n")},
+       {"uuid", made_text([&kernel]() -> Try<std::string> { return uuid_text(kernel.entropy()); })}});
 }
 
 Child sys_kernel(Kernel& kernel) {
@@ -58,7 +59,7 @@ Child sys_kernel(Kernel& kernel) {
                     {"overflowgid", fixed("65534\n")},
                     {"overflowuid", fixed("65534\n")},
                     {"pid_max", fixed("4194304\n")},
-                    {"random", random_directory()},
+                    {"random", random_directory(kernel)},
                     {"randomize_va_space", settable("0\n")},
                     {"sched_child_runs_first", fixed("0\n")},
                     {"seccomp", directory({})},

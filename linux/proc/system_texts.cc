@@ -1,7 +1,6 @@
 #include "linux/proc/system_texts.h"
 
 #include <cpuid.h>
-#include <sys/random.h>
 
 #include <algorithm>
 #include <array>
@@ -185,9 +184,9 @@ std::string version_text() {
   return text_of("Linux version %s (membrane) (gcc) %s\n", kKernelRelease.data(), kKernelVersion.data());
 }
 
-std::string uuid_text() {
+std::string uuid_text(Entropy& entropy) {
   std::array<uint8_t, 16> b = {};
-  static_cast<void>(getrandom(b.data(), b.size(), 0));
+  static_cast<void>(entropy.fill(std::as_writable_bytes(std::span(b))));
   b[6] = static_cast<uint8_t>((b[6] & 0x0f) | 0x40);
   b[8] = static_cast<uint8_t>((b[8] & 0x3f) | 0x80);
   return text_of("%02x%02x%02x%02x-%02x%02x-%02x%02x-%02x%02x-%02x%02x%02x%02x%02x%02x\n", b[0], b[1], b[2],

@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "base/result.h"
+#include "linux/abi/determinism.h"
 
 namespace membrane::linux {
 
@@ -35,6 +36,8 @@ struct Computer {
   std::string host_name = "membrane";
   uint32_t user = 0, group = 0;
   ComputerLimits limits;
+  // Its programs do the same in every run: the clock is virtual, and random numbers are a seed's.
+  std::optional<Determinism> deterministic = {};
 };
 
 enum class ComputerEnd : uint8_t {
@@ -56,6 +59,7 @@ struct ComputerReport {
   std::vector<std::string>
       missing_walls;  // those of the kernel process and of guests that this machine refuses, and why
   double start_us = 0, run_us = 0;  // until the command's first instruction; from there to its end
+  uint64_t preemptions = 0;         // of a deterministic one: how often it was not (Kernel::preemptions())
   std::map<std::string, uint64_t> absent_calls;  // system calls that this kernel does not have: how often
 };
 

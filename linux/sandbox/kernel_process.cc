@@ -56,6 +56,7 @@ class Outside {
   FileRef output() { return output_->open(); }
   FileRef errors() { return errors_->open(); }
   void after_wake() { input_->after_wake(); }
+  [[nodiscard]] bool expects_input() const { return !input_->has_ended(); }
 
  private:
   static void read_all(OutsideInput& input, int fd) {
@@ -98,24 +99,36 @@ void set_end(ComputerReport& report, int status, bool was_out_of_memory) {
 
 ComputerReport run(const Computer& computer, const KernelStreams& streams) {
   const Clock::time_point begun = Clock::now();
-  const auto devices = std::make_shared<Devices>();
-  auto root = open_image_tree(computer.image, {.most_bytes = computer.limits.disk_bytes, .devices = devices});
+  const bool is_same = computer.deterministic.has_value();
+  const auto clock = is_same ? std::make_shared<GuestClock>(computer.deterministic->start_ms)
+                             : std::make_shared<GuestClock>();
+  const auto entropy =
+      is_same ? std::make_shared<Entropy>(computer.deterministic->seed) : std::make_shared<Entropy>();
+  const auto devices = std::make_shared<Devices>(entropy);
+  auto root = open_image_tree(computer.image, {.most_bytes = computer.limits.disk_bytes,
+                                               .devices = devices,
+                                               .now = [clock] { return clock->read(CLOCK_REALTIME); }});
   if (!root) return failed(root.error().to_string());
   std::vector<MissingWall> missing = leave_host();
-  auto platform = start_trap_platform({});
+  auto platform = start_trap_platform({.traps_time_stamps = is_same});
   if (!platform) return failed(platform.error().to_string());
   std::ranges::copy(missing_walls_of(**platform), std::back_inserter(missing));
-  KernelOptions options = {
-      .platform = std::move(*platform), .root = *root, .limits = {}, .host_name = computer.host_name};
+  KernelOptions options = {.platform = std::move(*platform),
+                           .root = *root,
+                           .limits = {},
+                           .host_name = computer.host_name,
+                           .clock = clock,
+                           .entropy = entropy};
   options.limits.most_tasks = computer.limits.most_tasks;
   options.limits.memory_bytes = computer.limits.memory_bytes;
   Kernel kernel(std::move(options));
   ComputerReport report;
   report.platform = kernel.platform().name();
-  if (const Done mounted = mount_system_directories(kernel); !mounted)
+  if (const Done mounted = mount_system_directories(kernel, devices); !mounted)
     return failed(std::string("/proc, /sys and /dev cannot be made: ") + std::strerror(mounted.error()));
   Outside outside(streams, kernel);
   kernel.on_outside = [&outside] { outside.after_wake(); };
+  kernel.expects_outside = [&outside] { return outside.expects_input(); };
   Kernel::Start start = {.arguments = computer.arguments,
                          .environment = computer.environment,
                          .directory = computer.directory,
@@ -136,6 +149,7 @@ ComputerReport run(const Computer& computer, const KernelStreams& streams) {
   const int status = kernel.run(*started);
   report.run_us = us_since(runs);
   report.memory_peak_bytes = kernel.memory_peak_bytes();
+  report.preemptions = kernel.preemptions();
   report.absent_calls = kernel.absent_calls;
   set_end(report, status, kernel.was_out_of_memory());
   return report;
@@ -166,6 +180,7 @@ std::string report_to_json(const ComputerReport& report) {
                                {"memory_peak_bytes", report.memory_peak_bytes},
                                {"start_us", report.start_us},
                                {"run_us", report.run_us},
+                               {"preemptions", report.preemptions},
                                {"absent_calls", report.absent_calls},
                                {"missing_walls", report.missing_walls}};
   return json_text(json);
@@ -195,6 +210,7 @@ Result<ComputerReport> report_from_json(std::string_view json) {
   report.reason = text("reason");
   report.platform = text("platform");
   report.memory_peak_bytes = number("memory_peak_bytes");
+  report.preemptions = number("preemptions");
   report.start_us = time("start_us");
   report.run_us = time("run_us");
   const auto calls = told.find("absent_calls");

@@ -43,7 +43,9 @@ struct LiveSpec {
       -1;  // a file that keep() wrote: the sandbox goes on from there; borrowed until create() has returned
   std::string host_name = "membrane";
   ComputerLimits limits;  // memory, disk and tasks; output and wall are of a command
-  std::string platform;   // "trap", "kvm"; "" for the faster one of this machine
+  // As of Computer. With `kept`: that of the sandbox that was kept, and this counts nothing.
+  std::optional<Determinism> deterministic;
+  std::string platform;  // "trap", "kvm"; "" for the faster one of this machine
   int network = -1;  // where guests' connections go (linux/network/); -1: none leaves. Borrowed as `kept` is
   std::vector<MountedDirectory> directories;
 };

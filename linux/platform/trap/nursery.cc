@@ -68,7 +68,7 @@ Status check_machine() {
 
 }  // namespace
 
-Result<std::unique_ptr<Nursery>> Nursery::start(const Bell& bell, int most_threads) {
+Result<std::unique_ptr<Nursery>> Nursery::start(const Bell& bell, const TrapOptions& options) {
   MEMBRANE_TRY(check_machine());
   std::unique_ptr<Nursery> nursery(new Nursery);
   const HostFile program = stub_file();
@@ -83,13 +83,18 @@ Result<std::unique_ptr<Nursery>> Nursery::start(const Bell& bell, int most_threa
                 "End other processes, or raise the limit of them.");
   nursery->group_ = nursery->process_;
   theirs.close();
-  MEMBRANE_TRY(nursery->raise(most_threads));
+  MEMBRANE_TRY(nursery->raise(options));
   return nursery;
 }
 
-Status Nursery::raise(int most_threads) {
+Status Nursery::raise(const TrapOptions& options) {
   constexpr uint32_t kNobody = 65534;
-  TrapNurseryStart begin = {getuid(), getgid(), getuid(), getgid(), static_cast<uint64_t>(most_threads) + 64};
+  TrapNurseryStart begin = {.user = getuid(),
+                            .group = getgid(),
+                            .inner_user = getuid(),
+                            .inner_group = getgid(),
+                            .most_processes = static_cast<uint64_t>(options.most_threads) + 64,
+                            .traps_time_stamps = options.traps_time_stamps};
   if (geteuid() == 0) begin.inner_user = begin.inner_group = kNobody;
   TrapNurseryAnswer answer = {};
   if (!send_message(socket_.number(), std::as_bytes(std::span(&begin, 1)), {}) ||

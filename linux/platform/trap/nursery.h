@@ -21,7 +21,7 @@ namespace membrane::linux {
 class Nursery {
  public:
   // Errors: kUnsupported, kUnavailable.
-  static Result<std::unique_ptr<Nursery>> start(const Bell& bell, int most_threads);
+  static Result<std::unique_ptr<Nursery>> start(const Bell& bell, const TrapOptions& options);
   // Ends all stubs, and whatever guests may have made.
   ~Nursery();
   Nursery(const Nursery&) = delete;
@@ -45,7 +45,7 @@ class Nursery {
 
  private:
   Nursery() = default;
-  Status raise(int most_threads);
+  Status raise(const TrapOptions& options);
 
   pid_t process_ = -1, group_ = -1;
   HostFile socket_, name_space_;

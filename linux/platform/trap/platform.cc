@@ -44,11 +44,12 @@ Result<std::unique_ptr<Platform>> TrapPlatform::start(const TrapOptions& options
     return fail(ErrorCode::kUnavailable,
                 "cannot make memory that guests share with the kernel: " + std::string(std::strerror(errno)),
                 "Raise the limit of open files, or free memory.");
-  const int most = std::clamp(options.most_threads, 1, static_cast<int>(kTrapMostThreads));
-  platform->threads_.resize(most);
-  for (int index = most; index-- > 0;) platform->free_indexes_.push_back(index);
+  TrapOptions bounded = options;
+  bounded.most_threads = std::clamp(options.most_threads, 1, static_cast<int>(kTrapMostThreads));
+  platform->threads_.resize(bounded.most_threads);
+  for (int index = bounded.most_threads; index-- > 0;) platform->free_indexes_.push_back(index);
   platform->pin();
-  MEMBRANE_ASSIGN(platform->nursery_, Nursery::start(platform->bell_, most));
+  MEMBRANE_ASSIGN(platform->nursery_, Nursery::start(platform->bell_, bounded));
   if (!platform->prepare())
     return fail(ErrorCode::kUnavailable, "cannot make a process for a guest",
                 "End other processes, or raise the limit of them.");

@@ -154,6 +154,8 @@ static void raise_walls(const struct TrapNurseryStart* start, struct TrapNursery
   answer->init = make_first();
   *name_space = (int)CALL4(SYS_openat, AT_FDCWD, "/proc/self/ns/pid_for_children", O_RDONLY | O_CLOEXEC, 0);
   if (errors[kTrapMountNamespace] == 0) errors[kTrapMountNamespace] = (int)empty_root();
+  // Forks have it, too.
+  if (start->traps_time_stamps != 0) CALL5(SYS_prctl, PR_SET_TSC, PR_TSC_SIGSEGV, 0, 0, 0);
   errors[kTrapResourceLimits] = (int)bound_resources(start);
   errors[kTrapCapabilities] = (int)drop_capabilities();
   errors[kTrapNoNewPrivileges] = (int)CALL5(SYS_prctl, PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);

@@ -85,6 +85,7 @@ struct TrapBell {
 struct TrapNurseryStart {
   uint32_t user, group, inner_user, inner_group;
   uint64_t most_processes;
+  uint64_t traps_time_stamps;  // 0: guests read the processor's counter
 };
 
 // The walls that the nursery raises (trap.cc names them); errors of each in its answer.
