@@ -856,7 +856,7 @@ Result<KeptPause> Session::Impl::keep_pause(KeptBytes& bytes) {
   if (!options_.budget) {
     const policy::Limits& limits = options_.policy.limits;
     const host::World::Amounts left = world_->left();
-    const auto used = [](uint64_t limit, uint64_t left) { return limit - std::min(limit, left); };
+    const auto used = [](uint64_t limit, uint64_t rest) { return limit - std::min(limit, rest); };
     kept.host_calls = used(limits.host_calls, left.host_calls);
     kept.bytes_in = used(limits.bytes_in, left.bytes_in);
     kept.bytes_out = used(limits.bytes_out, left.bytes_out);

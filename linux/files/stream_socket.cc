@@ -15,8 +15,8 @@ constexpr size_t kMostPiece = 65536;  // bytes of a stream that are one packet
 }  // namespace
 
 StreamSocket::StreamSocket(std::shared_ptr<SocketEnd> end, std::shared_ptr<SocketEnd> peer,
-                           const Credentials& owner)
-    : SocketFile(std::move(end), owner), peer_(std::move(peer)) {}
+                           const Credentials& maker)
+    : SocketFile(std::move(end), maker), peer_(std::move(peer)) {}
 
 namespace {
 
@@ -245,7 +245,7 @@ Try<size_t> StreamSocket::send_packet(Caller& caller, Buffer& from, FilesInFligh
   return size;
 }
 
-Try<Incoming> StreamSocket::receive(Caller&, Buffer& to, int flags) {
+Try<Incoming> StreamSocket::receive(Caller&, Buffer& to, int how) {
   if (peer_ == nullptr) return err(end_->is_listening && !is_inet() ? EINVAL : ENOTCONN);
   Incoming got;
   if (end_->packets.empty()) {
@@ -254,7 +254,7 @@ Try<Incoming> StreamSocket::receive(Caller&, Buffer& to, int flags) {
     return err(EAGAIN);
   }
   if (is_stream() && to.size() == 0) return got;
-  const bool stays = (flags & MSG_PEEK) != 0;
+  const bool stays = (how & MSG_PEEK) != 0;
   MEMBRANE_TRY(is_stream() ? receive_bytes(to, stays, got) : receive_packet(to, stays, got));
   got.is_end_of_record = !is_stream();
   if (!stays) peer_->changed.wake();
