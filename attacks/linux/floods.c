@@ -61,7 +61,8 @@ static int threads(long unused) {
 static int memory(long kind) {
   FOR_A_WHILE(4) {
     const size_t bytes = 16 << 20;
-    char* const more = mmap(NULL, bytes, PROT_READ | PROT_WRITE, kind == 1 ? MAP_SHARED | MAP_ANONYMOUS : MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    char* const more = mmap(NULL, bytes, PROT_READ | PROT_WRITE,
+                            kind == 1 ? MAP_SHARED | MAP_ANONYMOUS : MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (more == MAP_FAILED) break;
     for (size_t at = 0; at < bytes; at += 4096) more[at] = 1;
     if (kind == 2) fork();
@@ -78,7 +79,8 @@ static int areas(long unused) {
 static int address_space(long unused) {
   (void)unused;
   for (size_t size = 1ul << 46; size > 4096; size /= 2)
-    while (mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0) != MAP_FAILED) {}
+    while (mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0) !=
+           MAP_FAILED) {}
   return kHeld;
 }
 static int memory_files(long unused) {
@@ -159,9 +161,11 @@ static int buried_sockets(long unused) {
     if (socketpair(AF_UNIX, SOCK_DGRAM, 0, ends) != 0) break;
     char control[CMSG_SPACE(2 * sizeof(int))] = {0};
     struct iovec part = {"x", 1};
-    struct msghdr message = {.msg_iov = &part, .msg_iovlen = 1, .msg_control = control, .msg_controllen = sizeof control};
+    struct msghdr message = {
+        .msg_iov = &part, .msg_iovlen = 1, .msg_control = control, .msg_controllen = sizeof control};
     struct cmsghdr* const head = (struct cmsghdr*)control;
-    *head = (struct cmsghdr){.cmsg_len = CMSG_LEN(sizeof ends), .cmsg_level = SOL_SOCKET, .cmsg_type = SCM_RIGHTS};
+    *head = (struct cmsghdr){
+        .cmsg_len = CMSG_LEN(sizeof ends), .cmsg_level = SOL_SOCKET, .cmsg_type = SCM_RIGHTS};
     memcpy(CMSG_DATA(head), ends, sizeof ends);
     if (sendmsg(ends[0], &message, MSG_DONTWAIT) < 0) break;
     close(ends[0]);
@@ -278,7 +282,8 @@ static int large_files(long kind) {
   if (kind == 2) fallocate(file, 0, 0, 1l << 44);
   if (kind == 3) {
     char* const mapped = mmap(NULL, 1l << 40, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
-    if (mapped != MAP_FAILED) FOR_A_WHILE(3) for (int i = 0; i < 4096; ++i) mapped[(rand() & 0xfffffffl) * 4096] = 1;
+    if (mapped != MAP_FAILED)
+      FOR_A_WHILE(3) for (int i = 0; i < 4096; ++i) mapped[(rand() & 0xfffffffl) * 4096] = 1;
   }
   return kHeld;
 }
@@ -367,21 +372,59 @@ static int limits(long unused) {
 }
 
 #define ROW(name, act, n) {"flood." name, act, n}
-const struct Attack kFloods[] = {
-    ROW("fork", forks, 0), ROW("vfork", forks, 1), ROW("sleepers", forks, 2), ROW("threads", threads, 0),
-    ROW("memory", memory, 0), ROW("shared_memory", memory, 1), ROW("memory_and_forks", memory, 2), ROW("areas", areas, 0),
-    ROW("address_space", address_space, 0), ROW("memory_files", memory_files, 0), ROW("dev_shm", shared_directory, 0),
-    ROW("open", descriptors, 0), ROW("pipes", descriptors, 1), ROW("sockets", descriptors, 2), ROW("epolls", descriptors, 3),
-    ROW("eventfds", descriptors, 4), ROW("timerfds", descriptors, 5), ROW("inotifies", descriptors, 6),
-    ROW("ptys", descriptors, 7), ROW("memfds", descriptors, 8), ROW("tmpfiles", descriptors, 9), ROW("pidfds", descriptors, 10),
-    ROW("signalfds", descriptors, 11), ROW("inet_sockets", descriptors, 12), ROW("full_pipes", full_pipes, 0),
-    ROW("full_streams", full_sockets, SOCK_STREAM), ROW("full_datagrams", full_sockets, SOCK_DGRAM),
-    ROW("full_packets", full_sockets, SOCK_SEQPACKET), ROW("buried_sockets", buried_sockets, 0),
-    ROW("connections", connections, 0), ROW("nested_epolls", nested_epolls, 0), ROW("epoll_loop", nested_epolls, 1),
-    ROW("watches", watches, 0), ROW("signals", signals, 0), ROW("timers", timers, 0),
-    ROW("deep_directories", deep_directories, 0), ROW("files", many_files, 0), ROW("links", many_files, 1),
-    ROW("hard_links", many_files, 2), ROW("fifos", many_files, 3), ROW("directories", many_files, 4),
-    ROW("attributes", attributes, 0), ROW("disk", large_files, 0), ROW("sparse", large_files, 1),
-    ROW("allocated", large_files, 2), ROW("mapped", large_files, 3), ROW("locks", locks, 0), ROW("link_loops", long_links, 0),
-    ROW("output", output, 0), ROW("stops", stops, 0), ROW("futexes", futex_waiters, 0), ROW("terminal", terminals, 0),
-    ROW("calls", requests, 0), ROW("zombies", zombies, 0), ROW("limits", limits, 0), {NULL, NULL, 0}};
+const struct Attack kFloods[] = {ROW("fork", forks, 0),
+                                 ROW("vfork", forks, 1),
+                                 ROW("sleepers", forks, 2),
+                                 ROW("threads", threads, 0),
+                                 ROW("memory", memory, 0),
+                                 ROW("shared_memory", memory, 1),
+                                 ROW("memory_and_forks", memory, 2),
+                                 ROW("areas", areas, 0),
+                                 ROW("address_space", address_space, 0),
+                                 ROW("memory_files", memory_files, 0),
+                                 ROW("dev_shm", shared_directory, 0),
+                                 ROW("open", descriptors, 0),
+                                 ROW("pipes", descriptors, 1),
+                                 ROW("sockets", descriptors, 2),
+                                 ROW("epolls", descriptors, 3),
+                                 ROW("eventfds", descriptors, 4),
+                                 ROW("timerfds", descriptors, 5),
+                                 ROW("inotifies", descriptors, 6),
+                                 ROW("ptys", descriptors, 7),
+                                 ROW("memfds", descriptors, 8),
+                                 ROW("tmpfiles", descriptors, 9),
+                                 ROW("pidfds", descriptors, 10),
+                                 ROW("signalfds", descriptors, 11),
+                                 ROW("inet_sockets", descriptors, 12),
+                                 ROW("full_pipes", full_pipes, 0),
+                                 ROW("full_streams", full_sockets, SOCK_STREAM),
+                                 ROW("full_datagrams", full_sockets, SOCK_DGRAM),
+                                 ROW("full_packets", full_sockets, SOCK_SEQPACKET),
+                                 ROW("buried_sockets", buried_sockets, 0),
+                                 ROW("connections", connections, 0),
+                                 ROW("nested_epolls", nested_epolls, 0),
+                                 ROW("epoll_loop", nested_epolls, 1),
+                                 ROW("watches", watches, 0),
+                                 ROW("signals", signals, 0),
+                                 ROW("timers", timers, 0),
+                                 ROW("deep_directories", deep_directories, 0),
+                                 ROW("files", many_files, 0),
+                                 ROW("links", many_files, 1),
+                                 ROW("hard_links", many_files, 2),
+                                 ROW("fifos", many_files, 3),
+                                 ROW("directories", many_files, 4),
+                                 ROW("attributes", attributes, 0),
+                                 ROW("disk", large_files, 0),
+                                 ROW("sparse", large_files, 1),
+                                 ROW("allocated", large_files, 2),
+                                 ROW("mapped", large_files, 3),
+                                 ROW("locks", locks, 0),
+                                 ROW("link_loops", long_links, 0),
+                                 ROW("output", output, 0),
+                                 ROW("stops", stops, 0),
+                                 ROW("futexes", futex_waiters, 0),
+                                 ROW("terminal", terminals, 0),
+                                 ROW("calls", requests, 0),
+                                 ROW("zombies", zombies, 0),
+                                 ROW("limits", limits, 0),
+                                 {NULL, NULL, 0}};

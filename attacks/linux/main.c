@@ -6,6 +6,7 @@
 // sandbox, so all that an act leaves behind is its to end.
 #define _GNU_SOURCE
 #include <errno.h>
+#include <fcntl.h>
 #include <signal.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -51,7 +52,10 @@ long call(long number, ...) {
   register long r8 __asm__("r8") = e;
   register long r9 __asm__("r9") = f;
   long result = number;
-  __asm__ volatile("syscall" : "+a"(result) : "D"(a), "S"(b), "d"(c), "r"(r10), "r"(r8), "r"(r9) : "rcx", "r11", "memory");
+  __asm__ volatile("syscall"
+                   : "+a"(result)
+                   : "D"(a), "S"(b), "d"(c), "r"(r10), "r"(r8), "r"(r9)
+                   : "rcx", "r11", "memory");
   return result;
 }
 
@@ -76,6 +80,10 @@ static void run(const char* name, int (*act)(long), long argument) {
   }
   if (child == 0) {
     setsid();
+    sigset_t none;
+    sigemptyset(&none);
+    sigprocmask(SIG_SETMASK, &none, NULL);
+    dup2(open("/dev/null", O_WRONLY), 1);
     alarm(kSecondsOfAnAct * 2);
     _exit(act(argument));
   }
@@ -87,7 +95,9 @@ static void run(const char* name, int (*act)(long), long argument) {
     if (ended == 0) nanosleep(&rest, NULL);
   }
   end_all();
-  const char* const verdict = ended != child ? "hung" : WIFEXITED(status) && WEXITSTATUS(status) == kEscaped ? "escaped" : "held";
+  const char* const verdict = ended != child                                         ? "hung"
+                              : WIFEXITED(status) && WEXITSTATUS(status) == kEscaped ? "escaped"
+                                                                                     : "held";
   printf("%s %s\n", verdict, name);
 }
 
@@ -95,7 +105,8 @@ static void each(const char* group, void (*visit)(const char*, int (*)(long), lo
   static const struct Attack* const kAll[] = {kEscapes, kFloods, kInstructions, kPrograms, kRaces, kStub};
   for (size_t file = 0; file < sizeof kAll / sizeof *kAll; ++file)
     for (const struct Attack* attack = kAll[file]; attack->name != NULL; ++attack)
-      if (strncmp(attack->name, group, strlen(group)) == 0) visit(attack->name, attack->act, attack->argument);
+      if (strncmp(attack->name, group, strlen(group)) == 0)
+        visit(attack->name, attack->act, attack->argument);
   for (long number = 0; number < kMostCalls; ++number) {
     char name[40];
     snprintf(name, sizeof name, "call.%03ld", number);
@@ -113,7 +124,10 @@ int main(int count, char** words) {
   settings = words;
   for (int i = 1; i < count; ++i)
     if (strchr(words[i], '=') == NULL) group = words[i];
-  signal(SIGCHLD, SIG_DFL);
+  // What acts send to their parent is no concern of this process.
+  sigset_t all;
+  sigfillset(&all);
+  sigprocmask(SIG_BLOCK, &all, NULL);
   if (strcmp(group, "--list") == 0) each("", list);
   else each(group, run);
   puts("over");

@@ -31,8 +31,12 @@ static void make(struct Image* image) {
   image->head.e_phentsize = sizeof(Elf64_Phdr);
   image->head.e_phnum = 1;
   image->head.e_entry = 0x400000 + offsetof(struct Image, rest);
-  image->parts[0] = (Elf64_Phdr){.p_type = PT_LOAD, .p_flags = PF_R | PF_X, .p_vaddr = 0x400000,
-                                 .p_filesz = sizeof *image, .p_memsz = sizeof *image, .p_align = 4096};
+  image->parts[0] = (Elf64_Phdr){.p_type = PT_LOAD,
+                                 .p_flags = PF_R | PF_X,
+                                 .p_vaddr = 0x400000,
+                                 .p_filesz = sizeof *image,
+                                 .p_memsz = sizeof *image,
+                                 .p_align = 4096};
   memcpy(image->rest, code, sizeof code);
 }
 
@@ -78,11 +82,17 @@ static int bad_elf(long which) {
     case 11: part->p_vaddr = 0x7ffe00000000; break;
     case 12: part->p_vaddr = 0x7ffe10000000; break;
     case 13: part->p_vaddr = 0; break;
-    case 14: part->p_vaddr = 0x7ffdfffff000; part->p_memsz = 1ul << 40; break;
+    case 14:
+      part->p_vaddr = 0x7ffdfffff000;
+      part->p_memsz = 1ul << 40;
+      break;
     case 15: part->p_vaddr = ~0ul - 4096; break;
     case 16: part->p_memsz = ~0ul; break;
     case 17: part->p_filesz = ~0ul; break;
-    case 18: part->p_filesz = 1ul << 40; part->p_memsz = 1ul << 40; break;
+    case 18:
+      part->p_filesz = 1ul << 40;
+      part->p_memsz = 1ul << 40;
+      break;
     case 19: part->p_memsz = 1; break;
     case 20: part->p_memsz = 1ul << 46; break;
     case 21: part->p_offset = ~0ul - 100; break;
@@ -101,7 +111,10 @@ static int bad_elf(long which) {
       part[1] = second;
       part[1].p_vaddr += 100;
       break;
-    case 30: image.head.e_type = ET_DYN; part->p_vaddr = 0x7fffffff0000; break;
+    case 30:
+      image.head.e_type = ET_DYN;
+      part->p_vaddr = 0x7fffffff0000;
+      break;
     case 31: image.head.e_type = ET_REL; break;
     case 32: image.head.e_type = ET_CORE; break;
     case 33: image.head.e_ident[EI_CLASS] = ELFCLASS32; break;
@@ -109,21 +122,25 @@ static int bad_elf(long which) {
     case 35: image.head.e_machine = EM_386; break;
     case 36:
       image.head.e_phnum = 2;
-      part[1] = (Elf64_Phdr){.p_type = PT_INTERP, .p_offset = offsetof(struct Image, rest) + 100, .p_filesz = 10};
+      part[1] =
+          (Elf64_Phdr){.p_type = PT_INTERP, .p_offset = offsetof(struct Image, rest) + 100, .p_filesz = 10};
       strcpy(image.rest + 100, "/tmp/bad");  // itself
       break;
     case 37:
       image.head.e_phnum = 2;
-      part[1] = (Elf64_Phdr){.p_type = PT_INTERP, .p_offset = offsetof(struct Image, rest) + 100, .p_filesz = ~0ul};
+      part[1] =
+          (Elf64_Phdr){.p_type = PT_INTERP, .p_offset = offsetof(struct Image, rest) + 100, .p_filesz = ~0ul};
       break;
     case 38:
       image.head.e_phnum = 2;
-      part[1] = (Elf64_Phdr){.p_type = PT_INTERP, .p_offset = offsetof(struct Image, rest) + 100, .p_filesz = 4};
+      part[1] =
+          (Elf64_Phdr){.p_type = PT_INTERP, .p_offset = offsetof(struct Image, rest) + 100, .p_filesz = 4};
       memcpy(image.rest + 100, "abcd", 4);  // no zero at its end
       break;
     case 39:
       image.head.e_phnum = 2;
-      part[1] = (Elf64_Phdr){.p_type = PT_INTERP, .p_offset = offsetof(struct Image, rest) + 100, .p_filesz = 5};
+      part[1] =
+          (Elf64_Phdr){.p_type = PT_INTERP, .p_offset = offsetof(struct Image, rest) + 100, .p_filesz = 5};
       strcpy(image.rest + 100, "/tmp");
       break;
     case 40:
@@ -150,7 +167,8 @@ static int good_elf(long unused) {
   make(&image);
   store("/tmp/good", &image, sizeof image);
   const int status = execute("/tmp/good");
-  return WIFEXITED(status) && WEXITSTATUS(status) == 7 ? kHeld : escaped("a sound program does not run: %d", status);
+  return WIFEXITED(status) && WEXITSTATUS(status) == 7 ? kHeld
+                                                       : escaped("a sound program does not run: %d", status);
 }
 
 static int script(long which) {
@@ -159,7 +177,11 @@ static int script(long which) {
     case 0: strcpy(text, "#!/tmp/script\n"); break;  // itself
     case 1: strcpy(text, "#!"); break;
     case 2: strcpy(text, "#!\n"); break;
-    case 3: memset(text, 'a', sizeof text); memcpy(text, "#!/", 3); text[8000] = 0; break;
+    case 3:
+      memset(text, 'a', sizeof text);
+      memcpy(text, "#!/", 3);
+      text[8000] = 0;
+      break;
     case 4: strcpy(text, "#!/tmp\n"); break;
     case 5: strcpy(text, "#! \t \n"); break;
     case 6: strcpy(text, "#!/proc/self/exe\n"); break;
@@ -184,7 +206,9 @@ static int chain(long unused) {
 }
 
 static int odd_files(long which) {
-  static const char* const kPaths[] = {"/", "/dev/zero", "/dev/null", "/proc/self/maps", "/proc/self/mem", "/dev/tty", "/proc/self/fd/0", "", "/nowhere"};
+  static const char* const kPaths[] = {
+      "/",        "/dev/zero",       "/dev/null", "/proc/self/maps", "/proc/self/mem",
+      "/dev/tty", "/proc/self/fd/0", "",          "/nowhere"};
   execute(kPaths[which]);
   return kHeld;
 }
@@ -198,7 +222,6 @@ static int arguments(long which) {
     memset(word, 'a', sizeof word - 1);
     for (size_t i = 0; i < 299999; ++i) words[i] = which == 0 ? word : word + sizeof word - 20;
     if (which == 2) words[0] = NULL;
-    execve("/proc/self/exe", words, words);
     execve("/bin/true", words, words);
     _exit(0);
   }
@@ -242,13 +265,68 @@ static int exec_loop(long unused) {
 #define SCRIPT(n) {"program.script." #n, script, n}
 #define ODD(n) {"program.file." #n, odd_files, n}
 const struct Attack kPrograms[] = {{"program.sound", good_elf, 0},
-                                   ELF(0), ELF(1), ELF(2), ELF(3), ELF(4), ELF(5), ELF(6), ELF(7), ELF(8), ELF(9), ELF(10),
-                                   ELF(11), ELF(12), ELF(13), ELF(14), ELF(15), ELF(16), ELF(17), ELF(18), ELF(19), ELF(20),
-                                   ELF(21), ELF(22), ELF(23), ELF(24), ELF(25), ELF(26), ELF(27), ELF(28), ELF(29), ELF(30),
-                                   ELF(31), ELF(32), ELF(33), ELF(34), ELF(35), ELF(36), ELF(37), ELF(38), ELF(39), ELF(40),
-                                   ELF(41), ELF(42), ELF(43), SCRIPT(0), SCRIPT(1), SCRIPT(2), SCRIPT(3), SCRIPT(4),
-                                   SCRIPT(5), SCRIPT(6), SCRIPT(7), SCRIPT(8), ODD(0), ODD(1), ODD(2), ODD(3), ODD(4),
-                                   ODD(5), ODD(6), ODD(7), ODD(8),
+                                   ELF(0),
+                                   ELF(1),
+                                   ELF(2),
+                                   ELF(3),
+                                   ELF(4),
+                                   ELF(5),
+                                   ELF(6),
+                                   ELF(7),
+                                   ELF(8),
+                                   ELF(9),
+                                   ELF(10),
+                                   ELF(11),
+                                   ELF(12),
+                                   ELF(13),
+                                   ELF(14),
+                                   ELF(15),
+                                   ELF(16),
+                                   ELF(17),
+                                   ELF(18),
+                                   ELF(19),
+                                   ELF(20),
+                                   ELF(21),
+                                   ELF(22),
+                                   ELF(23),
+                                   ELF(24),
+                                   ELF(25),
+                                   ELF(26),
+                                   ELF(27),
+                                   ELF(28),
+                                   ELF(29),
+                                   ELF(30),
+                                   ELF(31),
+                                   ELF(32),
+                                   ELF(33),
+                                   ELF(34),
+                                   ELF(35),
+                                   ELF(36),
+                                   ELF(37),
+                                   ELF(38),
+                                   ELF(39),
+                                   ELF(40),
+                                   ELF(41),
+                                   ELF(42),
+                                   ELF(43),
+                                   SCRIPT(0),
+                                   SCRIPT(1),
+                                   SCRIPT(2),
+                                   SCRIPT(3),
+                                   SCRIPT(4),
+                                   SCRIPT(5),
+                                   SCRIPT(6),
+                                   SCRIPT(7),
+                                   SCRIPT(8),
+                                   ODD(0),
+                                   ODD(1),
+                                   ODD(2),
+                                   ODD(3),
+                                   ODD(4),
+                                   ODD(5),
+                                   ODD(6),
+                                   ODD(7),
+                                   ODD(8),
                                    {"program.chain", chain, 0},
                                    {"program.arguments.long", arguments, 0},
                                    {"program.arguments.many", arguments, 1},

@@ -47,7 +47,9 @@ static void flip_in(void* memory, size_t bytes) {
   pthread_create(&thread, NULL, flip, NULL);
 }
 
-static void* page(void) { return mmap(NULL, 65536, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0); }
+static void* page(void) {
+  return mmap(NULL, 65536, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+}
 
 static int race_iovec(long is_write) {
   struct iovec* const parts = page();
@@ -74,8 +76,11 @@ static int race_message(long is_send) {
   flip_in(all, sizeof *all);
   for (int round = 0; round < kRounds; ++round) {
     all->part = (struct iovec){all->bytes, sizeof all->bytes};
-    all->head = (struct msghdr){.msg_iov = &all->part, .msg_iovlen = 1, .msg_control = all->control,
-                                .msg_controllen = CMSG_SPACE(2 * sizeof(int)), .msg_name = is_send ? NULL : all->name,
+    all->head = (struct msghdr){.msg_iov = &all->part,
+                                .msg_iovlen = 1,
+                                .msg_control = all->control,
+                                .msg_controllen = CMSG_SPACE(2 * sizeof(int)),
+                                .msg_name = is_send ? NULL : all->name,
                                 .msg_namelen = is_send ? 0 : sizeof all->name};
     struct cmsghdr* const control = (struct cmsghdr*)all->control;
     control->cmsg_level = SOL_SOCKET;
@@ -112,7 +117,8 @@ static int race_poll(long which) {
   for (int round = 0; round < kRounds; ++round) {
     for (int i = 0; i < 64; ++i) list[i] = (struct pollfd){ends[i & 1], POLLIN | POLLOUT, 0};
     if (which == 0) call(SYS_poll, list, 64, 0);
-    else if (which == 1) call(SYS_select, 1024, list, (char*)list + 128, (char*)list + 256, (char*)list + 400);
+    else if (which == 1)
+      call(SYS_select, 1024, list, (char*)list + 128, (char*)list + 256, (char*)list + 400);
     else call(SYS_epoll_ctl, epoll, EPOLL_CTL_ADD + round % 3, ends[0], list);
   }
   return kHeld;

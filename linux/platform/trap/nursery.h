@@ -46,6 +46,7 @@ class Nursery {
  private:
   Nursery() = default;
   Status raise(const TrapOptions& options);
+  bool name_user(const TrapNurseryStart& start);
 
   pid_t process_ = -1, group_ = -1;
   HostFile socket_, name_space_;

@@ -244,7 +244,7 @@ Try<std::unique_ptr<Thread>> TrapThread::clone_thread() {
   std::unique_ptr<TrapThread> thread = copy_into(space_, *host);
   TrapControl& control = *host_->control;
   control.new_slot = host->slot;
-  if (!platform().order(*host_, kTrapThread)) return err(EAGAIN);
+  if (!platform().order_new(*host_, kTrapThread)) return err(EAGAIN);
   const int64_t result = std::atomic_ref(control.result).load();
   if (result > 0) {
     host->inner_number = static_cast<pid_t>(result);
@@ -269,7 +269,7 @@ Try<std::unique_ptr<Thread>> TrapThread::fork() {
   host->control->thread = 1;
   const std::array<int, 2> descriptors = {child->controls_file(), child->their_socket()};
   if (!space.send(descriptors)) return err(EAGAIN);
-  if (!platform().order(*host_, kTrapFork)) return err(EAGAIN);
+  if (!platform().order_new(*host_, kTrapFork)) return err(EAGAIN);
   const int64_t result = std::atomic_ref(host_->control->result).load();
   const pid_t process =
       result > 0 && result < 1 << 30 ? platform().nursery().number_of(static_cast<pid_t>(result)) : 0;

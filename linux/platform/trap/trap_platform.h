@@ -176,6 +176,8 @@ class TrapPlatform final : public Platform {
   void run(HostThread& thread);
   // An order other than to run; waits until it is done. False: the space is lost.
   bool order(HostThread& thread, uint32_t order);
+  // As order(), for one that makes a thread or a process: at no other time may a stub make any.
+  bool order_new(HostThread& thread, uint32_t order);
   // An order to end.
   void end(HostThread& thread);
   void kick(HostThread& thread);
@@ -183,7 +185,7 @@ class TrapPlatform final : public Platform {
   // Numbers of threads.
   bool enroll(HostThread& thread);
   void strike(HostThread& thread);
-  void note_process(pid_t process, TrapSpace& space) { processes_[process] = &space; }
+  void note_process(pid_t process, TrapSpace& space);
   void forget_process(pid_t process);
   void add_gone(TrapThread& thread) { gone_.push_back(&thread); }
   void forget(TrapThread& thread) { std::erase(gone_, &thread); }
