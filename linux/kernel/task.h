@@ -156,6 +156,8 @@ struct Process {
 
   // Its end, or its stop, until someone has waited for it.
   bool is_zombie = false;
+  bool is_from_outside = false;  // Kernel::start() made it
+  bool was_out_of_memory = false;
   int status = 0;  // as wait4() gives it
   bool is_stopped = false, tells_stop = false, tells_continue = false;
   bool is_dumpable = true;
