@@ -499,7 +499,10 @@ void Kernel::run_while(const std::function<bool()>& goes_on) {
     if (!goes_on()) return;
     if (HostClock::now() >= impl_->next_look_at_memory) watch_memory();
     do_due();
-    if (on_outside) on_outside();
+    if (on_outside) {
+      on_outside();
+      if (!goes_on()) return;  // it may have been told to end
+    }
     for (size_t i = 0; i < kAgainAtOnce && !impl_->ready.empty(); ++i) {
       Task* const task = task_of(impl_->ready.front());
       impl_->ready.pop_front();
