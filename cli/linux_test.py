@@ -86,6 +86,41 @@ class Commands(LinuxTest):
         self.assertEqual(done.stdout, b"1\n0\n")
 
 
+# Each clock, read by the vdso between two system calls that read it.
+CLOCKS = r"""
+import ctypes
+libc = ctypes.CDLL(None, use_errno=True)
+libc.getauxval.restype = ctypes.c_ulong
+assert open("/proc/self/maps").read().count("[vdso]") == 1
+assert ctypes.string_at(libc.getauxval(33), 4) == b"\x7fELF"
+class Time(ctypes.Structure):
+    _fields_ = [("s", ctypes.c_long), ("ns", ctypes.c_long)]
+def read(function, clock):
+    time = Time()
+    assert function(clock, ctypes.byref(time)) == 0, clock
+    return time.s, time.ns
+by_call = lambda clock, time: libc.syscall(228, clock, time)
+for _ in range(200):
+    for clock in (0, 1, 2, 3, 4, 7):
+        before, now, after = read(by_call, clock), read(libc.clock_gettime, clock), read(by_call, clock)
+        assert before <= now <= after, (clock, before, now, after)
+for clock in (0, 1, 2, 3, 4, 7):
+    assert read(libc.clock_getres, clock) == read(lambda *a: libc.syscall(229, *a), clock)
+time = Time()
+assert libc.clock_gettime(99, ctypes.byref(time)) == -1 and ctypes.get_errno() == 22
+assert libc.time(None) in (libc.syscall(201, None) - 1, libc.syscall(201, None))
+assert libc.sched_getcpu() == 0
+print("ok")
+"""
+
+
+class Clocks(LinuxTest):
+    def test_the_vdso_agrees_with_the_system_calls(self):
+        for options in ((), ("--deterministic",)):
+            done = self.run_linux("python3", "-c", CLOCKS, options=options)
+            self.assertEqual(done.stdout, b"ok\n", done.stderr)
+
+
 # Reads every clock and source of random numbers, sleeps for longer than a test may last, and lets two programs take turns.
 SAME_EACH_TIME = """
 date; sleep 5000; date; cat /proc/uptime /proc/sys/kernel/random/uuid; od -An -tx1 -N8 /dev/urandom

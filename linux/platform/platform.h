@@ -125,6 +125,10 @@ class Platform {
   [[nodiscard]] virtual uint64_t lowest() const = 0;
   [[nodiscard]] virtual uint64_t highest() const = 0;
 
+  // The address of code that all spaces have, outside of these addresses: as clock_gettime() for the clocks of the machine,
+  // without a stop. 0: there is none.
+  [[nodiscard]] virtual uint64_t clock_function() const { return 0; }
+
   // A stopped thread with an empty space of its own.
   virtual Try<std::unique_ptr<Thread>> start() = 0;
 

@@ -55,7 +55,10 @@ void TrapSpace::begin(pid_t process) {
 
 void TrapSpace::empty() {
   constexpr uint64_t kEnd = TRAP_STACKS + kTrapSlots * TRAP_STACK_SIZE;
-  change({SYS_munmap, {kEnd, TRAP_TOP - kEnd}});
+  const HostClock& clock = platform_.clock();
+  const uint64_t begin = clock.clock_gettime != 0 ? clock.begin : TRAP_TOP;
+  change({SYS_munmap, {kEnd, begin - kEnd}});
+  if (begin != TRAP_TOP && clock.end < TRAP_TOP) change({SYS_munmap, {clock.end, TRAP_TOP - clock.end}});
   clear();
 }
 

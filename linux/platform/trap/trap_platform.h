@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "linux/platform/trap/bell.h"
+#include "linux/platform/trap/host_clock.h"
 #include "linux/platform/trap/nursery.h"
 #include "linux/platform/trap/trap.h"
 
@@ -73,7 +74,7 @@ class TrapSpace final : public Space {
   [[nodiscard]] int their_socket() const { return their_socket_.number(); }
   // The process has been made.
   void begin(pid_t process);
-  // What the nursery left in it goes.
+  // What the nursery left in it goes, but for the host's clock.
   void empty();
 
   // A thread in the slot; nullptr: there are too many.
@@ -165,6 +166,8 @@ class TrapPlatform final : public Platform {
   [[nodiscard]] std::string_view name() const override { return "trap"; }
   [[nodiscard]] uint64_t lowest() const override { return TRAP_LOWEST; }
   [[nodiscard]] uint64_t highest() const override { return TRAP_STUB; }
+  [[nodiscard]] uint64_t clock_function() const override { return clock_.clock_gettime; }
+  [[nodiscard]] const HostClock& clock() const { return clock_; }
   Try<std::unique_ptr<Thread>> start() override;
   Thread* wait(std::optional<std::chrono::steady_clock::time_point> deadline) override;
   void wake() override { bell_.wake(); }
@@ -219,6 +222,7 @@ class TrapPlatform final : public Platform {
   TrapOptions options_;
   Bell bell_;
   std::unique_ptr<Nursery> nursery_;
+  HostClock clock_;  // stays mapped in all stubs; empty when guests shall not read the host's time
   std::vector<HostThread*> threads_;  // by index
   std::vector<uint32_t> free_indexes_;
   std::vector<HostThread*> running_;
