@@ -322,6 +322,7 @@ Done leave_old_program(Kernel& kernel, Task& task) {
   leave_threads(task);
   if (shares_memory) {
     thread->owner = &task;
+    task.used_before.user += task.thread->cpu_time();
     task.thread = std::move(thread);
     process.memory = std::make_shared<Memory>(task.thread->space(), kernel.platform().lowest(),
                                               kernel.platform().highest());

@@ -9,6 +9,7 @@
 #include "linux/files/process_file.h"
 #include "linux/files/terminal.h"
 #include "linux/kernel/call.h"
+#include "linux/kernel/cpu_time.h"
 #include "linux/kernel/exec.h"
 #include "linux/kernel/memory.h"
 #include "linux/kernel/signals.h"
@@ -139,6 +140,8 @@ void Kernel::end_task(Task& task, int status) {
   const bool is_last = process.tasks.size() == 1;
   if (is_last && process.descriptors && process.descriptors.use_count() == 1)
     close_all(task, process.descriptors->remove_all());
+  if (options_.clock->is_virtual()) process.of_ended_tasks = used_by(task);
+  else process.of_ended_tasks += used_by(task);
   task.state = TaskState::kDead;
   task.leave();
   leave_threads(task);
@@ -329,9 +332,11 @@ void Kernel::ask(Task& task) {
   int64_t value = -ENOSYS;
   if (row != nullptr && row->handler != nullptr) {
     current_ = &task;
+    const auto begun = HostClock::now();
     Call call(*this, task);
     value = row->handler(call);
     current_ = nullptr;
+    task.used_before.system += HostClock::now() - begun;
   } else {
     ++absent_calls[row != nullptr ? row->name : "another"];
   }
@@ -479,7 +484,10 @@ int Kernel::run(int process) {
     const Process* const first = process_of(process);
     if (first == nullptr) return SIGKILL;
     if (first->is_zombie) return first->status;
-    if (HostClock::now() >= impl_->next_look_at_memory) watch_memory();
+    if (HostClock::now() >= impl_->next_look_at_memory) {
+      watch_memory();
+      enforce_cpu_limits(*this);
+    }
     do_due();
     if (on_outside) on_outside();
     for (size_t i = 0; i < kAgainAtOnce && !impl_->ready.empty(); ++i) {

@@ -106,6 +106,9 @@ class Thread {
   // A running thread stops soon, with what it does next or with kInterrupted; Platform::wait() gives it as any other.
   virtual void interrupt() = 0;
 
+  // How long it has run on the host's processors.
+  virtual std::chrono::nanoseconds cpu_time() { return {}; }
+
   // The state of the vector and floating-point unit, in the format of XSAVE as signal frames have it (standard form, with the
   // software's bytes at 464). An empty one is that of a new program.
   virtual std::vector<std::byte> vector_state() = 0;

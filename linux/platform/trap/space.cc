@@ -95,6 +95,7 @@ HostThread* TrapSpace::add_thread(uint32_t slot, TrapThread* guest) {
       reinterpret_cast<TrapControl*>(reinterpret_cast<std::byte*>(controls_) + slot * TRAP_PAGE);
   if (!platform_.enroll(*thread)) return nullptr;
   threads_.push_back(std::move(thread));
+  had_more_threads_ |= threads_.size() > 1;
   return threads_.back().get();
 }
 
