@@ -9,6 +9,7 @@
 #include "linux/files/process_file.h"
 #include "linux/files/terminal.h"
 #include "linux/kernel/call.h"
+#include "linux/kernel/cpu_time.h"
 #include "linux/kernel/exec.h"
 #include "linux/kernel/memory.h"
 #include "linux/kernel/signals.h"
@@ -140,6 +141,8 @@ void Kernel::end_task(Task& task, int status) {
   const bool is_last = process.tasks.size() == 1;
   if (is_last && process.descriptors && process.descriptors.use_count() == 1)
     close_all(task, process.descriptors->remove_all());
+  if (options_.clock->is_virtual()) process.of_ended_tasks = used_by(task);
+  else process.of_ended_tasks += used_by(task);
   task.state = TaskState::kDead;
   task.leave();
   leave_threads(task);
@@ -339,9 +342,11 @@ void Kernel::ask(Task& task) {
   int64_t value = -ENOSYS;
   if (row != nullptr && row->handler != nullptr) {
     current_ = &task;
+    const auto begun = HostClock::now();
     Call call(*this, task);
     value = row->handler(call);
     current_ = nullptr;
+    task.used_before.system += HostClock::now() - begun;
   } else {
     ++absent_calls[row != nullptr ? row->name : "another"];
   }
@@ -497,7 +502,10 @@ void Kernel::run_while(const std::function<bool()>& goes_on) {
     impl_->ended_processes.clear();
     if (impl_->is_stopping) end_all();
     if (!goes_on()) return;
-    if (HostClock::now() >= impl_->next_look_at_memory) watch_memory();
+    if (HostClock::now() >= impl_->next_look_at_memory) {
+      watch_memory();
+      enforce_cpu_limits(*this);
+    }
     do_due();
     if (on_outside) {
       on_outside();

@@ -39,6 +39,7 @@ struct KernelOptions {
 };
 
 class SocketSpace;         // linux/files/socket_end.h
+class Vdso;                // linux/kernel/vdso.h
 class Watches;             // linux/files/inotify.h
 struct SystemDirectories;  // linux/proc/mounts.h
 
@@ -72,6 +73,7 @@ class Kernel final : public Timers, public Jobs, public Signals {
   // Made when they are first needed.
   std::shared_ptr<Watches> watches;
   std::shared_ptr<SocketSpace> sockets;
+  std::shared_ptr<Vdso> vdso;
   NodeRef memory_files;  // what memfd_create() makes files in
   [[nodiscard]] timespec now(int clock) const override { return options_.clock->read(clock); }
   [[nodiscard]] GuestClock::Time steady_now() const override { return options_.clock->now(); }

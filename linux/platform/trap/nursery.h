@@ -39,6 +39,7 @@ class Nursery {
   [[nodiscard]] std::vector<pid_t> processes() const;
   // The number of a process of the group that has ended, which is free from then on; 0: there is none.
   pid_t reap();
+  [[nodiscard]] pid_t process() const { return process_; }
   [[nodiscard]] bool has_ended() const { return has_ended_; }
 
   [[nodiscard]] const std::vector<MissingWall>& missing() const { return missing_; }

@@ -1,3 +1,4 @@
+#include <fcntl.h>
 #include <linux/audit.h>
 #include <signal.h>
 #include <sys/mman.h>
@@ -5,7 +6,10 @@
 
 #include <algorithm>
 #include <atomic>
+#include <cstdlib>
 #include <cstring>
+#include <ctime>
+#include <string>
 
 #include "linux/platform/trap/trap_platform.h"
 
@@ -170,6 +174,31 @@ void TrapThread::interrupt() {
   if (host_ == nullptr || host_->state != HostThread::State::kRunning) return;
   host_->is_interrupted = true;
   platform().kick(*host_);
+}
+
+std::chrono::nanoseconds TrapThread::cpu_time() {
+  // What cannot be read (its process ends just now) changes nothing; and a clock does not go back.
+  return cpu_time_ = std::max(cpu_time_, time_of_host());
+}
+
+std::chrono::nanoseconds TrapThread::time_of_host() const {
+  const pid_t process = trap_space().process();
+  if (host_ == nullptr || process <= 0) return {};
+  if (trap_space().is_single()) {
+    constexpr unsigned kScheduled = 2;  // the process's time as the scheduler counts it
+    timespec time = {};
+    const auto clock = static_cast<clockid_t>(~static_cast<unsigned>(process) << 3 | kScheduled);
+    if (clock_gettime(clock, &time) != 0) return {};
+    return std::chrono::seconds(time.tv_sec) + std::chrono::nanoseconds(time.tv_nsec);
+  }
+  const pid_t number =
+      host_->inner_number == 0 ? process : platform().nursery().number_of(host_->inner_number);
+  const std::string path =
+      "/proc/" + std::to_string(process) + "/task/" + std::to_string(number) + "/schedstat";
+  const HostFile file(open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  std::array<char, 64> text{};
+  if (!file || read(file.number(), text.data(), text.size() - 1) <= 0) return {};
+  return std::chrono::nanoseconds(std::strtoll(text.data(), nullptr, 10));
 }
 
 // ---- vector state ----

@@ -297,6 +297,23 @@ TEST_F(TrapAttackTest, UnmapsTheStub) {
   EXPECT_EQ(guest->stop.kind, StopKind::kGone);
 }
 
+TEST_F(TrapAttackTest, TheHostsClockCannotBeWrittenAndMakesNoCalls) {
+  const uint64_t function = platform_->clock_function();
+  if (function == 0) GTEST_SKIP() << "the host has no such function";
+  const uint64_t page = function & ~(TRAP_PAGE - 1);
+  const std::unique_ptr<Thread> guest = attacker();
+  // A clock that needs a system call: it is the guest's own.
+  begin_call(*guest, 0, {CLOCK_PROCESS_CPUTIME_ID, kDataAt});
+  guest->registers.rip = function;
+  ASSERT_EQ(run_guest(*platform_, *guest), guest.get());
+  EXPECT_EQ(guest->stop.kind, StopKind::kSystemCall);
+  EXPECT_EQ(guest->registers.rax, static_cast<uint64_t>(SYS_clock_gettime));
+  // Its own copy of the code is the guest's to spoil; the data is nobody's.
+  const std::unique_ptr<Thread> other = attacker();
+  for (uint64_t each = page - 8 * TRAP_PAGE; each < page; each += TRAP_PAGE)
+    EXPECT_LT(call(*other, SYS_mprotect, {each, TRAP_PAGE, PROT_READ | PROT_WRITE}), 0);
+}
+
 TEST_F(TrapAttackTest, LeavesASignalHandlerThatItIsNotIn) {
   const std::unique_ptr<Thread> guest = attacker();
   call(*guest, SYS_rt_sigreturn, {});
