@@ -159,7 +159,8 @@ void Kernel::end_task(Task& task, int status) {
   process.memory.reset();
   process.descriptors.reset();
   process.place.reset();
-  process.real_timer = {};
+  process.real_timer = process.virtual_timer = process.profile_timer = {};
+  process.timers.clear();
   if (process.end != nullptr) process.end->tell();
   adopt_children(process);
   hang_up_session(process);
