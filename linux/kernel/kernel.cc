@@ -7,11 +7,14 @@
 #include <atomic>
 
 #include "linux/files/process_file.h"
+#include "linux/files/socket_end.h"
 #include "linux/files/terminal.h"
+#include "linux/fs/tree.h"
 #include "linux/kernel/call.h"
 #include "linux/kernel/exec.h"
 #include "linux/kernel/memory.h"
 #include "linux/kernel/signals.h"
+#include "linux/proc/mounts.h"
 
 namespace membrane::linux {
 
@@ -452,7 +455,9 @@ void Kernel::do_due() {
 
 // Memory is counted now and then; when it is too much, the largest process ends, as Linux would have it.
 void Kernel::watch_memory() {
-  uint64_t all = 0, most = 0;
+  uint64_t all = shared_memories.resident_bytes(), most = 0;
+  for (const NodeRef& files : {memory_files, system == nullptr ? nullptr : system->shared_memory})
+    if (files != nullptr) all += usage_of(*files).value_or(TreeUsage()).used_bytes;
   Process* largest = nullptr;
   for (const auto& [id, process] : processes_) {
     if (process->is_zombie || process->memory == nullptr) continue;
@@ -476,6 +481,7 @@ int Kernel::run(int process) {
   for (;;) {
     impl_->ended_tasks.clear();
     impl_->ended_processes.clear();
+    if (sockets != nullptr && sockets->has_garbage()) sockets->collect();
     if (impl_->is_stopping) end_all();
     const Process* const first = process_of(process);
     if (first == nullptr) return SIGKILL;

@@ -1,6 +1,7 @@
 #include "linux/sandbox/kernel_process.h"
 
 #include <signal.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -97,6 +98,14 @@ void set_end(ComputerReport& report, int status, bool was_out_of_memory) {
   report.status = WIFSIGNALED(status) ? WTERMSIG(status) : WEXITSTATUS(status);
 }
 
+// Files whose bytes guests map are the kernel process's, a descriptor each.
+void allow_many_files() {
+  rlimit limit = {};
+  if (getrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_cur == limit.rlim_max) return;
+  limit.rlim_cur = limit.rlim_max;
+  setrlimit(RLIMIT_NOFILE, &limit);
+}
+
 ComputerReport run(const Computer& computer, const KernelStreams& streams) {
   const Clock::time_point begun = Clock::now();
   const bool is_same = computer.deterministic.has_value();
@@ -162,6 +171,7 @@ constexpr std::string_view kEnds[] = {"exited",        "signalled", "timed_out",
 
 int run_kernel_process(const Computer& computer, const KernelStreams& streams) {
   signal(SIGPIPE, SIG_IGN);
+  allow_many_files();
   const std::string json = report_to_json(run(computer, streams));
   for (size_t done = 0; done < json.size();) {
     const ssize_t sent = send(streams.control, json.data() + done, json.size() - done, MSG_NOSIGNAL);
