@@ -7,12 +7,15 @@
 #include <atomic>
 
 #include "linux/files/process_file.h"
+#include "linux/files/socket_end.h"
 #include "linux/files/terminal.h"
+#include "linux/fs/tree.h"
 #include "linux/kernel/call.h"
 #include "linux/kernel/cpu_time.h"
 #include "linux/kernel/exec.h"
 #include "linux/kernel/memory.h"
 #include "linux/kernel/signals.h"
+#include "linux/proc/mounts.h"
 
 namespace membrane::linux {
 
@@ -468,7 +471,9 @@ void Kernel::do_due() {
 // Memory is counted now and then; when it is too much, the largest process ends, as Linux would have it.
 void Kernel::watch_memory() {
   impl_->next_look_at_memory = HostClock::now() + (processes_.empty() ? kNoLook : kLookAtMemoryEvery);
-  uint64_t all = 0, most = 0;
+  uint64_t all = shared_memories.resident_bytes(), most = 0;
+  for (const NodeRef& files : {memory_files, system == nullptr ? nullptr : system->shared_memory})
+    if (files != nullptr) all += usage_of(*files).value_or(TreeUsage()).used_bytes;
   Process* largest = nullptr;
   for (const auto& [id, process] : processes_) {
     if (process->is_zombie || process->memory == nullptr) continue;
@@ -501,6 +506,7 @@ void Kernel::run_while(const std::function<bool()>& goes_on) {
   for (;;) {
     impl_->ended_tasks.clear();
     impl_->ended_processes.clear();
+    if (sockets != nullptr && sockets->has_garbage()) sockets->collect();
     if (impl_->is_stopping) end_all();
     if (!goes_on()) return;
     if (HostClock::now() >= impl_->next_look_at_memory) {

@@ -191,6 +191,7 @@ class ProcessDirectory final : public MadeDirectory {
  public:
   ProcessDirectory(const MadeWith& with, const NodeRef& above, Kernel& kernel, int id, bool is_task)
       : MadeDirectory(with, above), kernel_(kernel), id_(id), is_task_(is_task) {}
+  [[nodiscard]] int process() const { return is_task_ ? 0 : id_; }
 
  protected:
   Try<Child> changing_child(std::string_view name) override;
@@ -275,6 +276,11 @@ Try<MadeDirectory::Child> ProcessDirectory::changing_child(std::string_view name
 }
 
 }  // namespace
+
+int process_of_directory(const Node& node) {
+  const auto* const directory = dynamic_cast<const ProcessDirectory*>(&node);
+  return directory == nullptr ? 0 : directory->process();
+}
 
 Try<MadeDirectory::Child> process_child(Kernel& kernel, int id) {
   MEMBRANE_ASSIGN(const ProcessView view, view_of(kernel, id));

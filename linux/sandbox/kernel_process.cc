@@ -1,5 +1,6 @@
 #include "linux/sandbox/kernel_process.h"
 
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -25,7 +26,16 @@ struct Prepared {
   bool traps_time_stamps = false;
 };
 
+// Files whose bytes guests map are the kernel process's, a descriptor each.
+void allow_many_files() {
+  rlimit limit = {};
+  if (getrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_cur == limit.rlim_max) return;
+  limit.rlim_cur = limit.rlim_max;
+  setrlimit(RLIMIT_NOFILE, &limit);
+}
+
 Prepared prepare(const KernelProcessOptions& options) {
+  allow_many_files();
   std::vector<MissingWall> missing = leave_host();
   auto platform = start_trap_platform({.traps_time_stamps = options.traps_time_stamps});
   if (platform) std::ranges::copy(missing_walls_of(**platform), std::back_inserter(missing));
