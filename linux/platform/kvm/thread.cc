@@ -2,8 +2,7 @@
 #include <linux/kvm.h>
 #include <signal.h>
 
-#include <algorithm>
-#include <atomic>
+#include <array>
 #include <cerrno>
 #include <cstring>
 
@@ -102,7 +101,17 @@ bool TrapThread::take_exit(const TrapControl& seen) {
   if (vector >= 0) return take_gate(static_cast<uint64_t>(vector), seen);
   if (seen.level != 3) return be_lost();
   if (is_in_gates(rip)) return raise(SIGSEGV, SEGV_MAPERR, kPage, rip);
-  return raise(SIGILL, ILL_ILLOPN, kInvalidCode, rip);
+  return take_refused_code(rip);
+}
+
+// Code that kvm would not run. A machine has vectors for exceptions only: `int` with any other number is one, too.
+bool TrapThread::take_refused_code(uint64_t rip) {
+  constexpr std::byte kInterrupt{0xcd};
+  std::array<std::byte, 2> code = {};
+  const size_t length = trap_space().read(rip, code);
+  if (length < code.size() || code[0] != kInterrupt) return raise(SIGILL, ILL_ILLOPN, kInvalidCode, rip);
+  stop.error_code = std::to_integer<uint64_t>(code[1]) * 8 + 2;
+  return raise(SIGSEGV, SI_KERNEL, kProtection, 0);
 }
 
 bool TrapThread::raise(int signal, int code, int trap_number, uint64_t address) {
@@ -164,8 +173,9 @@ int TrapThread::float_code(int trap_number) {
 // ---- pages ----
 
 bool TrapThread::take_page_fault(uint64_t address, uint64_t error_code) {
+  if (address > TRAP_TOP) stop.error_code |= 1;  // as Linux says of its own addresses
   switch (trap_space().tables()->judge(address, error_code)) {
-    case GuestTables::Answer::kPresent: return fill_page(address);
+    case GuestTables::Answer::kPresent: last_error_ = error_code; return fill_page(address);
     case GuestTables::Answer::kNoMapping: return raise(SIGSEGV, SEGV_MAPERR, kPage, address);
     default: return raise(SIGSEGV, SEGV_ACCERR, kPage, address);
   }
@@ -176,8 +186,10 @@ bool TrapThread::take_page_fault(uint64_t address, uint64_t error_code) {
 bool TrapThread::take_refusal() {
   constexpr int kMostRefusals = 4;
   if (odd_rip_) registers.rip = *odd_rip_;
-  if ((fills_alone_ && alone_fills_ > 0) || ++refusals_ == kMostRefusals)
+  if ((fills_alone_ && alone_fills_ > 0) || ++refusals_ == kMostRefusals) {
+    stop.error_code = last_error_;
     return raise(SIGBUS, BUS_ADRERR, kPage, last_filled_);
+  }
   fills_alone_ = true;
   alone_fills_ = 0;
   trap_space().tables()->discard();

@@ -170,6 +170,7 @@ class TrapThread final : public Thread {
   bool take_page_fault(uint64_t address, uint64_t error_code);
   bool take_refusal();
   bool fill_page(uint64_t address);
+  bool take_refused_code(uint64_t rip);
   bool be_lost();
   bool raise(int signal, int code, int trap_number, uint64_t address);
   int float_code(int trap_number);
@@ -181,7 +182,7 @@ class TrapThread final : public Thread {
   // one page at a time, until it is the last one's fault.
   bool fills_alone_ = false;
   int alone_fills_ = 0, refusals_ = 0, repeats_ = 0;
-  uint64_t last_filled_ = 0;
+  uint64_t last_filled_ = 0, last_error_ = 0;
   std::optional<uint64_t> odd_rip_;  // an address to go on at that the processor would not take
 };
 
