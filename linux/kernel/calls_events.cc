@@ -72,16 +72,20 @@ int64_t sys_signalfd4(Call& call) { return set_signals(call, call.int_arg(3)); }
 
 // -- processes
 
+FileRef process_file_of(Process& process, int flags) {
+  if (process.end == nullptr) {
+    process.end = std::make_shared<ProcessEnd>(process.id);
+    if (process.is_zombie) process.end->tell();
+  }
+  return std::make_shared<ProcessFile>(process.end, flags);
+}
+
 int64_t sys_pidfd_open(Call& call) {
   const int id = call.int_arg(0), flags = call.int_arg(1);
   if (id <= 0 || (flags & ~O_NONBLOCK) != 0) return -EINVAL;
   Process* const process = call.kernel.process_of(id);
   if (process == nullptr) return call.kernel.task_of(id) != nullptr ? -EINVAL : -ESRCH;
-  if (process->end == nullptr) {
-    process->end = std::make_shared<ProcessEnd>(id);
-    if (process->is_zombie) process->end->tell();
-  }
-  return answer(add_file(call, std::make_shared<ProcessFile>(process->end, flags), true));
+  return answer(add_file(call, process_file_of(*process, flags), true));
 }
 
 int64_t sys_pidfd_send_signal(Call& call) {

@@ -2,6 +2,7 @@
 #include <linux/prctl.h>
 #include <linux/rseq.h>
 #include <sched.h>
+#include <sys/resource.h>
 #include <sys/sysinfo.h>
 #include <sys/utsname.h>
 
@@ -9,6 +10,7 @@
 #include <cstring>
 
 #include "linux/kernel/call.h"
+#include "linux/kernel/cpu_time.h"
 #include "linux/kernel/kernel.h"
 #include "linux/kernel/memory.h"
 #include "linux/kernel/version.h"
@@ -97,12 +99,12 @@ int64_t sys_prlimit64(Call& call) {
 int64_t sys_getrusage(Call& call) {
   if (call.int_arg(0) < RUSAGE_CHILDREN || call.int_arg(0) > RUSAGE_THREAD) return -EINVAL;
   rusage usage = {};
-  if (call.int_arg(0) != RUSAGE_CHILDREN) {
-    const auto since = std::chrono::duration_cast<std::chrono::microseconds>(call.kernel.steady_now() -
-                                                                             call.process().started);
-    usage.ru_utime = {since.count() / 1'000'000, since.count() % 1'000'000};
+  const int who = call.int_arg(0);
+  put_into(usage, who == RUSAGE_CHILDREN ? call.process().of_children
+                  : who == RUSAGE_THREAD ? used_by(call.task)
+                                         : used_by(call.kernel, call.process()));
+  if (who != RUSAGE_CHILDREN)
     usage.ru_maxrss = static_cast<long>(call.process().memory->space().resident_bytes() / 1024);
-  }
   return answer(call.put(call.arg(1), usage));
 }
 
@@ -130,8 +132,11 @@ int64_t sys_prctl(Call& call) {
     case PR_GET_DUMPABLE: return process.is_dumpable ? 1 : 0;
     case PR_SET_CHILD_SUBREAPER: process.is_subreaper = value != 0; return 0;
     case PR_GET_CHILD_SUBREAPER: return answer(call.put(value, static_cast<int>(process.is_subreaper)));
-    case PR_SET_NO_NEW_PRIVS: return value == 1 ? 0 : -EINVAL;
-    case PR_GET_NO_NEW_PRIVS: return 0;
+    case PR_SET_NO_NEW_PRIVS:
+      if (value != 1 || call.arg(2) != 0 || call.arg(3) != 0 || call.arg(4) != 0) return -EINVAL;
+      process.has_no_new_privileges = true;
+      return 0;
+    case PR_GET_NO_NEW_PRIVS: return process.has_no_new_privileges ? 1 : 0;
     case PR_SET_TIMERSLACK:
     case PR_SET_THP_DISABLE: return 0;
     case PR_CAPBSET_READ: return value <= 40 ? 1 : -EINVAL;
@@ -179,8 +184,45 @@ int64_t sys_sched_get_priority_min(Call& call) {
 int64_t sys_sched_rr_get_interval(Call& call) {
   return answer(call.put(call.arg(1), timespec{0, 4'000'000}));
 }
-int64_t sys_getpriority(Call&) { return 20; }
-int64_t sys_setpriority(Call&) { return 0; }
+// What a process is asked to be; all run alike. Each process, group or user that `which` means.
+template <typename Act>
+static int64_t each_of(Call& call, int which, int id, const Act& act) {
+  if (which < PRIO_PROCESS || which > PRIO_USER) return -EINVAL;
+  bool has_any = false;
+  for (const auto& [number, each] : call.kernel.processes()) {
+    const bool is_meant =
+        which == PRIO_PROCESS ? number == (id == 0 ? call.process().id : id)
+        : which == PRIO_PGRP
+            ? each->group == (id == 0 ? call.process().group : id)
+            : each->credentials.uid == (id == 0 ? call.process().credentials.uid : static_cast<uint32_t>(id));
+    if (!is_meant || each->is_zombie) continue;
+    has_any = true;
+    if (const int error = act(*each)) return -error;
+  }
+  if (!has_any && which == PRIO_PROCESS)
+    if (Task* const task = call.kernel.task_of(id)) return -act(*task->process);
+  return has_any ? 0 : -ESRCH;
+}
+
+int64_t sys_getpriority(Call& call) {
+  int highest = -1;
+  const int64_t found = each_of(call, call.int_arg(0), call.int_arg(1), [&](const Process& each) {
+    highest = std::max(highest, 20 - each.nice);
+    return 0;
+  });
+  return found < 0 ? found : highest;
+}
+
+int64_t sys_setpriority(Call& call) {
+  const int nice = std::clamp(call.int_arg(2), -20, 19);
+  const Credentials& who = call.process().credentials;
+  return each_of(call, call.int_arg(0), call.int_arg(1), [&](Process& each) {
+    if (who.euid != 0 && who.euid != each.credentials.uid && who.euid != each.credentials.euid) return EPERM;
+    if (who.euid != 0 && nice < each.nice) return EACCES;
+    each.nice = nice;
+    return 0;
+  });
+}
 int64_t sys_ioprio_get(Call&) { return 0; }
 int64_t sys_ioprio_set(Call&) { return 0; }
 

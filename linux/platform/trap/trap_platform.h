@@ -15,6 +15,7 @@
 
 #include "linux/platform/kvm/tables.h"
 #include "linux/platform/trap/bell.h"
+#include "linux/platform/trap/host_clock.h"
 #include "linux/platform/trap/nursery.h"
 #include "linux/platform/trap/trap.h"
 
@@ -76,7 +77,7 @@ class TrapSpace final : public Space {
   [[nodiscard]] int their_socket() const { return their_socket_.number(); }
   // The process has been made.
   void begin(pid_t process);
-  // What the nursery left in it goes.
+  // What the nursery left in it goes, but for the host's clock.
   void empty();
 
   // A thread in the slot; nullptr: there are too many.
@@ -88,6 +89,8 @@ class TrapSpace final : public Space {
   void enter() { ++guests_; }
   void forget_guest() { --guests_; }
   void leave(HostThread& thread);
+  // It has never had another thread, so that its time is that of the process.
+  [[nodiscard]] bool is_single() const { return !had_more_threads_; }
 
   // On `kvm`: the machine's page tables; else nullptr.
   [[nodiscard]] GuestTables* tables() const { return tables_.get(); }
@@ -134,6 +137,7 @@ class TrapSpace final : public Space {
   std::unique_ptr<GuestTables> tables_;
   std::vector<std::unique_ptr<HostThread>> threads_;
   size_t guests_ = 0;
+  bool had_more_threads_ = false;
   std::vector<MemoryChange> changes_;
   uint64_t changed_from_ = ~uint64_t{0}, changed_to_ = 0;
   HostThread* flight_ = nullptr;  // runs, and was told to make changes first
@@ -148,6 +152,7 @@ class TrapThread final : public Thread {
   [[nodiscard]] const std::shared_ptr<Space>& space() const override { return space_; }
   void resume() override;
   void interrupt() override;
+  std::chrono::nanoseconds cpu_time() override;
   std::vector<std::byte> vector_state() override;
   Done set_vector_state(std::span<const std::byte> state) override;
   Try<std::unique_ptr<Thread>> clone_thread() override;
@@ -174,6 +179,7 @@ class TrapThread final : public Thread {
   bool be_lost();
   bool raise(int signal, int code, int trap_number, uint64_t address);
   int float_code(int trap_number);
+  [[nodiscard]] std::chrono::nanoseconds time_of_host() const;
   std::unique_ptr<TrapThread> copy_into(const std::shared_ptr<Space>& space, HostThread& host) const;
 
   std::shared_ptr<Space> space_;
@@ -184,6 +190,7 @@ class TrapThread final : public Thread {
   int alone_fills_ = 0, refusals_ = 0, repeats_ = 0;
   uint64_t last_filled_ = 0, last_error_ = 0;
   std::optional<uint64_t> odd_rip_;  // an address to go on at that the processor would not take
+  std::chrono::nanoseconds cpu_time_{0};
 };
 
 class TrapPlatform final : public Platform {
@@ -195,6 +202,8 @@ class TrapPlatform final : public Platform {
   [[nodiscard]] std::string_view name() const override { return is_kvm() ? "kvm" : "trap"; }
   [[nodiscard]] uint64_t lowest() const override { return TRAP_LOWEST; }
   [[nodiscard]] uint64_t highest() const override { return TRAP_STUB; }
+  [[nodiscard]] uint64_t clock_function() const override { return clock_.clock_gettime; }
+  [[nodiscard]] const HostClock& clock() const { return clock_; }
   Try<std::unique_ptr<Thread>> start() override;
   Thread* wait(std::optional<std::chrono::steady_clock::time_point> deadline) override;
   void wake() override { bell_.wake(); }
@@ -208,6 +217,8 @@ class TrapPlatform final : public Platform {
   void run(HostThread& thread);
   // An order other than to run; waits until it is done. False: the space is lost.
   bool order(HostThread& thread, uint32_t order);
+  // As order(), for one that makes a thread or a process: at no other time may a stub make any.
+  bool order_new(HostThread& thread, uint32_t order);
   // An order to end.
   void end(HostThread& thread);
   void kick(HostThread& thread);
@@ -217,7 +228,7 @@ class TrapPlatform final : public Platform {
   // Numbers of threads.
   bool enroll(HostThread& thread);
   void strike(HostThread& thread);
-  void note_process(pid_t process, TrapSpace& space) { processes_[process] = &space; }
+  void note_process(pid_t process, TrapSpace& space);
   void forget_process(pid_t process);
   void add_gone(TrapThread& thread) { gone_.push_back(&thread); }
   void forget(TrapThread& thread) { std::erase(gone_, &thread); }
@@ -254,6 +265,7 @@ class TrapPlatform final : public Platform {
   HostFile device_;
   Bell bell_;
   std::unique_ptr<Nursery> nursery_;
+  HostClock clock_;  // stays mapped in all stubs; empty when guests shall not read the host's time
   std::vector<HostThread*> threads_;  // by index
   std::vector<uint32_t> free_indexes_;
   std::vector<HostThread*> running_;
