@@ -39,8 +39,8 @@ const std::vector<MissingWall>& missing_walls_of(const Platform& trap) {
 
 // ---- from start to end ----
 
-Result<std::unique_ptr<Platform>> TrapPlatform::start(const TrapOptions& options) {
-  std::unique_ptr<TrapPlatform> platform(new TrapPlatform(options));
+Result<std::unique_ptr<Platform>> TrapPlatform::start(const TrapOptions& options, HostFile device) {
+  std::unique_ptr<TrapPlatform> platform(new TrapPlatform(options, std::move(device)));
   if (!platform->bell_)
     return fail(ErrorCode::kUnavailable,
                 "cannot make memory that guests share with the kernel: " + std::string(std::strerror(errno)),
@@ -50,8 +50,8 @@ Result<std::unique_ptr<Platform>> TrapPlatform::start(const TrapOptions& options
   platform->threads_.resize(bounded.most_threads);
   for (int index = bounded.most_threads; index-- > 0;) platform->free_indexes_.push_back(index);
   platform->pin();
-  MEMBRANE_ASSIGN(platform->nursery_, Nursery::start(platform->bell_, bounded));
-  if (!options.traps_time_stamps) platform->clock_ = host_clock_of(platform->nursery_->process());
+  MEMBRANE_ASSIGN(platform->nursery_, Nursery::start(platform->bell_, bounded, platform->device_.number()));
+  if (!options.traps_time_stamps && !platform->is_kvm()) platform->clock_ = host_clock_of(platform->nursery_->process());
   if (!platform->prepare())
     return fail(ErrorCode::kUnavailable, "cannot make a process for a guest",
                 "End other processes, or raise the limit of them.");
@@ -86,7 +86,9 @@ bool TrapPlatform::prepare() {
   next.thread->control->index = next.thread->index;
   next.thread->control->spins = options_.spins;
   next.thread->control->thread = 1;
-  if (!nursery_->request(next.space->controls_file(), next.space->their_socket())) return false;
+  const GuestTables* const tables = next.space->tables();
+  const int machine = tables == nullptr ? -1 : tables->file();
+  if (!nursery_->request(next.space->controls_file(), next.space->their_socket(), machine)) return false;
   prepared_.push_back(std::move(next));
   return true;
 }
@@ -243,6 +245,11 @@ void TrapPlatform::kick(HostThread& thread) {
   const pid_t process = thread.space->process();
   const pid_t number = thread.inner_number == 0 ? process : nursery_->number_of(thread.inner_number);
   if (number > 0 && syscall(SYS_tgkill, process, number, SIGUSR1) == 0) thread.is_kicked = true;
+}
+
+bool TrapPlatform::hold(HostThread& thread) {
+  kick(thread);
+  return await_stop(thread);
 }
 
 // ---- waiting ----

@@ -117,6 +117,7 @@ void TrapThread::resume() {
     if (control.call_count != 0) space.note_flight(*host_);
   }
   put_registers(registers, control);
+  if (space.tables() != nullptr && !put_machine(control)) return;
   platform().run(*host_);
 }
 
@@ -136,6 +137,7 @@ bool TrapThread::take_stop() {
       seen.vector_state >= stack && seen.vector_state < stack + TRAP_STACK_SIZE ? seen.vector_state : 0;
   take_registers(seen, registers);
   stop = {};
+  if (trap_space().tables() != nullptr) return take_exit(seen);
   if (seen.signal == SIGUSR1) {
     host.is_kicked = false;
     if (!host.is_interrupted) {  // it had stopped otherwise before
@@ -205,6 +207,10 @@ std::chrono::nanoseconds TrapThread::time_of_host() const {
 
 std::vector<std::byte> TrapThread::vector_state() {
   if (host_ == nullptr || host_->vector_state == 0) return {};
+  if (trap_space().tables() != nullptr && !host_->has_vectors) {
+    if (!platform().order(*host_, kTrapSaveVectors)) return {};
+    host_->has_vectors = true;
+  }
   const uint64_t room = stack_of(host_->slot) + TRAP_STACK_SIZE - host_->vector_state;
   std::vector<std::byte> bytes(std::min<uint64_t>(room, kMostVectorBytes));
   bytes.resize(trap_space().read_stub(host_->vector_state, bytes));
@@ -244,6 +250,7 @@ Done TrapThread::set_vector_state(std::span<const std::byte> state) {
     store<uint64_t>(area, kLegacyBytes, parts);
   }
   if (!trap_space().write_stub(host_->vector_state, area)) return err(EFAULT);
+  host_->control->loads_vectors = 1;
   return {};
 }
 
@@ -256,6 +263,7 @@ std::unique_ptr<TrapThread> TrapThread::copy_into(const std::shared_ptr<Space>& 
   control.spins = host_->control->spins;
   const uint64_t distance = stack_of(host.slot) - stack_of(host_->slot);
   host.vector_state = host_->vector_state == 0 ? 0 : host_->vector_state + distance;
+  host.has_vectors = true;
   auto thread = std::make_unique<TrapThread>(space, &host);
   thread->registers = registers;
   thread->stop = stop;
@@ -291,13 +299,15 @@ Try<std::unique_ptr<Thread>> TrapThread::fork() {
   TrapSpace& space = trap_space();
   if (host_ == nullptr || !space.flush(*host_)) return err(EAGAIN);
   auto child = std::make_shared<TrapSpace>(platform());
-  if (!child->prepare()) return err(ENOMEM);
+  if (!child->prepare(space.tables())) return err(ENOMEM);
   HostThread* const host = child->add_thread(host_->slot, nullptr);
   if (host == nullptr) return err(EAGAIN);
   std::unique_ptr<TrapThread> thread = copy_into(child, *host);
   host->control->thread = 1;
-  const std::array<int, 2> descriptors = {child->controls_file(), child->their_socket()};
-  if (!space.send(descriptors)) return err(EAGAIN);
+  const GuestTables* const tables = child->tables();
+  const std::array<int, 3> descriptors = {child->controls_file(), child->their_socket(),
+                                          tables == nullptr ? -1 : tables->file()};
+  if (!space.send(std::span(descriptors).first(tables == nullptr ? 2 : 3))) return err(EAGAIN);
   if (!platform().order_new(*host_, kTrapFork)) return err(EAGAIN);
   const int64_t result = std::atomic_ref(host_->control->result).load();
   const pid_t process =

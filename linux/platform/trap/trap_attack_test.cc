@@ -21,7 +21,7 @@
 #include <string>
 #include <thread>
 
-#include "linux/platform/trap/guest_testing.h"
+#include "linux/platform/guest_testing.h"
 #include "linux/platform/trap/stub/layout.h"
 #include "linux/platform/trap/stub_program.h"
 #include "linux/platform/trap/trap.h"

@@ -24,6 +24,7 @@ enum {
   kTrapDescriptors = 16,    // that a batch brings
   kTrapSocket = 3,          // the descriptor of a stub's socket
   kTrapNurseryBell = 4,     // and of the bell's memory, in the nursery
+  kTrapDevice = 5,          // of kvm: /dev/kvm, in the nursery and all monitors
 };
 
 // TrapControl::state
@@ -40,6 +41,7 @@ enum {
   kTrapFork = 2,    // copy the process; two descriptors come: the child's control pages and its socket
   kTrapThread = 3,  // a new thread in the slot new_slot
   kTrapExit = 4,    // end this thread
+  kTrapSaveVectors = 5,  // of kvm: the processor's vector state is stored at `vector_state`
 };
 
 // The order of the registers in a signal frame.
@@ -69,6 +71,12 @@ struct TrapControl {
   uint64_t error_code, page_address, fault_address;
   uint64_t registers[kTrapRegisters], fs_base, gs_base;
   uint64_t vector_state;  // the address of the frame's XSAVE area
+  // Of kvm: the page tables' root, which registers' bits are set in cr4 besides; whether the stored vector state is loaded
+  // first. Back: why KVM_RUN came back (an exit reason, or a negative error), and the processor's privilege level then.
+  uint64_t root, more_cr4;
+  uint32_t loads_vectors;
+  int32_t exit;
+  uint32_t level;
   struct TrapCall calls[kTrapBatch];
 };
 
@@ -88,6 +96,7 @@ struct TrapNurseryStart {
   uint32_t user, group, inner_user, inner_group;
   uint64_t most_processes;
   uint64_t traps_time_stamps;  // 0: guests read the processor's counter
+  uint64_t most_files;
 };
 
 // The walls that the nursery raises (trap.cc names them); errors of each in its answer.
