@@ -146,7 +146,7 @@ void TrapPlatform::strike(HostThread& thread) {
 
 void TrapPlatform::note_process(pid_t process, TrapSpace& space) {
   processes_[process] = &space;
-  allow_processes(process, 0);
+  if (!is_kvm()) allow_processes(process, 0);
 }
 
 void TrapPlatform::forget_process(pid_t process) {
@@ -202,6 +202,8 @@ bool TrapPlatform::order(HostThread& thread, uint32_t order) {
 }
 
 bool TrapPlatform::order_new(HostThread& thread, uint32_t order) {
+  // A guest cannot have a monitor call, and the host makes a thread of each machine's own when it first runs.
+  if (is_kvm()) return this->order(thread, order);
   // Those that there are, those that have ended and are still counted, the nursery, the first process, and this one.
   constexpr rlim_t kOthers = 8;
   const pid_t process = thread.space->process();
