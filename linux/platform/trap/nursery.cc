@@ -128,7 +128,7 @@ Status Nursery::raise(const TrapOptions& options, bool has_device) {
                             .group = getgid(),
                             .inner_user = getuid(),
                             .inner_group = getgid(),
-                            .most_processes = static_cast<uint64_t>(options.most_threads) + 64,
+                            .most_processes = static_cast<uint64_t>(options.most_threads) * (has_device ? 2 : 1) + 64,
                             .traps_time_stamps = options.traps_time_stamps,
                             .most_files = has_device ? kMonitorFiles : kStubFiles};
   if (geteuid() == 0) begin.inner_user = begin.inner_group = kNobody;
