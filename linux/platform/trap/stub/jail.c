@@ -276,6 +276,8 @@ static __attribute__((noreturn)) void become_stub(int controls, int socket) {
       CALL3(SYS_madvise, TRAP_CONTROLS, size, MADV_DONTFORK) != 0 ||
       CALL6(SYS_mmap, TRAP_STACKS, stacks, PROT_READ | PROT_WRITE,
             MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED | MAP_NORESERVE, -1, 0) != (long)TRAP_STACKS ||
+      CALL6(SYS_mmap, TRAP_GATES, kTrapGates * kTrapGateBytes, PROT_READ | PROT_EXEC,
+            MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED | MAP_NORESERVE, -1, 0) != (long)TRAP_GATES ||
       CALL2(SYS_dup2, socket, kTrapSocket) != kTrapSocket ||
       CALL3(SYS_close_range, 0, kTrapSocket - 1, 0) != 0 ||
       CALL3(SYS_close_range, kTrapSocket + 1, ~0u, 0) != 0 || CALL2(SYS_sigaltstack, &stack, 0) != 0 ||
@@ -297,6 +299,7 @@ void trap_nursery(void) {
     end();
   CALL1(SYS_close, kTrapNurseryBell);
   raise_walls(&start, &answer, &name_space);
+  answer.gate_entry = (uint64_t)trap_gate_entry;
   answer_with(&answer, sizeof answer, name_space);
   if (name_space >= 0) CALL1(SYS_close, name_space);
   for (;;) {
