@@ -154,11 +154,10 @@ int64_t sys_wait4(Call& call) {
   return news->id;
 }
 
-static Try<int> id_of_pidfd(Call& call, int descriptor) {
-  MEMBRANE_ASSIGN(const FileRef file, call.process().descriptors->get(descriptor));
-  const auto* const named = dynamic_cast<const ProcessFile*>(file.get());
-  if (named == nullptr) return err(EBADF);
-  return named->end().process;
+static Try<FileRef> process_file_at(Call& call, int descriptor) {
+  MEMBRANE_ASSIGN(FileRef file, call.process().descriptors->get(descriptor));
+  if (dynamic_cast<const ProcessFile*>(file.get()) == nullptr) return err(EBADF);
+  return file;
 }
 
 int64_t sys_waitid(Call& call) {
@@ -168,16 +167,18 @@ int64_t sys_waitid(Call& call) {
       (options & (WEXITED | WSTOPPED | WCONTINUED)) == 0)
     return -EINVAL;
   WhichChild which;
+  bool waits_not = false;
   if (call.int_arg(0) == P_PID) which = {WhichChild::kId, call.int_arg(1)};
   else if (call.int_arg(0) == P_PGID)
     which = {WhichChild::kGroup, call.int_arg(1) == 0 ? call.process().group : call.int_arg(1)};
   else if (call.int_arg(0) == P_PIDFD) {
-    CALL_ASSIGN(const int id, id_of_pidfd(call, call.int_arg(1)));
-    which = {WhichChild::kId, id};
+    CALL_ASSIGN(const FileRef file, process_file_at(call, call.int_arg(1)));
+    which = {WhichChild::kId, static_cast<const ProcessFile&>(*file).end().process};
+    waits_not = (file->flags & O_NONBLOCK) != 0;
   } else if (call.int_arg(0) != P_ALL) return -EINVAL;
   bool waits = false;
   CALL_ASSIGN(const auto news, look_for_child(call, which, options, waits));
-  if (waits) return call.wait();
+  if (waits) return waits_not ? -EAGAIN : call.wait();
   siginfo_t info = {};
   if (news) {
     info.si_signo = SIGCHLD;

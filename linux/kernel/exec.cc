@@ -225,7 +225,7 @@ Try<uint64_t> make_stack(Entropy& entropy, Memory& memory, const Process& proces
                                                             {AT_EUID, who.euid},
                                                             {AT_GID, who.gid},
                                                             {AT_EGID, who.egid},
-                                                            {AT_SECURE, 0},
+                                                            {AT_SECURE, process.is_secure ? 1 : 0},
                                                             {AT_RANDOM, random_at},
                                                             {AT_HWCAP, getauxval(AT_HWCAP)},
                                                             {AT_HWCAP2, getauxval(AT_HWCAP2)},
@@ -286,6 +286,24 @@ Done load(Task& task, const Execution& wanted, const Found& found) {
   return task.thread->set_vector_state({});
 }
 
+// Who the process is with the new program: its owner, when it is a set-user-ID program.
+Credentials credentials_after(const Process& process, const Found& found) {
+  Credentials who = process.credentials;
+  const Attributes attributes = found.location->node->attributes();
+  if (!process.has_no_new_privileges) {
+    if ((attributes.mode & S_ISUID) != 0) who.euid = attributes.uid;
+    if ((attributes.mode & S_ISGID) != 0 && (attributes.mode & S_IXGRP) != 0) who.egid = attributes.gid;
+  }
+  who.suid = who.fsuid = who.euid;
+  who.sgid = who.fsgid = who.egid;
+  return who;
+}
+
+// Whether its user must not have a hand in the new program (AT_SECURE).
+bool gains_rights(const Process& process, const Credentials& after) {
+  return after.euid != process.credentials.euid || after.egid != process.credentials.egid;
+}
+
 void reset_for_program(Task& task, const Execution& wanted, const Found& found) {
   Process& process = *task.process;
   for (SignalAction& action : process.actions)
@@ -298,21 +316,23 @@ void reset_for_program(Task& task, const Execution& wanted, const Found& found) 
   process.executable_at = found.location;
   process.arguments = wanted.arguments;
   process.has_executed = true;
-  const Attributes attributes = found.location->node->attributes();
-  Credentials& who = process.credentials;
-  if ((attributes.mode & S_ISUID) != 0) who.euid = who.suid = who.fsuid = attributes.uid;
-  if ((attributes.mode & S_ISGID) != 0 && (attributes.mode & S_IXGRP) != 0)
-    who.egid = who.sgid = who.fsgid = attributes.gid;
+  process.timers.clear();
+  const Credentials who = credentials_after(process, found);
+  process.is_secure = gains_rights(process, who);
+  process.is_dumpable = !process.is_secure;
+  if (process.is_secure) process.death_signal = 0;
+  process.credentials = who;
   if (process.descriptors.use_count() > 1) process.descriptors = process.descriptors->copy();
   for (const FileRef& file : process.descriptors->remove_for_exec()) file->on_close(task);
 }
 
-// Its own memory, empty, and no other task in the process.
-Done leave_old_program(Kernel& kernel, Task& task) {
+// Its own memory, empty, and no other task in the process. Memory that others have stays theirs; and a program that gains rights does
+// not begin in the space of one that may have prepared it in ways that the kernel does not know of.
+Done leave_old_program(Kernel& kernel, Task& task, bool gains_rights) {
   Process& process = *task.process;
-  const bool shares_memory = process.memory.use_count() > 1;
+  const bool wants_space = gains_rights || process.memory.use_count() > 1;
   std::unique_ptr<Thread> thread;
-  if (shares_memory) {
+  if (wants_space) {
     MEMBRANE_ASSIGN(thread, kernel.platform().start());
   }
   while (process.tasks.size() > 1) {
@@ -320,7 +340,7 @@ Done leave_old_program(Kernel& kernel, Task& task) {
     kernel.end_task(other, 0);
   }
   leave_threads(task);
-  if (shares_memory) {
+  if (wants_space) {
     thread->owner = &task;
     task.used_before.user += task.thread->cpu_time();
     task.thread = std::move(thread);
@@ -340,7 +360,8 @@ Done execute(Kernel& kernel, Task& task, Execution wanted) {
   if (wanted.arguments.empty()) wanted.arguments.emplace_back();
   if (size_of(wanted.arguments) + size_of(wanted.environment) > kMostArgumentBytes) return err(E2BIG);
   MEMBRANE_ASSIGN(const Found found, find(kernel, *task.process, wanted));
-  MEMBRANE_TRY(leave_old_program(kernel, task));
+  const bool gains = gains_rights(*task.process, credentials_after(*task.process, found));
+  MEMBRANE_TRY(leave_old_program(kernel, task, gains));
   reset_for_program(task, wanted, found);
   if (!load(task, wanted, found)) {
     kernel.end_process(*task.process, SIGSEGV);

@@ -7,12 +7,15 @@
 #include <atomic>
 
 #include "linux/files/process_file.h"
+#include "linux/files/socket_end.h"
 #include "linux/files/terminal.h"
+#include "linux/fs/tree.h"
 #include "linux/kernel/call.h"
 #include "linux/kernel/cpu_time.h"
 #include "linux/kernel/exec.h"
 #include "linux/kernel/memory.h"
 #include "linux/kernel/signals.h"
+#include "linux/proc/mounts.h"
 
 namespace membrane::linux {
 
@@ -24,6 +27,7 @@ constexpr rlim_t kStackBytes = 8u << 20;
 constexpr size_t kAgainAtOnce = 64;  // calls asked again between two looks at the platform
 
 constexpr auto kLookAtMemoryEvery = std::chrono::milliseconds(50);
+constexpr auto kNoLook = std::chrono::milliseconds(3'600'000);  // there is no process
 
 constexpr auto kTurn =
     std::chrono::seconds(1);  // of a guest thread that makes no call, when others wait for theirs
@@ -158,7 +162,8 @@ void Kernel::end_task(Task& task, int status) {
   process.memory.reset();
   process.descriptors.reset();
   process.place.reset();
-  process.real_timer = {};
+  process.real_timer = process.virtual_timer = process.profile_timer = {};
+  process.timers.clear();
   if (process.end != nullptr) process.end->tell();
   adopt_children(process);
   hang_up_session(process);
@@ -203,6 +208,13 @@ void Kernel::signal_group(int group, int signal) {
   for (const int id : members) signal_process(id, signal);
 }
 
+void Kernel::kill_session(int session) {
+  std::vector<int> members;
+  for (const auto& [id, each] : processes_)
+    if (each->session == session) members.push_back(id);
+  for (const int id : members) signal_process(id, SIGKILL);
+}
+
 void Kernel::signal_process(int process, int signal) {
   Process* const to = process_of(process);
   if (to != nullptr && !to->is_zombie) send_signal(*this, *to, signal_from(signal, SI_KERNEL, nullptr));
@@ -235,7 +247,9 @@ void Kernel::forget(Process& process) {
 void Kernel::tell_parent(Process& process) {
   Process* const parent = process.parent;
   if (parent == nullptr || parent->is_zombie) {
-    if (process.is_zombie && process.parent != nullptr) forget(process);
+    if (!process.is_zombie) return;
+    if (process.is_from_outside && on_end) on_end(process);
+    if (!process.is_from_outside || on_end) forget(process);
     return;
   }
   const SignalAction& action = parent->actions[SIGCHLD];
@@ -473,7 +487,10 @@ void Kernel::do_due() {
 
 // Memory is counted now and then; when it is too much, the largest process ends, as Linux would have it.
 void Kernel::watch_memory() {
-  uint64_t all = 0, most = 0;
+  impl_->next_look_at_memory = HostClock::now() + (processes_.empty() ? kNoLook : kLookAtMemoryEvery);
+  uint64_t all = shared_memories.resident_bytes(), most = 0;
+  for (const NodeRef& files : {memory_files, system == nullptr ? nullptr : system->shared_memory})
+    if (files != nullptr) all += usage_of(*files).value_or(TreeUsage()).used_bytes;
   Process* largest = nullptr;
   for (const auto& [id, process] : processes_) {
     if (process->is_zombie || process->memory == nullptr) continue;
@@ -484,29 +501,40 @@ void Kernel::watch_memory() {
       largest = process.get();
     }
   }
+  memory_bytes_ = all;
   memory_peak_bytes_ = std::max(memory_peak_bytes_, all);
   if (all > options_.limits.memory_bytes && largest != nullptr) {
-    was_out_of_memory_ = true;
+    was_out_of_memory_ = largest->was_out_of_memory = true;
     end_process(*largest, SIGKILL);
   }
-  impl_->next_look_at_memory = HostClock::now() + kLookAtMemoryEvery;
 }
 
 int Kernel::run(int process) {
+  run_while([this, process] {
+    const Process* const first = process_of(process);
+    return first != nullptr && !first->is_zombie;
+  });
+  const Process* const first = process_of(process);
+  return first == nullptr ? SIGKILL : first->status;
+}
+
+void Kernel::run_while(const std::function<bool()>& goes_on) {
   watch_memory();
   for (;;) {
     impl_->ended_tasks.clear();
     impl_->ended_processes.clear();
+    if (sockets != nullptr && sockets->has_garbage()) sockets->collect();
     if (impl_->is_stopping) end_all();
-    const Process* const first = process_of(process);
-    if (first == nullptr) return SIGKILL;
-    if (first->is_zombie) return first->status;
+    if (!goes_on()) return;
     if (HostClock::now() >= impl_->next_look_at_memory) {
       watch_memory();
       enforce_cpu_limits(*this);
     }
     do_due();
-    if (on_outside) on_outside();
+    if (on_outside) {
+      on_outside();
+      if (!goes_on()) return;  // it may have been told to end
+    }
     for (size_t i = 0; i < kAgainAtOnce && !impl_->ready.empty(); ++i) {
       Task* const task = task_of(impl_->ready.front());
       impl_->ready.pop_front();
@@ -559,6 +587,7 @@ Try<int> Kernel::start(const Start& start) {
   MEMBRANE_ASSIGN(std::unique_ptr<Thread> thread, options_.platform->start());
   Process& process = add_process(id, nullptr);
   process.group = process.session = id;
+  process.is_from_outside = true;
   process.terminal = start.terminal;
   process.credentials = start.credentials;
   process.descriptors = std::make_shared<Descriptors>();
@@ -580,10 +609,11 @@ Try<int> Kernel::start(const Start& start) {
                    {.path = path, .arguments = start.arguments, .environment = start.environment});
   }();
   if (!begun) {
+    process.is_from_outside = false;  // nobody has heard of it
     end_process(process, SIGKILL);
-    if (process_of(id) != nullptr) forget(process);
     return err(begun.error());
   }
+  watch_memory();
   go_on(task);
   return id;
 }

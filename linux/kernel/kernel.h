@@ -16,6 +16,7 @@
 #include "linux/files/services.h"
 #include "linux/fs/paths.h"
 #include "linux/kernel/guest_clock.h"
+#include "linux/kernel/shared_memory.h"
 #include "linux/kernel/task.h"
 #include "linux/platform/platform.h"
 
@@ -24,7 +25,7 @@ namespace membrane::linux {
 struct KernelLimits {
   int most_tasks = 256;              // threads of all processes
   uint64_t memory_bytes = 2u << 30;  // writable private memory of all processes
-  int most_files = 4096;             // descriptions
+  int most_files = 16384;            // descriptions of all processes
 };
 
 struct KernelOptions {
@@ -60,6 +61,8 @@ class Kernel final : public Timers, public Jobs, public Signals {
   Try<int> start(const Start& start);
   // Until the process has ended; its wait status.
   int run(int process);
+  // Answers as long as that is so, also while there is no process. It is asked before each wait.
+  void run_while(const std::function<bool()>& goes_on);
   // From any thread: every process is killed, and run() ends.
   void stop();
 
@@ -73,6 +76,7 @@ class Kernel final : public Timers, public Jobs, public Signals {
   std::shared_ptr<SocketSpace> sockets;
   std::shared_ptr<Vdso> vdso;
   NodeRef memory_files;  // what memfd_create() makes files in
+  SharedMemories shared_memories;
   [[nodiscard]] timespec now(int clock) const override { return options_.clock->read(clock); }
   [[nodiscard]] GuestClock::Time steady_now() const override { return options_.clock->now(); }
   Entropy& entropy() { return *options_.entropy; }
@@ -109,6 +113,10 @@ class Kernel final : public Timers, public Jobs, public Signals {
   [[nodiscard]] bool was_out_of_memory() const { return was_out_of_memory_; }
   // Called in the loop after each Platform::wake(): looks at what came from outside.
   std::function<void()> on_outside;
+  // A process that start() made has ended; it is forgotten then. Without this it stays until the kernel's end.
+  std::function<void(Process&)> on_end;
+  void kill_session(int session);
+  [[nodiscard]] uint64_t memory_bytes() const { return memory_bytes_; }  // when it was counted last
   [[nodiscard]] Task* current() const { return current_; }
   [[nodiscard]] int tasks() const { return tasks_; }
   [[nodiscard]] int last_id() const { return last_id_; }
@@ -146,7 +154,7 @@ class Kernel final : public Timers, public Jobs, public Signals {
   Task* current_ = nullptr;
   int tasks_ = 0, last_id_ = 0;
   uint64_t preemptions_ = 0;
-  uint64_t memory_peak_bytes_ = 0;
+  uint64_t memory_bytes_ = 0, memory_peak_bytes_ = 0;
   bool was_out_of_memory_ = false;
 };
 

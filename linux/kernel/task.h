@@ -101,6 +101,7 @@ struct Task final : Waiter, Caller {
   PendingSignals pending;
   WaitQueue signal_queue;  // woken when a signal is pending for it, blocked or not: sigtimedwait(), signalfd
   SignalStack signal_stack;
+  uint64_t processors = 3;  // sched_setaffinity()
   uint64_t clear_child_tid = 0, robust_list = 0;
   int vfork_parent = 0;  // the id of a task that waits until this one has another memory; 0 for none
 
@@ -144,6 +145,18 @@ struct IntervalTimer {
   std::shared_ptr<void> alive;  // the kernel's timer ends with it
 };
 
+// timer_create(): signals at times (calls_timers.cc).
+struct PosixTimer {
+  int clock = 0;
+  int signal = 0;  // 0: none is sent
+  int task = 0;    // the one that gets it; 0: the process
+  uint64_t value = 0;
+  std::optional<std::chrono::steady_clock::time_point> next;
+  std::chrono::nanoseconds interval{0};
+  int overrun = 0;              // expirations while the signal that was taken last had waited
+  std::shared_ptr<void> alive;  // the kernel's timer ends with it; there is none while the signal waits
+};
+
 struct Process {
   int id = 0;                 // that of its first task
   Process* parent = nullptr;  // nullptr for the first process
@@ -161,7 +174,8 @@ struct Process {
   std::array<SignalAction, 65> actions = {};  // by number
   PendingSignals pending;
   std::array<rlimit, RLIM_NLIMITS> limits = {};
-  IntervalTimer real_timer;
+  IntervalTimer real_timer, virtual_timer, profile_timer;  // the last two in CPU time
+  std::map<int, PosixTimer> timers;
 
   std::string executable;              // its path
   std::vector<std::string> arguments;  // as it was started, for /proc
@@ -170,12 +184,17 @@ struct Process {
 
   // Its end, or its stop, until someone has waited for it.
   bool is_zombie = false;
+  bool is_from_outside = false;  // Kernel::start() made it
+  bool was_out_of_memory = false;
   int status = 0;  // as wait4() gives it
   bool is_stopped = false, tells_stop = false, tells_continue = false;
   bool is_dumpable = true;
+  bool has_no_new_privileges = false;
+  bool is_secure = false;  // its program has rights that the one before did not have
   int death_signal = 0;
   bool is_subreaper = false;
-  WaitQueue child_changed;          // of its children
+  WaitQueue child_changed;  // of its children
+  int nice = 0;
   std::shared_ptr<ProcessEnd> end;  // of those who have a pidfd of it; made with the first
   std::chrono::steady_clock::time_point started;
 };

@@ -162,4 +162,13 @@ struct TrapOptions {
 // linux/platform/trap/trap.h has more. Errors: kUnsupported on a machine whose kernel has no seccomp filters or no fsgsbase.
 Result<std::unique_ptr<Platform>> start_trap_platform(const TrapOptions& options);
 
+struct KvmOptions {
+  int device = -1;  // /dev/kvm, open for reading and writing, which stays the caller's; -1: it is opened
+  int most_threads = 4096;
+  bool shares_core = true;         // as for trap
+  bool traps_time_stamps = false;  // as for trap
+};
+// linux/platform/kvm/kvm.h has more. Errors: kUnsupported, with the reason, where /dev/kvm is missing or too weak.
+Result<std::unique_ptr<Platform>> start_kvm_platform(const KvmOptions& options);
+
 }  // namespace membrane::linux

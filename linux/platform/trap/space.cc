@@ -36,7 +36,11 @@ TrapSpace::~TrapSpace() {
 
 // ---- its process ----
 
-bool TrapSpace::prepare() {
+bool TrapSpace::prepare(const GuestTables* parent) {
+  if (platform_.is_kvm()) {
+    tables_ = parent == nullptr ? GuestTables::make() : parent->copy();
+    if (tables_ == nullptr) return false;
+  }
   controls_file_ = make_memory("membrane-control", kControlBytes);
   if (!controls_file_ || !make_socket_pair(socket_, their_socket_)) return false;
   void* const pages =
@@ -51,10 +55,19 @@ void TrapSpace::begin(pid_t process) {
   platform_.note_process(process, *this);
   controls_file_.close();
   their_socket_.close();
+  if (tables_ == nullptr) return;
+  tables_->close_file();
+  for (const GuestTables::Slot& slot : tables_->slots()) add_slot(slot);
 }
 
 void TrapSpace::empty() {
   constexpr uint64_t kEnd = TRAP_STACKS + kTrapSlots * TRAP_STACK_SIZE;
+  if (tables_ != nullptr) {
+    constexpr uint64_t kMachineEnd = KVM_RUNS + kTrapSlots * KVM_RUN_BYTES;
+    change({SYS_munmap, {kEnd, KVM_MACHINE - kEnd}});
+    change({SYS_munmap, {kMachineEnd, TRAP_TOP - kMachineEnd}});
+    return clear();
+  }
   const HostClock& clock = platform_.clock();
   const uint64_t begin = clock.clock_gettime != 0 ? clock.begin : TRAP_TOP;
   change({SYS_munmap, {kEnd, begin - kEnd}});
@@ -138,13 +151,39 @@ void TrapSpace::change(const MemoryChange& change) {
   if (changes_.size() >= 1024) flush();
 }
 
+// In a machine, what guests execute need not be executable to the monitor, only readable.
+int TrapSpace::host_protection(int protection) const {
+  if (tables_ == nullptr || (protection & PROT_EXEC) == 0) return protection;
+  return (protection & ~PROT_EXEC) | PROT_READ;
+}
+
+void TrapSpace::add_slot(const GuestTables::Slot& slot) {
+  if (is_lost()) return;
+  changes_.push_back(
+      {.number = SYS_ioctl, .arguments = {slot.number, slot.physical, slot.length, slot.address}});
+}
+
+bool TrapSpace::renew_tables(HostThread& thread) {
+  for (size_t i = 0; i < threads_.size(); ++i)
+    if (threads_[i]->state == HostThread::State::kRunning && !platform_.hold(*threads_[i])) return false;
+  // A slot that goes lets the machine forget all that it made of its page tables.
+  constexpr uint32_t kForgetting = 32000;
+  add_slot({kForgetting, KVM_HOLE + KVM_SYSTEM_DIRECTORY, TRAP_PAGE, KVM_MACHINE});
+  add_slot({kForgetting, KVM_HOLE + KVM_SYSTEM_DIRECTORY, 0, KVM_MACHINE});
+  if (!flush(thread)) return false;
+  tables_->renew();
+  return true;
+}
+
 void TrapSpace::map(uint64_t address, uint64_t length, int protection, const Backing& backing) {
   if (!is_within(address, length)) return end_process();
+  if (tables_ != nullptr) tables_->map(address, length, protection);
+  protection = host_protection(protection);
   const uint64_t kind = backing.is_shared ? MAP_SHARED : MAP_PRIVATE;
   const uint64_t source = backing.fd < 0 ? MAP_ANONYMOUS : 0;
   const uint64_t reserve = backing.is_shared ? 0 : MAP_NORESERVE;
   restore_sites(address, length);
-  if (backing.fd >= 0 && !backing.is_shared && protection == (PROT_READ | PROT_EXEC))
+  if (tables_ == nullptr && backing.fd >= 0 && !backing.is_shared && protection == (PROT_READ | PROT_EXEC))
     sites_.add_code(address, length);
   change({.number = SYS_mmap,
           .arguments = {address, length, static_cast<uint64_t>(protection),
@@ -156,19 +195,22 @@ void TrapSpace::map(uint64_t address, uint64_t length, int protection, const Bac
 void TrapSpace::unmap(uint64_t address, uint64_t length) {
   if (!is_within(address, length)) return end_process();
   restore_sites(address, length);
+  if (tables_ != nullptr) tables_->unmap(address, length);
   change({SYS_munmap, {address, length}});
 }
 
 void TrapSpace::protect(uint64_t address, uint64_t length, int protection) {
   if (!is_within(address, length)) return end_process();
   restore_sites(address, length);
-  change({SYS_mprotect, {address, length, static_cast<uint64_t>(protection)}});
+  if (tables_ != nullptr) tables_->protect(address, length, protection);
+  change({SYS_mprotect, {address, length, static_cast<uint64_t>(host_protection(protection))}});
 }
 
 void TrapSpace::move(uint64_t from, uint64_t length, uint64_t to, uint64_t new_length) {
   if (!is_within(from, length) || !is_within(to, new_length)) return end_process();
   restore_sites(from, length);
   restore_sites(to, new_length);
+  if (tables_ != nullptr) tables_->move(from, length, to, new_length);
   if (from == to) change({SYS_mremap, {from, length, new_length, 0, 0}});
   else change({SYS_mremap, {from, length, new_length, MREMAP_MAYMOVE | MREMAP_FIXED, to}});
   changed_from_ = std::min(changed_from_, to);
@@ -183,7 +225,7 @@ void TrapSpace::discard(uint64_t address, uint64_t length) {
 
 void TrapSpace::clear() {
   sites_.clear();
-  change({SYS_munmap, {TRAP_LOWEST, TRAP_STUB - TRAP_LOWEST}});
+  unmap(TRAP_LOWEST, TRAP_STUB - TRAP_LOWEST);
 }
 
 bool TrapSpace::send(std::span<const int> descriptors) {

@@ -120,6 +120,7 @@ void TrapThread::resume() {
     if (control.call_count != 0) space.note_flight(*host_);
   }
   put_registers(registers, control);
+  if (space.tables() != nullptr && !put_machine(control)) return;
   platform().run(*host_);
 }
 
@@ -134,11 +135,12 @@ bool TrapThread::take_stop() {
     be_gone();
     return false;
   }
-  host.by_gate = seen.by_gate != 0 && host.slot == 0;
+  host.by_gate = seen.by_gate != 0 && host.slot == 0 && trap_space().tables() == nullptr;
   take_frame(seen.vector_state);
   take_registers(seen, registers);
   if (const auto site = trap_space().sites().site_of_gate(registers.rip)) registers.rip = *site;
   stop = {};
+  if (trap_space().tables() != nullptr) return take_exit(seen);
   if (seen.signal == SIGUSR1) {
     host.is_kicked = false;
     if (!host.is_interrupted) {  // it had stopped otherwise before
@@ -233,6 +235,10 @@ std::chrono::nanoseconds TrapThread::time_of_host() const {
 
 std::vector<std::byte> TrapThread::vector_state() {
   if (!make_frame() || host_->vector_state == 0) return {};
+  if (trap_space().tables() != nullptr && !host_->has_vectors) {
+    if (!platform().order(*host_, kTrapSaveVectors)) return {};
+    host_->has_vectors = true;
+  }
   const uint64_t room = stack_of(host_->slot) + TRAP_STACK_SIZE - host_->vector_state;
   std::vector<std::byte> bytes(std::min<uint64_t>(room, kMostVectorBytes));
   bytes.resize(trap_space().read_stub(host_->vector_state, bytes));
@@ -272,6 +278,7 @@ Done TrapThread::set_vector_state(std::span<const std::byte> state) {
     store<uint64_t>(area, kLegacyBytes, parts);
   }
   if (!trap_space().write_stub(host_->vector_state, area)) return err(EFAULT);
+  host_->control->loads_vectors = 1;
   return {};
 }
 
@@ -286,6 +293,7 @@ std::unique_ptr<TrapThread> TrapThread::copy_into(const std::shared_ptr<Space>& 
   host.by_gate = host_->by_gate;
   host.vector_state = host_->vector_state == 0 ? 0 : host_->vector_state + distance;
   std::ranges::copy(host_->control->answers, control.answers);
+  host.has_vectors = true;
   auto thread = std::make_unique<TrapThread>(space, &host);
   thread->registers = registers;
   thread->stop = stop;
@@ -304,7 +312,7 @@ Try<std::unique_ptr<Thread>> TrapThread::clone_thread() {
   std::unique_ptr<TrapThread> thread = copy_into(space_, *host);
   TrapControl& control = *host_->control;
   control.new_slot = host->slot;
-  if (!platform().order(*host_, kTrapThread)) return err(EAGAIN);
+  if (!platform().order_new(*host_, kTrapThread)) return err(EAGAIN);
   const int64_t result = std::atomic_ref(control.result).load();
   if (result > 0) {
     host->inner_number = static_cast<pid_t>(result);
@@ -322,14 +330,16 @@ Try<std::unique_ptr<Thread>> TrapThread::fork() {
   TrapSpace& space = trap_space();
   if (host_ == nullptr || !space.flush(*host_)) return err(EAGAIN);
   auto child = std::make_shared<TrapSpace>(platform());
-  if (!child->prepare()) return err(ENOMEM);
+  if (!child->prepare(space.tables())) return err(ENOMEM);
   HostThread* const host = child->add_thread(host_->slot, nullptr);
   if (host == nullptr) return err(EAGAIN);
   std::unique_ptr<TrapThread> thread = copy_into(child, *host);
   host->control->thread = 1;
-  const std::array<int, 2> descriptors = {child->controls_file(), child->their_socket()};
-  if (!space.send(descriptors)) return err(EAGAIN);
-  if (!platform().order(*host_, kTrapFork)) return err(EAGAIN);
+  const GuestTables* const tables = child->tables();
+  const std::array<int, 3> descriptors = {child->controls_file(), child->their_socket(),
+                                          tables == nullptr ? -1 : tables->file()};
+  if (!space.send(std::span(descriptors).first(tables == nullptr ? 2 : 3))) return err(EAGAIN);
+  if (!platform().order_new(*host_, kTrapFork)) return err(EAGAIN);
   const int64_t result = std::atomic_ref(host_->control->result).load();
   const pid_t process =
       result > 0 && result < 1 << 30 ? platform().nursery().number_of(static_cast<pid_t>(result)) : 0;

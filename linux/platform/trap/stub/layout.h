@@ -27,6 +27,7 @@ enum {
   kTrapNurseryBell = 4,     // and of the bell's memory, in the nursery
   kTrapGates = 512,         // call sites of one process that are patched
   kTrapGateBytes = 32,
+  kTrapDevice = 5,          // of kvm: /dev/kvm, in the nursery and all monitors
 };
 
 // TrapControl::state
@@ -43,7 +44,8 @@ enum {
   kTrapFork = 2,    // copy the process; two descriptors come: the child's control pages and its socket
   kTrapThread = 3,  // a new thread in the slot new_slot
   kTrapExit = 4,    // end this thread
-  kTrapFrame = 5,   // stop again, by a signal: it has come through a gate, and has no frame
+  kTrapSaveVectors = 5,  // of kvm: the processor's vector state is stored at `vector_state`
+  kTrapFrame = 6,   // stop again, by a signal: it has come through a gate, and has no frame
 };
 
 // The order of the registers in a signal frame.
@@ -76,6 +78,12 @@ struct TrapControl {
   uint32_t by_gate;       // it has come through a gate: there is no frame
   uint32_t is_kicked;     // SIGUSR1 came while it was the stub's turn
   uint32_t answers[8];    // of calls that gates answer by themselves (kTrapAnswers)
+  // Of kvm: the page tables' root, which registers' bits are set in cr4 besides; whether the stored vector state is loaded
+  // first. Back: why KVM_RUN came back (an exit reason, or a negative error), and the processor's privilege level then.
+  uint64_t root, more_cr4;
+  uint32_t loads_vectors;
+  int32_t exit;
+  uint32_t level;
   struct TrapCall calls[kTrapBatch];
 };
 
@@ -94,10 +102,13 @@ struct TrapBell {
 };
 
 // What the kernel process tells the nursery first.
+// inner_user is another than user where the kernel process names it in the nursery's user namespace; the nursery then tells by an
+// int32_t that it is there (or its error), and is told by another that it may go on (or an error: it is to name its own user).
 struct TrapNurseryStart {
   uint32_t user, group, inner_user, inner_group;
   uint64_t most_processes;
   uint64_t traps_time_stamps;  // 0: guests read the processor's counter
+  uint64_t most_files;
 };
 
 // The walls that the nursery raises (trap.cc names them); errors of each in its answer.
