@@ -181,6 +181,7 @@ void Kernel::adopt_children(Process& process) {
     heir = heir->parent;
   for (Process* child : std::exchange(process.children, {})) {
     child->parent = heir;
+    for (const auto& task : child->tasks) tell_identity(*task);
     if (heir != nullptr) {
       heir->children.push_back(child);
       if (child->is_zombie) tell_parent(*child);
@@ -322,11 +323,27 @@ void Kernel::run_task(Task& task) {
   if (!lives) return;
   task.is_parked = task.process->is_stopped || task.waits_for_vfork;
   if (task.is_parked) return;
+  tell_identity(task);
   if (options_.clock->is_virtual()) {
     impl_->running = task.id;
     impl_->turn_ends = HostClock::now() + kTurn;
   }
   task.thread->resume();
+}
+
+// A virtual clock counts every call.
+void Kernel::tell_identity(Task& task) {
+  if (options_.clock->is_virtual()) return;
+  const Process& process = *task.process;
+  const Credentials& who = process.credentials;
+  task.thread->set_identity(
+      {.process = static_cast<uint32_t>(process.id),
+       .thread = static_cast<uint32_t>(task.id),
+       .parent = process.parent == nullptr ? 0 : static_cast<uint32_t>(process.parent->id),
+       .user = who.uid,
+       .effective_user = who.euid,
+       .group = who.gid,
+       .effective_group = who.egid});
 }
 
 // On a virtual clock one runs at a time.

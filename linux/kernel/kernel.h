@@ -138,6 +138,7 @@ class Kernel final : public Timers, public Jobs, public Signals {
   void do_due();
   void run_next();
   void run_task(Task& task);
+  void tell_identity(Task& task);
   [[nodiscard]] Thread* wait_for_guests();
   bool answer_time_stamp(Task& task);
   void end_all();
