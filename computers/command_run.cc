@@ -51,7 +51,7 @@ class Printed {
     const size_t at = is_error ? 1 : 0;
     if (text.empty()) return;
     if (on_[at]) on_[at](text);
-    else text_[at] += text;
+    text_[at] += text;
   }
 
   const uint64_t most_bytes_;

@@ -26,7 +26,7 @@ struct CommandRun {
   std::function<sandbox::InputPiece(std::chrono::milliseconds)> read_input = {};
   // Makes a read_input() that waits return: nobody will read more. May be null.
   std::function<void()> stop_reading = {};
-  // Hear UTF-8 as it is written; null: it is in the report.
+  // Hear UTF-8 as it is written, which is in the report, too; may be null.
   std::function<void(std::string_view)> on_output = {}, on_error = {};
   // It has begun: who has this can send it signals and resize its terminal. May be null.
   std::function<void(std::shared_ptr<linux::Command>)> on_begun = {};

@@ -34,7 +34,7 @@ TEST_F(CommandRunTest, TellsOutputAsItComes) {
   of.on_output = [&](std::string_view text) { heard += text; };
   const sandbox::Report report = run(std::move(of));
   EXPECT_EQ(heard, "hello\n");
-  EXPECT_EQ(report.stdout_text, "");
+  EXPECT_EQ(report.stdout_text, "hello\n");
 }
 
 TEST_F(CommandRunTest, GivesItInput) {

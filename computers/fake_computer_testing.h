@@ -2,7 +2,7 @@
 //
 //   echo WORDS   cat   pwd   env NAME   exit N   sleep (until it is killed)   flood (prints 1 MiB, then sleeps)   size (of its terminal)
 //
-// alone, or as the last argument of a shell.
+// alone, or after the -c of a shell.
 //
 // Threads: any.
 #pragma once
@@ -67,9 +67,8 @@ class FakeCommand final : public linux::Command {
     if (events_.on_output) events_.on_output(text);
   }
   void run() {
-    const std::string line = spec_.arguments.size() > 1 && spec_.arguments[1].starts_with("-")
-                                 ? spec_.arguments.back()
-                                 : joined(spec_.arguments);
+    const auto flag = std::ranges::find(spec_.arguments, "-c");
+    const std::string line = spec_.arguments.end() - flag > 1 ? *(flag + 1) : joined(spec_.arguments);
     const std::string word = line.substr(0, line.find(' '));
     const std::string rest = word.size() < line.size() ? line.substr(word.size() + 1) : "";
     linux::CommandEnd end;
