@@ -62,7 +62,7 @@ struct GuestTurn {
   std::string name = {};   // of the code, for tracebacks; "": one of its own
   bool is_script = false;  // a whole program, which leaves no state but files (sandbox::Turn)
   std::optional<std::chrono::milliseconds> most_time = {};  // less than the policy's limit counts
-  std::optional<uint64_t> most_fuel = {};              // the same
+  std::optional<uint64_t> most_fuel = {};                   // the same
   // Hear UTF-8 as it is written, on the turn's thread; may be null.
   std::function<void(std::string_view)> on_stdout = {}, on_stderr = {};
   host::Approve approve = nullptr;  // asked on the turn's thread; null: nobody is there

@@ -12,6 +12,7 @@
 #include "computers/command_run.h"
 #include "computers/settings.h"
 #include "linux/platform/trap/host_file.h"
+#include "service/client_policy.h"
 #include "service/environments.h"
 
 namespace membrane::service {
@@ -511,8 +512,10 @@ class GuestsWithLinux final : public Guests {
     return all;
   }
   [[nodiscard]] policy::Limits usual_limits(const std::string& template_name) const override {
-    return kind_of_template(template_name) == Kind::kLinux ? computers::usual_limits()
-                                                           : others_->usual_limits(template_name);
+    if (kind_of_template(template_name) != Kind::kLinux) return others_->usual_limits(template_name);
+    policy::Limits limits = computers::usual_limits();
+    bound_limits(limits);
+    return limits;
   }
 
  private:
