@@ -1,8 +1,12 @@
 #include "cli/linux_run.h"
 
+#include <unistd.h>
+
+#include <cstdlib>
 #include <cstring>
 
 #include "cli/cli.h"
+#include "cli/outer_terminal.h"
 #include "linux/image/store.h"
 #include "linux/sandbox/computer.h"
 
@@ -38,6 +42,11 @@ Result<linux::Computer> computer_of(const LinuxCommand& command) {
     computer.environment.push_back(each);
   };
   for (const std::string& each : image.config.environment) add(each);
+  if (command.has_terminal) {
+    const char* const term = std::getenv("TERM");
+    add(std::string("TERM=") + (term == nullptr || *term == '\0' ? "xterm" : term));
+    computer.terminal = OuterTerminal::size();
+  }
   for (const std::string& each : command.environment) add(each);
   if (!image.config.directory.empty()) computer.directory = image.config.directory;
   const policy::Limits& limits = command.policy.limits;
@@ -49,7 +58,8 @@ Result<linux::Computer> computer_of(const LinuxCommand& command) {
 }
 
 // What became of the command, in the words of the other kind's reports.
-void set_outcome(sandbox::Report& report, const linux::ComputerReport& of, const policy::Limits& limits) {
+void set_outcome(sandbox::Report& report, const linux::ComputerReport& of, const policy::Limits& limits,
+                 bool has_terminal) {
   using sandbox::Outcome;
   const auto error = [&report](Outcome outcome, std::string code, std::string message, std::string hint) {
     report.outcome = outcome;
@@ -62,6 +72,10 @@ void set_outcome(sandbox::Report& report, const linux::ComputerReport& of, const
   switch (of.end) {
     case linux::ComputerEnd::kExited: report.exit_code = of.status; break;
     case linux::ComputerEnd::kSignalled:
+      if (has_terminal) {  // as shells tell it
+        report.exit_code = 128 + of.status;
+        break;
+      }
       error(
           Outcome::kTrapped, "signal",
           "the command was ended by signal " + std::to_string(of.status) + " (" + strsignal(of.status) + ")",
@@ -99,23 +113,51 @@ policy::Limits linux_limits() {
   return limits;
 }
 
-Result<sandbox::Report> run_linux(const LinuxCommand& command, const std::atomic<bool>& cancelled) {
+policy::Limits terminal_limits() {
+  policy::Limits limits = linux_limits();
+  limits.output_bytes = 1u << 30;
+  limits.wall_ms = 7ull * 86'400'000;
+  return limits;
+}
+
+Result<std::vector<std::string>> linux_environment(const std::vector<std::string>& written) {
+  MEMBRANE_ASSIGN(const auto environment, environment_of(written));
+  std::vector<std::string> all;
+  for (const auto& [name, value] : environment) all.push_back(name + "=" + value);
+  return all;
+}
+
+std::vector<std::string> login_shell() {
+  return {"/bin/sh", "-c", "if [ -x /bin/bash ]; then exec /bin/bash -l; else exec /bin/sh -l; fi"};
+}
+
+Result<sandbox::Report> run_linux(const LinuxCommand& command, std::atomic<bool>& cancelled) {
   MEMBRANE_TRY(check_grants(command.policy));
   MEMBRANE_ASSIGN(const linux::Computer computer, computer_of(command));
+  std::unique_ptr<OuterTerminal> terminal;
+  if (command.has_terminal) {
+    MEMBRANE_ASSIGN(terminal, OuterTerminal::take(cancelled));
+  }
   sandbox::Report report;
-  const linux::ComputerStreams streams = {.input = command.input,
-                                          .on_output =
-                                              [&](std::string_view bytes) {
-                                                if (command.on_output) command.on_output(bytes);
-                                                else report.stdout_text += bytes;
-                                              },
-                                          .on_error =
-                                              [&](std::string_view bytes) {
-                                                if (command.on_error) command.on_error(bytes);
-                                                else report.stderr_text += bytes;
-                                              }};
-  MEMBRANE_ASSIGN(const linux::ComputerReport ended,
-                  linux::run_computer(computer, streams, [&cancelled] { return cancelled.load(); }));
+  linux::ComputerStreams streams = {.input = command.input,
+                                    .on_output =
+                                        [&](std::string_view bytes) {
+                                          if (command.on_output) command.on_output(bytes);
+                                          else report.stdout_text += bytes;
+                                        },
+                                    .on_error =
+                                        [&](std::string_view bytes) {
+                                          if (command.on_error) command.on_error(bytes);
+                                          else report.stderr_text += bytes;
+                                        }};
+  if (terminal != nullptr) {
+    streams.input = STDIN_FILENO;
+    streams.on_output = OuterTerminal::write;
+    streams.accompany = [&terminal](linux::Command& running) { return terminal->accompany(running); };
+  }
+  auto outcome = linux::run_computer(computer, streams, [&cancelled] { return cancelled.load(); });
+  terminal.reset();  // before anything is told
+  MEMBRANE_ASSIGN(const linux::ComputerReport ended, std::move(outcome));
   for (const std::string& wall : ended.missing_walls)
     print(stderr, "warning: this machine refuses a wall of Linux sandboxes: " + wall + "\n");
   if (ended.preemptions > 0)
@@ -123,7 +165,7 @@ Result<sandbox::Report> run_linux(const LinuxCommand& command, const std::atomic
           "warning: " + std::to_string(ended.preemptions) +
               " times a program ran for a second without a system call while others waited, and was stopped "
               "between two instructions: runs may differ\n");
-  set_outcome(report, ended, command.policy.limits);
+  set_outcome(report, ended, command.policy.limits, command.has_terminal);
   report.memory_peak_bytes = ended.memory_peak_bytes;
   report.compile_us = ended.start_us;
   report.run_us = ended.run_us;

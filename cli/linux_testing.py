@@ -8,7 +8,7 @@ from pathlib import Path
 
 PROGRAMS = ("sh bash dash cat ls echo true false env printf seq sort uniq wc head tail tr cut tee sed grep awk find xargs mkdir "
             "rmdir rm cp mv ln touch chmod stat readlink test expr sleep date id uname pwd basename dirname md5sum sha256sum od "
-            "dd cmp diff comm join paste tac rev nl fold mktemp mkfifo nproc timeout kill nice df du yes python3 perl gcc as ld git tar gzip").split()
+            "stty tty dd cmp diff comm join paste tac rev nl fold mktemp mkfifo nproc timeout kill nice df du yes python3 perl gcc as ld git tar gzip").split()
 # What Python needs of its library, and nothing that takes long to pack.
 LEFT_OUT = {"test", "tests", "idlelib", "lib2to3", "tkinter", "__pycache__", "turtledemo", "ensurepip", "site-packages",
             "dist-packages"}
