@@ -7,11 +7,15 @@
 #include <atomic>
 
 #include "linux/files/process_file.h"
+#include "linux/files/socket_end.h"
 #include "linux/files/terminal.h"
+#include "linux/fs/tree.h"
 #include "linux/kernel/call.h"
+#include "linux/kernel/cpu_time.h"
 #include "linux/kernel/exec.h"
 #include "linux/kernel/memory.h"
 #include "linux/kernel/signals.h"
+#include "linux/proc/mounts.h"
 
 namespace membrane::linux {
 
@@ -140,6 +144,8 @@ void Kernel::end_task(Task& task, int status) {
   const bool is_last = process.tasks.size() == 1;
   if (is_last && process.descriptors && process.descriptors.use_count() == 1)
     close_all(task, process.descriptors->remove_all());
+  if (options_.clock->is_virtual()) process.of_ended_tasks = used_by(task);
+  else process.of_ended_tasks += used_by(task);
   task.state = TaskState::kDead;
   task.leave();
   leave_threads(task);
@@ -156,7 +162,8 @@ void Kernel::end_task(Task& task, int status) {
   process.memory.reset();
   process.descriptors.reset();
   process.place.reset();
-  process.real_timer = {};
+  process.real_timer = process.virtual_timer = process.profile_timer = {};
+  process.timers.clear();
   if (process.end != nullptr) process.end->tell();
   adopt_children(process);
   hang_up_session(process);
@@ -174,6 +181,7 @@ void Kernel::adopt_children(Process& process) {
     heir = heir->parent;
   for (Process* child : std::exchange(process.children, {})) {
     child->parent = heir;
+    for (const auto& task : child->tasks) tell_identity(*task);
     if (heir != nullptr) {
       heir->children.push_back(child);
       if (child->is_zombie) tell_parent(*child);
@@ -315,11 +323,27 @@ void Kernel::run_task(Task& task) {
   if (!lives) return;
   task.is_parked = task.process->is_stopped || task.waits_for_vfork;
   if (task.is_parked) return;
+  tell_identity(task);
   if (options_.clock->is_virtual()) {
     impl_->running = task.id;
     impl_->turn_ends = HostClock::now() + kTurn;
   }
   task.thread->resume();
+}
+
+// A virtual clock counts every call.
+void Kernel::tell_identity(Task& task) {
+  if (options_.clock->is_virtual()) return;
+  const Process& process = *task.process;
+  const Credentials& who = process.credentials;
+  task.thread->set_identity(
+      {.process = static_cast<uint32_t>(process.id),
+       .thread = static_cast<uint32_t>(task.id),
+       .parent = process.parent == nullptr ? 0 : static_cast<uint32_t>(process.parent->id),
+       .user = who.uid,
+       .effective_user = who.euid,
+       .group = who.gid,
+       .effective_group = who.egid});
 }
 
 // On a virtual clock one runs at a time.
@@ -339,9 +363,11 @@ void Kernel::ask(Task& task) {
   int64_t value = -ENOSYS;
   if (row != nullptr && row->handler != nullptr) {
     current_ = &task;
+    const auto begun = HostClock::now();
     Call call(*this, task);
     value = row->handler(call);
     current_ = nullptr;
+    task.used_before.system += HostClock::now() - begun;
   } else {
     ++absent_calls[row != nullptr ? row->name : "another"];
   }
@@ -462,7 +488,9 @@ void Kernel::do_due() {
 // Memory is counted now and then; when it is too much, the largest process ends, as Linux would have it.
 void Kernel::watch_memory() {
   impl_->next_look_at_memory = HostClock::now() + (processes_.empty() ? kNoLook : kLookAtMemoryEvery);
-  uint64_t all = 0, most = 0;
+  uint64_t all = shared_memories.resident_bytes(), most = 0;
+  for (const NodeRef& files : {memory_files, system == nullptr ? nullptr : system->shared_memory})
+    if (files != nullptr) all += usage_of(*files).value_or(TreeUsage()).used_bytes;
   Process* largest = nullptr;
   for (const auto& [id, process] : processes_) {
     if (process->is_zombie || process->memory == nullptr) continue;
@@ -495,11 +523,18 @@ void Kernel::run_while(const std::function<bool()>& goes_on) {
   for (;;) {
     impl_->ended_tasks.clear();
     impl_->ended_processes.clear();
+    if (sockets != nullptr && sockets->has_garbage()) sockets->collect();
     if (impl_->is_stopping) end_all();
     if (!goes_on()) return;
-    if (HostClock::now() >= impl_->next_look_at_memory) watch_memory();
+    if (HostClock::now() >= impl_->next_look_at_memory) {
+      watch_memory();
+      enforce_cpu_limits(*this);
+    }
     do_due();
-    if (on_outside) on_outside();
+    if (on_outside) {
+      on_outside();
+      if (!goes_on()) return;  // it may have been told to end
+    }
     for (size_t i = 0; i < kAgainAtOnce && !impl_->ready.empty(); ++i) {
       Task* const task = task_of(impl_->ready.front());
       impl_->ready.pop_front();

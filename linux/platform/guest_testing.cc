@@ -1,6 +1,10 @@
-#include "linux/platform/trap/guest_testing.h"
+#include "linux/platform/guest_testing.h"
 
 namespace membrane::linux {
+
+Result<std::unique_ptr<Platform>> start_platform(std::string_view name) {
+  return name == "kvm" ? start_kvm_platform({}) : start_trap_platform({});
+}
 
 std::unique_ptr<Thread> load_guest(Platform& platform, std::span<const std::byte> code) {
   Try<std::unique_ptr<Thread>> thread = platform.start();

@@ -1,5 +1,6 @@
-// What the kernel relies on, for guests that mean well; trap_attack_test.cc has the others.
-#include "linux/platform/trap/trap.h"
+// What the kernel relies on, of each platform, for guests that mean well; trap_attack_test.cc and kvm_attack_test.cc have the
+// others.
+#include "linux/platform/platform.h"
 
 #include <fcntl.h>
 #include <gtest/gtest.h>
@@ -12,20 +13,25 @@
 #include <iterator>
 #include <thread>
 
-#include "linux/platform/trap/guest_testing.h"
+#include "linux/platform/guest_testing.h"
 
 namespace membrane::linux {
 namespace {
 
-class TrapTest : public testing::Test {
+class PlatformTest : public testing::TestWithParam<std::string_view> {
  protected:
   void SetUp() override {
-    Result<std::unique_ptr<Platform>> started = start_trap_platform({});
+    Result<std::unique_ptr<Platform>> started = start_platform(GetParam());
+    if (!started && started.error().code == ErrorCode::kUnsupported && GetParam() == "kvm")
+      GTEST_SKIP() << started.error().to_string();
     ASSERT_TRUE(started) << started.error().to_string();
     platform_ = std::move(*started);
   }
   std::unique_ptr<Platform> platform_;
 };
+
+INSTANTIATE_TEST_SUITE_P(Each, PlatformTest, testing::Values("trap", "kvm"),
+                         [](const auto& platform) { return std::string(platform.param); });
 
 GUEST_CODE(call, R"(
   mov $0x1111, %rdi; mov $0x2222, %rsi; mov $0x3333, %rdx; mov $0x4444, %r10; mov $0x5555, %r8; mov $0x6666, %r9
@@ -37,7 +43,7 @@ GUEST_CODE(call, R"(
   syscall
 )");
 
-TEST_F(TrapTest, GivesACallWithItsArgumentsAndTakesTheAnswer) {
+TEST_P(PlatformTest, GivesACallWithItsArgumentsAndTakesTheAnswer) {
   const std::unique_ptr<Thread> guest = load_guest(*platform_, code_of(call));
   ASSERT_NE(guest, nullptr);
   ASSERT_EQ(run_guest(*platform_, *guest), guest.get());
@@ -75,13 +81,40 @@ GUEST_CODE(red_zone, R"(
   syscall
 )");
 
-TEST_F(TrapTest, KeepsTheRedZoneAndVectors) {
+TEST_P(PlatformTest, KeepsTheRedZoneAndVectors) {
   const std::unique_ptr<Thread> guest = load_guest(*platform_, code_of(red_zone));
   ASSERT_EQ(run_guest(*platform_, *guest), guest.get());
   ASSERT_EQ(run_guest(*platform_, *guest), guest.get());
   EXPECT_EQ(guest->registers.rdi, 0x1234u);
   EXPECT_EQ(guest->registers.rsi, 0x5678u);
   EXPECT_EQ(guest->registers.rdx, 0x4242424242424242u);
+}
+
+GUEST_CODE(clock, "call *%rax; mov %rax, %rdi; mov $39, %eax; syscall");
+
+TEST_P(PlatformTest, ReadsTheClockWithoutAStop) {
+  if (platform_->clock_function() == 0) GTEST_SKIP() << "the host has no such function";
+  const std::unique_ptr<Thread> guest = load_guest(*platform_, code_of(clock));
+  guest->registers.rax = platform_->clock_function();
+  guest->registers.rdi = CLOCK_MONOTONIC;
+  guest->registers.rsi = kDataAt;
+  const auto now_ns = [] { return std::chrono::steady_clock::now().time_since_epoch().count(); };
+  const int64_t before = now_ns();
+  ASSERT_EQ(run_guest(*platform_, *guest), guest.get());
+  EXPECT_EQ(guest->registers.rax, 39u);
+  EXPECT_EQ(guest->registers.rdi, 0u);
+  const auto read = peek<timespec>(*guest, kDataAt);
+  const int64_t read_ns = read.tv_sec * 1'000'000'000 + read.tv_nsec;
+  EXPECT_LE(before, read_ns);
+  EXPECT_LE(read_ns, now_ns());
+}
+
+TEST(TrapClockTest, IsNotThereWhenTimeStampsTrap) {
+  TrapOptions options;
+  options.traps_time_stamps = true;
+  auto started = start_trap_platform(options);
+  ASSERT_TRUE(started);
+  EXPECT_EQ((*started)->clock_function(), 0u);
 }
 
 GUEST_CODE(xmm, R"(
@@ -93,7 +126,7 @@ GUEST_CODE(xmm, R"(
   syscall
 )");
 
-TEST_F(TrapTest, GivesAndTakesVectorStates) {
+TEST_P(PlatformTest, GivesAndTakesVectorStates) {
   const std::unique_ptr<Thread> guest = load_guest(*platform_, code_of(xmm));
   ASSERT_EQ(run_guest(*platform_, *guest), guest.get());
   EXPECT_EQ(guest->registers.rdi, 0u);
@@ -118,7 +151,7 @@ GUEST_CODE(bases, R"(
   syscall
 )");
 
-TEST_F(TrapTest, SetsTheSegmentBases) {
+TEST_P(PlatformTest, SetsTheSegmentBases) {
   const std::unique_ptr<Thread> guest = load_guest(*platform_, code_of(bases));
   const std::array<uint64_t, 2> words = {71, 72};
   ASSERT_EQ(guest->space()->write(kDataAt, std::as_bytes(std::span(words))), 16u);
@@ -140,7 +173,7 @@ GUEST_CODE(faults, R"(
   int $0x80
 )");
 
-TEST_F(TrapTest, GivesExceptions) {
+TEST_P(PlatformTest, GivesExceptions) {
   const std::unique_ptr<Thread> guest = load_guest(*platform_, code_of(faults));
   const auto next = [&](uint64_t skipped) {
     guest->registers.rip += skipped;
@@ -173,7 +206,7 @@ TEST_F(TrapTest, GivesExceptions) {
 
 GUEST_CODE(spin, "1: inc %rbx; jmp 1b");
 
-TEST_F(TrapTest, InterruptsAGuestThatSpins) {
+TEST_P(PlatformTest, InterruptsAGuestThatSpins) {
   const std::unique_ptr<Thread> guest = load_guest(*platform_, code_of(spin));
   for (int round = 0; round < 3; ++round) {
     guest->resume();
@@ -183,7 +216,7 @@ TEST_F(TrapTest, InterruptsAGuestThatSpins) {
   }
 }
 
-TEST_F(TrapTest, WakesFromAnotherThread) {
+TEST_P(PlatformTest, WakesFromAnotherThread) {
   const std::unique_ptr<Thread> guest = load_guest(*platform_, code_of(spin));
   guest->resume();
   std::thread waker([&] { platform_->wake(); });
@@ -194,7 +227,7 @@ TEST_F(TrapTest, WakesFromAnotherThread) {
 
 GUEST_CODE(count, "1: mov $39, %eax; incq 0x800000; mov 0x800000, %rdi; mov 0x810000, %rsi; syscall; jmp 1b");
 
-TEST_F(TrapTest, ForksByCopyOnWriteAndSharesWhatIsShared) {
+TEST_P(PlatformTest, ForksByCopyOnWriteAndSharesWhatIsShared) {
   const std::unique_ptr<Thread> parent = load_guest(*platform_, code_of(count));
   const int file = memfd_create("shared", MFD_CLOEXEC);
   ASSERT_EQ(ftruncate(file, 4096), 0);
@@ -223,7 +256,7 @@ TEST_F(TrapTest, ForksByCopyOnWriteAndSharesWhatIsShared) {
   close(file);
 }
 
-TEST_F(TrapTest, ClonesThreadsAndEndsThemInAnyOrder) {
+TEST_P(PlatformTest, ClonesThreadsAndEndsThemInAnyOrder) {
   std::unique_ptr<Thread> first = load_guest(*platform_, code_of(count));
   const int file = memfd_create("shared", MFD_CLOEXEC);
   ASSERT_EQ(ftruncate(file, 4096), 0);
@@ -255,7 +288,7 @@ TEST_F(TrapTest, ClonesThreadsAndEndsThemInAnyOrder) {
 
 GUEST_CODE(memory, "1: mov $39, %eax; syscall; mov (%rdi), %rsi; jmp 1b");
 
-TEST_F(TrapTest, ChangesMemory) {
+TEST_P(PlatformTest, ChangesMemory) {
   const std::unique_ptr<Thread> guest = load_guest(*platform_, code_of(memory));
   Space& space = *guest->space();
   ASSERT_EQ(run_guest(*platform_, *guest), guest.get());
@@ -288,7 +321,7 @@ TEST_F(TrapTest, ChangesMemory) {
   EXPECT_EQ(space.read(platform_->highest(), many), 0u);
 }
 
-TEST_F(TrapTest, MapsFilesInBatches) {
+TEST_P(PlatformTest, MapsFilesInBatches) {
   const std::unique_ptr<Thread> guest = load_guest(*platform_, code_of(memory));
   Space& space = *guest->space();
   std::vector<int> files;
@@ -316,7 +349,7 @@ size_t count_children() {
   return static_cast<size_t>(std::distance(std::istream_iterator<int>(file), std::istream_iterator<int>()));
 }
 
-TEST_F(TrapTest, ForksLeaveNothing) {
+TEST_P(PlatformTest, ForksLeaveNothing) {
   const std::unique_ptr<Thread> parent = load_guest(*platform_, code_of(memory));
   ASSERT_EQ(run_guest(*platform_, *parent), parent.get());
   const size_t files = count_open_files(), children = count_children();
@@ -335,7 +368,7 @@ TEST_F(TrapTest, ForksLeaveNothing) {
   EXPECT_EQ(count_children(), children);
 }
 
-TEST_F(TrapTest, ThreadsLeaveNothing) {
+TEST_P(PlatformTest, ThreadsLeaveNothing) {
   const std::unique_ptr<Thread> first = load_guest(*platform_, code_of(spin));
   // More than there are slots, and in the end all that there can be.
   for (int round = 0; round < 1500; ++round) {
@@ -355,7 +388,7 @@ TEST_F(TrapTest, ThreadsLeaveNothing) {
   EXPECT_EQ(first->stop.kind, StopKind::kInterrupted);
 }
 
-TEST_F(TrapTest, EndsWithThreadsThatRun) {
+TEST_P(PlatformTest, EndsWithThreadsThatRun) {
   std::vector<std::unique_ptr<Thread>> threads;
   for (int i = 0; i < 10; ++i) {
     threads.push_back(load_guest(*platform_, code_of(spin)));
@@ -371,7 +404,7 @@ TEST_F(TrapTest, EndsWithThreadsThatRun) {
   EXPECT_EQ(count_children(), 0u);
 }
 
-TEST_F(TrapTest, TellsThatAProcessHasEnded) {
+TEST_P(PlatformTest, TellsThatAProcessHasEnded) {
   const std::unique_ptr<Thread> guest = load_guest(*platform_, code_of(spin));
   guest->resume();
   // A change that the host refuses: there is no such mapping.

@@ -9,6 +9,7 @@
 #include <memory>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "linux/platform/platform.h"
@@ -24,6 +25,8 @@ inline constexpr uint64_t kCodeAt = 0x400000, kStackAt = 0x700000, kStackBytes =
   extern "C" const std::byte guest_##name[], guest_end_##name[]
 #define code_of(name) std::span(guest_##name, static_cast<size_t>(guest_end_##name - guest_##name))
 
+// "trap" or "kvm". Errors: kUnsupported, as they give it.
+Result<std::unique_ptr<Platform>> start_platform(std::string_view name);
 // A new thread with that code, a stack and a page of data, at the code's begin; nullptr when it cannot be had.
 std::unique_ptr<Thread> load_guest(Platform& platform, std::span<const std::byte> code);
 // Resumes it, and waits until a thread stops (as long as a slow machine takes); nullptr when none did.
