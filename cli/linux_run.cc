@@ -1,6 +1,11 @@
 #include "cli/linux_run.h"
 
+#include <unistd.h>
+
+#include <cstdlib>
+
 #include "cli/cli.h"
+#include "cli/outer_terminal.h"
 #include "computers/outcome.h"
 #include "computers/settings.h"
 #include "linux/image/store.h"
@@ -18,6 +23,12 @@ Result<linux::Computer> computer_of(const LinuxCommand& command) {
   computer.image = image.path;
   computer.arguments = command.arguments;
   computer.environment = computers::environment_of(image.config);
+  if (command.has_terminal) {
+    const char* const term = std::getenv("TERM");
+    computers::add_environment(computer.environment,
+                               {std::string("TERM=") + (term == nullptr || *term == '\0' ? "xterm" : term)});
+    computer.terminal = OuterTerminal::size();
+  }
   computers::add_environment(computer.environment, command.environment);
   computer.directory = computers::directory_of(image.config);
   const policy::Limits& limits = command.policy.limits;
@@ -33,23 +44,51 @@ Result<linux::Computer> computer_of(const LinuxCommand& command) {
 
 policy::Limits linux_limits() { return computers::usual_limits(); }
 
-Result<sandbox::Report> run_linux(const LinuxCommand& command, const std::atomic<bool>& cancelled) {
+policy::Limits terminal_limits() {
+  policy::Limits limits = linux_limits();
+  limits.output_bytes = 1u << 30;
+  limits.wall_ms = 7ull * 86'400'000;
+  return limits;
+}
+
+Result<std::vector<std::string>> linux_environment(const std::vector<std::string>& written) {
+  MEMBRANE_ASSIGN(const auto environment, environment_of(written));
+  std::vector<std::string> all;
+  for (const auto& [name, value] : environment) all.push_back(name + "=" + value);
+  return all;
+}
+
+std::vector<std::string> login_shell() {
+  return {"/bin/sh", "-c", "if [ -x /bin/bash ]; then exec /bin/bash -l; else exec /bin/sh -l; fi"};
+}
+
+Result<sandbox::Report> run_linux(const LinuxCommand& command, std::atomic<bool>& cancelled) {
   MEMBRANE_TRY(computers::check_grants(command.policy));
   MEMBRANE_ASSIGN(const linux::Computer computer, computer_of(command));
+  std::unique_ptr<OuterTerminal> terminal;
+  if (command.has_terminal) {
+    MEMBRANE_ASSIGN(terminal, OuterTerminal::take(cancelled));
+  }
   sandbox::Report report;
-  const linux::ComputerStreams streams = {.input = command.input,
-                                          .on_output =
-                                              [&](std::string_view bytes) {
-                                                if (command.on_output) command.on_output(bytes);
-                                                else report.stdout_text += bytes;
-                                              },
-                                          .on_error =
-                                              [&](std::string_view bytes) {
-                                                if (command.on_error) command.on_error(bytes);
-                                                else report.stderr_text += bytes;
-                                              }};
-  MEMBRANE_ASSIGN(const linux::ComputerReport ended,
-                  linux::run_computer(computer, streams, [&cancelled] { return cancelled.load(); }));
+  linux::ComputerStreams streams = {.input = command.input,
+                                    .on_output =
+                                        [&](std::string_view bytes) {
+                                          if (command.on_output) command.on_output(bytes);
+                                          else report.stdout_text += bytes;
+                                        },
+                                    .on_error =
+                                        [&](std::string_view bytes) {
+                                          if (command.on_error) command.on_error(bytes);
+                                          else report.stderr_text += bytes;
+                                        }};
+  if (terminal != nullptr) {
+    streams.input = STDIN_FILENO;
+    streams.on_output = OuterTerminal::write;
+    streams.accompany = [&terminal](linux::Command& running) { return terminal->accompany(running); };
+  }
+  auto outcome = linux::run_computer(computer, streams, [&cancelled] { return cancelled.load(); });
+  terminal.reset();  // before anything is told
+  MEMBRANE_ASSIGN(const linux::ComputerReport ended, std::move(outcome));
   for (const std::string& wall : ended.missing_walls)
     print(stderr, "warning: this machine refuses a wall of Linux sandboxes: " + wall + "\n");
   if (ended.preemptions > 0)
@@ -57,7 +96,9 @@ Result<sandbox::Report> run_linux(const LinuxCommand& command, const std::atomic
           "warning: " + std::to_string(ended.preemptions) +
               " times a program ran for a second without a system call while others waited, and was stopped "
               "between two instructions: runs may differ\n");
-  computers::set_outcome(ended.end, ended.status, ended.reason, command.policy.limits, report);
+  if (command.has_terminal && ended.end == linux::ComputerEnd::kSignalled)
+    report.exit_code = 128 + ended.status;  // as shells tell it
+  else computers::set_outcome(ended.end, ended.status, ended.reason, command.policy.limits, report);
   report.memory_peak_bytes = ended.memory_peak_bytes;
   report.compile_us = ended.start_us;
   report.run_us = ended.run_us;
