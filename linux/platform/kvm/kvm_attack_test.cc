@@ -149,15 +149,21 @@ TEST_F(KvmAttackTest, CallsOfAMachineAreNotAnswered) {
   expect_all_is_well();
 }
 
-TEST_F(KvmAttackTest, EveryInterruptIsAnException) {
+// As the processor does it: an exception, before the instruction. (An emulated kvm takes some numbers for its own, and does nothing.)
+TEST_F(KvmAttackTest, EveryInterruptIsAnExceptionOrNothing) {
   for (int number = 0; number < 256; ++number) {
     const std::array<uint8_t, 9> code = {0xcd, static_cast<uint8_t>(number), 0xb8, 39, 0, 0, 0, 0x0f, 0x05};
     const std::unique_ptr<Thread> guest = load(code);
     ASSERT_NE(guest, nullptr);
     ASSERT_EQ(run_guest(*platform_, *guest), guest.get());
+    ASSERT_NE(guest->stop.kind, StopKind::kGone) << number;
+    if (number >= KVM_VECTORS && number < 32 && guest->stop.kind == StopKind::kSystemCall) {
+      EXPECT_EQ(guest->registers.rax, 39u) << number;
+      continue;
+    }
     ASSERT_EQ(guest->stop.kind, StopKind::kException) << number;
     EXPECT_EQ(guest->stop.signal, number == 3 ? SIGTRAP : SIGSEGV) << number;
-    if (number == 3 || number == 4) continue;
+    if (number < 5 || (number >= KVM_VECTORS && number < 32)) continue;
     EXPECT_EQ(guest->registers.rip, kCodeAt) << number;
     EXPECT_EQ(guest->stop.error_code, static_cast<uint64_t>(number) * 8 + 2) << number;
   }
