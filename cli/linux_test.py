@@ -237,26 +237,46 @@ class Limits(LinuxTest):
 
 
 class AsOnTheHost(LinuxTest):
-    """Each script gives the same output and exit code here and on this machine."""
+    """Each script gives the same output, exit code and files here and on this machine. A sandbox runs many, one after the other."""
 
-    def on_host(self, script):
+    DRIVER = (HERE / "linux_scripts_driver.sh").read_text()
+    AT_ONCE = 40
+
+    @staticmethod
+    def input_of(scripts):
+        return b"".join(script.encode() + b"\0" for script in scripts)
+
+    @staticmethod
+    def told(output):
+        """What the driver tells, by number: exit code, output, files."""
+        all = {}
+        while output:
+            head, _, output = output.partition(b"\n")
+            number, code, size, tree = map(int, head.split())
+            all[number] = (code, output[:size], output[size:size + tree])
+            output = output[size + tree:]
+        return all
+
+    def on_host(self, scripts):
         with tempfile.TemporaryDirectory() as folder:
-            done = subprocess.run(["bash", "-c", script], cwd=folder, env=ENVIRONMENT, stdin=subprocess.DEVNULL,
-                                  capture_output=True, timeout=ENDS_S)
-            return done.stdout, done.returncode
+            done = subprocess.run(["bash", "-c", self.DRIVER, "driver", folder], env=ENVIRONMENT, capture_output=True,
+                                  input=self.input_of(scripts), start_new_session=True, timeout=ENDS_S)
+            return self.told(done.stdout)
 
-    def here(self, script):
-        done = self.run_linux("bash", "-c", "mkdir -p /tmp/w; cd /tmp/w; " + script, input=b"")
-        return done.stdout, done.returncode
+    def here(self, scripts):
+        done = self.run_linux("bash", "-c", self.DRIVER, "driver", "/tmp/w", input=self.input_of(scripts))
+        return self.told(done.stdout)
 
     def test_scripts(self):
         lines = (HERE / "linux_scripts.txt").read_text().splitlines()
         scripts = [line.replace("\\n", "\n") if "<<" in line or "\\nif" in line or "\\ntry" in line else line
                    for line in lines if line and not line.startswith("#")]
+        batches = [scripts[at:at + self.AT_ONCE] for at in range(0, len(scripts), self.AT_ONCE)]
         with ThreadPoolExecutor(2) as pool:
-            for script, host, here in zip(scripts, pool.map(self.on_host, scripts), pool.map(self.here, scripts)):
-                with self.subTest(script=script):
-                    self.assertEqual(here, host)
+            for batch, host, here in zip(batches, pool.map(self.on_host, batches), pool.map(self.here, batches)):
+                for number, script in enumerate(batch, 1):
+                    with self.subTest(script=script):
+                        self.assertEqual(here.get(number), host.get(number))
 
 
 if __name__ == "__main__":

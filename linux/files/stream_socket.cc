@@ -193,6 +193,10 @@ Try<size_t> StreamSocket::send(Caller& caller, Buffer& from, const Outgoing& how
   if (!was_connected && !is_inet()) return err(ENOTCONN);
   // SHUT_RD of the peer's, of which TCP tells nothing.
   const bool is_refused = was_connected && !is_inet() && peer_->receives_no_more;
+  // TCP learns from its first bytes to a peer that has closed that nobody is there.
+  if (was_connected && is_inet() && peer_->is_closed && end_->error == 0 && !sends_no_more_ &&
+      !std::exchange(has_been_reset_, true))
+    return lose(from);
   if (!was_connected || sends_no_more_ || is_refused || peer_->is_closed) {
     if (end_->error != 0) return err(std::exchange(end_->error, 0));
     if ((how.flags & MSG_NOSIGNAL) == 0) caller.signal_self(SIGPIPE);
@@ -206,6 +210,17 @@ Try<size_t> StreamSocket::send(Caller& caller, Buffer& from, const Outgoing& how
                                                  : send_packet(caller, from, std::move(files)));
   peer_->changed.wake();
   return sent;
+}
+
+Try<size_t> StreamSocket::lose(Buffer& from) {
+  std::array<std::byte, 4096> piece;
+  size_t done = 0;
+  while (from.size() > 0) {
+    const auto taken = from.take(std::span(piece).first(std::min(piece.size(), from.size())));
+    if (!taken || *taken == 0) return done > 0 ? Try<size_t>(done) : err(taken ? EFAULT : taken.error());
+    done += *taken;
+  }
+  return done;
 }
 
 Try<size_t> StreamSocket::send_bytes(Caller& caller, Buffer& from, FilesInFlight files) {

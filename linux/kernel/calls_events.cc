@@ -14,6 +14,7 @@
 #include "linux/kernel/file_calls.h"
 #include "linux/kernel/kernel.h"
 #include "linux/kernel/signals.h"
+#include "linux/proc/process_directory.h"
 
 namespace membrane::linux {
 namespace {
@@ -88,14 +89,25 @@ int64_t sys_pidfd_open(Call& call) {
   return answer(add_file(call, process_file_of(*process, flags), true));
 }
 
+// By a pidfd, or by a directory /proc/PID. Errors: EBADF, ESRCH.
+static Try<Process*> process_named_by(Call& call, const File& file) {
+  if (const int id = process_of_directory(*file.node()); id != 0) {
+    Process* const process = call.kernel.process_of(id);
+    if (process == nullptr) return err(ESRCH);
+    return process;
+  }
+  const auto* const named = dynamic_cast<const ProcessFile*>(&file);
+  if (named == nullptr) return err(EBADF);
+  Process* const process = call.kernel.process_of(named->end().process);
+  if (process == nullptr || process->end.get() != &named->end()) return err(ESRCH);
+  return process;
+}
+
 int64_t sys_pidfd_send_signal(Call& call) {
   const int number = call.int_arg(1);
   if (call.arg(3) != 0 || number < 0 || number > 64) return -EINVAL;
   CALL_ASSIGN(const FileRef file, open_file(call, call.int_arg(0)));
-  const auto* const named = dynamic_cast<const ProcessFile*>(file.get());
-  if (named == nullptr) return -EBADF;
-  Process* const process = call.kernel.process_of(named->end().process);
-  if (process == nullptr || process->end.get() != &named->end()) return -ESRCH;
+  CALL_ASSIGN(Process* const process, process_named_by(call, *file));
   const Credentials &own = who(call), &theirs = process->credentials;
   const bool is_same =
       own.euid == theirs.uid || own.euid == theirs.suid || own.uid == theirs.uid || own.uid == theirs.suid;

@@ -146,18 +146,34 @@ int64_t sys_prctl(Call& call) {
   }
 }
 
+// No filters: programs that sandbox themselves take this for a kernel that was built without.
+int64_t sys_seccomp(Call&) { return -EINVAL; }
+
 int64_t sys_sched_yield(Call&) { return 0; }
 
-// Two processors, as many as a guest would see of a small machine.
+constexpr uint64_t kAllProcessors = (uint64_t{1} << kProcessors) - 1;
+
 int64_t sys_sched_getaffinity(Call& call) {
-  if (task_or_own(call, call.int_arg(0)) == nullptr) return -ESRCH;
+  const Task* const task = task_or_own(call, call.int_arg(0));
+  if (task == nullptr) return -ESRCH;
   if (call.arg(1) < 8 || call.arg(1) % 8 != 0) return -EINVAL;
-  CALL_TRY(call.put(call.arg(2), uint64_t{3}));
+  CALL_TRY(call.put(call.arg(2), task->processors));
   return 8;
 }
 
+// What is asked for is told, and decides nothing: the host runs guests where it runs them.
 int64_t sys_sched_setaffinity(Call& call) {
-  return task_or_own(call, call.int_arg(0)) == nullptr ? -ESRCH : 0;
+  Task* const task = task_or_own(call, call.int_arg(0));
+  if (task == nullptr) return -ESRCH;
+  uint64_t wanted = 0;
+  const auto bytes =
+      std::as_writable_bytes(std::span(&wanted, 1)).first(std::min<uint64_t>(call.arg(1), sizeof wanted));
+  CALL_TRY(call.task.read_memory(call.arg(2), bytes));
+  if ((wanted & kAllProcessors) == 0) return -EINVAL;
+  const Credentials &own = call.process().credentials, &other = task->process->credentials;
+  if (own.euid != 0 && own.euid != other.uid && own.euid != other.euid) return -EPERM;
+  task->processors = wanted & kAllProcessors;
+  return 0;
 }
 
 int64_t sys_sched_getscheduler(Call& call) {
@@ -175,11 +191,20 @@ int64_t sys_sched_getparam(Call& call) {
   return answer(call.put(call.arg(1), int32_t{0}));
 }
 int64_t sys_sched_setparam(Call& call) { return task_or_own(call, call.int_arg(0)) == nullptr ? -ESRCH : 0; }
+
+static bool is_real_time(int policy) { return policy == SCHED_FIFO || policy == SCHED_RR; }
+static bool is_policy(int policy) {
+  constexpr int kDeadline = 6;
+  return is_real_time(policy) || policy == SCHED_OTHER || policy == SCHED_BATCH || policy == SCHED_IDLE ||
+         policy == kDeadline;
+}
 int64_t sys_sched_get_priority_max(Call& call) {
-  return call.int_arg(0) == 1 || call.int_arg(0) == 2 ? 99 : 0;
+  if (!is_policy(call.int_arg(0))) return -EINVAL;
+  return is_real_time(call.int_arg(0)) ? 99 : 0;
 }
 int64_t sys_sched_get_priority_min(Call& call) {
-  return call.int_arg(0) == 1 || call.int_arg(0) == 2 ? 1 : 0;
+  if (!is_policy(call.int_arg(0))) return -EINVAL;
+  return is_real_time(call.int_arg(0)) ? 1 : 0;
 }
 int64_t sys_sched_rr_get_interval(Call& call) {
   return answer(call.put(call.arg(1), timespec{0, 4'000'000}));

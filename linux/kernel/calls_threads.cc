@@ -89,6 +89,7 @@ int64_t clone(Call& call, const CloneWish& wish) {
   Task& child = kernel.add_task(*process, id, std::move(thread));
   child.name = call.task.name;
   child.blocked = call.task.blocked;
+  child.processors = call.task.processors;
   if ((wish.flags & CLONE_VM) == 0 || (wish.flags & CLONE_VFORK) != 0)
     child.signal_stack = call.task.signal_stack;
   Registers& r = child.thread->registers;
@@ -144,6 +145,32 @@ int64_t sys_clone3(Call& call) {
                       .pidfd_at = args.pidfd,
                       .exit_signal = static_cast<int>(args.exit_signal & CSIGNAL)});
 }
+
+// What is shared with other tasks becomes the caller's own; there are no namespaces to leave.
+int64_t sys_unshare(Call& call) {
+  constexpr uint64_t kOwn = CLONE_FILES | CLONE_FS | CLONE_SYSVSEM;
+  const uint64_t flags = call.arg(0);
+  constexpr uint64_t kThreads = CLONE_THREAD | CLONE_SIGHAND | CLONE_VM;
+  if ((flags & ~(kKnownClone | CLONE_NEWNS | CLONE_NEWCGROUP | CLONE_NEWUTS | CLONE_NEWIPC | CLONE_NEWUSER |
+                 CLONE_NEWPID | CLONE_NEWNET)) != 0)
+    return -EINVAL;
+  Process& process = call.process();
+  if ((flags & kThreads) != 0 && process.tasks.size() > 1) return -EINVAL;
+  if ((flags & ~(kOwn | kThreads)) != 0) return -EPERM;
+  // Threads of a process have one table here, so a thread alone cannot leave it.
+  if ((flags & (CLONE_FILES | CLONE_FS)) != 0 && process.tasks.size() > 1) return -EPERM;
+  if ((flags & CLONE_FILES) != 0 && process.descriptors.use_count() > 1)
+    process.descriptors = process.descriptors->copy();
+  if ((flags & CLONE_FS) != 0 && process.place.use_count() > 1)
+    process.place = std::make_shared<Place>(*process.place);
+  return 0;
+}
+
+// Namespaces and mounts are not to be had, whoever asks.
+int64_t sys_setns(Call&) { return -EPERM; }
+int64_t sys_mount(Call&) { return -EPERM; }
+int64_t sys_umount2(Call&) { return -EPERM; }
+int64_t sys_pivot_root(Call&) { return -EPERM; }
 
 int64_t sys_fork(Call& call) { return clone(call, {.exit_signal = SIGCHLD}); }
 int64_t sys_vfork(Call& call) {

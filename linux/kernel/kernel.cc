@@ -7,12 +7,15 @@
 #include <atomic>
 
 #include "linux/files/process_file.h"
+#include "linux/files/socket_end.h"
 #include "linux/files/terminal.h"
+#include "linux/fs/tree.h"
 #include "linux/kernel/call.h"
 #include "linux/kernel/cpu_time.h"
 #include "linux/kernel/exec.h"
 #include "linux/kernel/memory.h"
 #include "linux/kernel/signals.h"
+#include "linux/proc/mounts.h"
 
 namespace membrane::linux {
 
@@ -178,6 +181,7 @@ void Kernel::adopt_children(Process& process) {
     heir = heir->parent;
   for (Process* child : std::exchange(process.children, {})) {
     child->parent = heir;
+    for (const auto& task : child->tasks) tell_identity(*task);
     if (heir != nullptr) {
       heir->children.push_back(child);
       if (child->is_zombie) tell_parent(*child);
@@ -319,11 +323,27 @@ void Kernel::run_task(Task& task) {
   if (!lives) return;
   task.is_parked = task.process->is_stopped || task.waits_for_vfork;
   if (task.is_parked) return;
+  tell_identity(task);
   if (options_.clock->is_virtual()) {
     impl_->running = task.id;
     impl_->turn_ends = HostClock::now() + kTurn;
   }
   task.thread->resume();
+}
+
+// A virtual clock counts every call.
+void Kernel::tell_identity(Task& task) {
+  if (options_.clock->is_virtual()) return;
+  const Process& process = *task.process;
+  const Credentials& who = process.credentials;
+  task.thread->set_identity(
+      {.process = static_cast<uint32_t>(process.id),
+       .thread = static_cast<uint32_t>(task.id),
+       .parent = process.parent == nullptr ? 0 : static_cast<uint32_t>(process.parent->id),
+       .user = who.uid,
+       .effective_user = who.euid,
+       .group = who.gid,
+       .effective_group = who.egid});
 }
 
 // On a virtual clock one runs at a time.
@@ -468,7 +488,9 @@ void Kernel::do_due() {
 // Memory is counted now and then; when it is too much, the largest process ends, as Linux would have it.
 void Kernel::watch_memory() {
   impl_->next_look_at_memory = HostClock::now() + (processes_.empty() ? kNoLook : kLookAtMemoryEvery);
-  uint64_t all = 0, most = 0;
+  uint64_t all = shared_memories.resident_bytes(), most = 0;
+  for (const NodeRef& files : {memory_files, system == nullptr ? nullptr : system->shared_memory})
+    if (files != nullptr) all += usage_of(*files).value_or(TreeUsage()).used_bytes;
   Process* largest = nullptr;
   for (const auto& [id, process] : processes_) {
     if (process->is_zombie || process->memory == nullptr) continue;
@@ -501,6 +523,7 @@ void Kernel::run_while(const std::function<bool()>& goes_on) {
   for (;;) {
     impl_->ended_tasks.clear();
     impl_->ended_processes.clear();
+    if (sockets != nullptr && sockets->has_garbage()) sockets->collect();
     if (impl_->is_stopping) end_all();
     if (!goes_on()) return;
     if (HostClock::now() >= impl_->next_look_at_memory) {

@@ -16,6 +16,7 @@
 #include "linux/files/services.h"
 #include "linux/fs/paths.h"
 #include "linux/kernel/guest_clock.h"
+#include "linux/kernel/shared_memory.h"
 #include "linux/kernel/task.h"
 #include "linux/platform/platform.h"
 
@@ -24,7 +25,7 @@ namespace membrane::linux {
 struct KernelLimits {
   int most_tasks = 256;              // threads of all processes
   uint64_t memory_bytes = 2u << 30;  // writable private memory of all processes
-  int most_files = 4096;             // descriptions
+  int most_files = 16384;            // descriptions of all processes
 };
 
 struct KernelOptions {
@@ -75,6 +76,7 @@ class Kernel final : public Timers, public Jobs, public Signals {
   std::shared_ptr<SocketSpace> sockets;
   std::shared_ptr<Vdso> vdso;
   NodeRef memory_files;  // what memfd_create() makes files in
+  SharedMemories shared_memories;
   [[nodiscard]] timespec now(int clock) const override { return options_.clock->read(clock); }
   [[nodiscard]] GuestClock::Time steady_now() const override { return options_.clock->now(); }
   Entropy& entropy() { return *options_.entropy; }
@@ -136,6 +138,7 @@ class Kernel final : public Timers, public Jobs, public Signals {
   void do_due();
   void run_next();
   void run_task(Task& task);
+  void tell_identity(Task& task);
   [[nodiscard]] Thread* wait_for_guests();
   bool answer_time_stamp(Task& task);
   void end_all();

@@ -101,6 +101,7 @@ struct Task final : Waiter, Caller {
   PendingSignals pending;
   WaitQueue signal_queue;  // woken when a signal is pending for it, blocked or not: sigtimedwait(), signalfd
   SignalStack signal_stack;
+  uint64_t processors = 3;  // sched_setaffinity()
   uint64_t clear_child_tid = 0, robust_list = 0;
   int vfork_parent = 0;  // the id of a task that waits until this one has another memory; 0 for none
 

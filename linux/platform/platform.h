@@ -50,6 +50,11 @@ struct Stop {
   uint64_t error_code = 0, address = 0;       // of kException; address is cr2 of a page fault
 };
 
+// What calls answer that only ask who the caller is.
+struct Identity {
+  uint32_t process = 0, thread = 0, parent = 0, user = 0, effective_user = 0, group = 0, effective_group = 0;
+};
+
 // What backs a mapping. A descriptor is the kernel's; it is duplicated when needed, and must not be closed or
 // changed before the next resume() of a thread of the space.
 struct Backing {
@@ -108,6 +113,10 @@ class Thread {
 
   // How long it has run on the host's processors.
   virtual std::chrono::nanoseconds cpu_time() { return {}; }
+
+  // Running or not: the guest's calls that ask for these (getpid, gettid, getppid, getuid, geteuid, getgid, getegid) may be answered so,
+  // and stop it no more, until it is told otherwise.
+  virtual void set_identity(const Identity&) {}
 
   // The state of the vector and floating-point unit, in the format of XSAVE as signal frames have it (standard form, with the
   // software's bytes at 464). An empty one is that of a new program.

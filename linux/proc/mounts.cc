@@ -61,6 +61,7 @@ Done mount_dev(Kernel& kernel) {
                                            .device = kShmDevice,
                                            .now = time_of(kernel),
                                            .root_mode = 01777});
+  kernel.system->shared_memory = shared_memory;
   MEMBRANE_TRY(mount_over(kernel, *kernel.root->node, "dev", dev));
   MEMBRANE_TRY(mount_over(kernel, *dev, "pts", system.terminals->directory()));
   return mount_over(kernel, *dev, "shm", shared_memory);

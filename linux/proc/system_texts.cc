@@ -107,12 +107,16 @@ std::string cpu_model_name() {
 
 }  // namespace
 
-std::string meminfo_text(Kernel& kernel) {
+static uint64_t memory_in_use(Kernel& kernel) {
   uint64_t used = 0;
   for (const auto& [id, process] : kernel.processes())
     if (process->memory != nullptr) used += process->memory->space().resident_bytes();
+  return used;
+}
+
+std::string meminfo_text(Kernel& kernel) {
   const uint64_t all = kernel.options().limits.memory_bytes / 1024;
-  used = std::min(used / 1024, all);
+  const uint64_t used = std::min(memory_in_use(kernel) / 1024, all);
   struct Row {
     const char* name;
     uint64_t kilobytes;
@@ -178,6 +182,19 @@ std::string uptime_text(Kernel& kernel) {
 
 std::string loadavg_text(Kernel& kernel) {
   return text_of("0.00 0.00 0.00 1/%d %d\n", kernel.tasks(), kernel.last_id());
+}
+
+std::string vmstat_text(Kernel& kernel) {
+  const uint64_t all = kernel.options().limits.memory_bytes / kPage;
+  const uint64_t used = std::min(all, memory_in_use(kernel) / kPage);
+  std::string text =
+      text_of("nr_free_pages %llu\nnr_anon_pages %llu\n", static_cast<unsigned long long>(all - used),
+              static_cast<unsigned long long>(used));
+  for (const char* const none :
+       {"nr_mapped", "nr_file_pages", "nr_dirty", "nr_writeback", "pgpgin", "pgpgout", "pswpin", "pswpout",
+        "pgfault", "pgmajfault", "pgfree", "pgactivate", "pgdeactivate", "oom_kill"})
+    text += std::string(none) + " 0\n";
+  return text;
 }
 
 std::string version_text() {

@@ -139,6 +139,7 @@ Status Nursery::raise(const TrapOptions& options, bool has_device) {
       answer.init <= 0)
     return fail(ErrorCode::kUnavailable, "the process that starts guests has ended at once",
                 "The system may forbid programs in memory (vm.memfd_noexec), or be out of memory.");
+  gate_entry_ = answer.gate_entry;
   for (size_t wall = 0; wall < kTrapWalls; ++wall)
     if (answer.errors[wall] != 0)
       missing_.push_back({std::string(kWallNames[wall]), reason(-answer.errors[wall])});

@@ -42,6 +42,7 @@ class Nursery {
   // The number of a process of the group that has ended, which is free from then on; 0: there is none.
   pid_t reap();
   [[nodiscard]] pid_t process() const { return process_; }
+  [[nodiscard]] uint64_t gate_entry() const { return gate_entry_; }
   [[nodiscard]] bool has_ended() const { return has_ended_; }
 
   [[nodiscard]] const std::vector<MissingWall>& missing() const { return missing_; }
@@ -53,6 +54,7 @@ class Nursery {
 
   pid_t process_ = -1, group_ = -1;
   HostFile socket_, name_space_;
+  uint64_t gate_entry_ = 0;
   bool has_ended_ = false;
   std::vector<MissingWall> missing_;
 };

@@ -100,6 +100,9 @@ void TrapThread::be_gone() {
 void TrapThread::resume() {
   TrapSpace& space = trap_space();
   if (host_ == nullptr) return be_gone();
+  // Flags that a program may have only after a signal's frame had them.
+  constexpr uint64_t kPlainFlags = 0xcd5 | 0x202;
+  if ((registers.rflags & ~kPlainFlags) != 0 && !make_frame()) return be_gone();
   TrapControl& control = *host_->control;
   control.call_count = control.descriptor_count = 0;
   // In a space of one thread the changes are made on the way; else no other may run before they are.
@@ -132,10 +135,10 @@ bool TrapThread::take_stop() {
     be_gone();
     return false;
   }
-  const uint64_t stack = stack_of(host.slot);
-  host.vector_state =
-      seen.vector_state >= stack && seen.vector_state < stack + TRAP_STACK_SIZE ? seen.vector_state : 0;
+  host.by_gate = seen.by_gate != 0 && host.slot == 0 && trap_space().tables() == nullptr;
+  take_frame(seen.vector_state);
   take_registers(seen, registers);
+  if (const auto site = trap_space().sites().site_of_gate(registers.rip)) registers.rip = *site;
   stop = {};
   if (trap_space().tables() != nullptr) return take_exit(seen);
   if (seen.signal == SIGUSR1) {
@@ -147,11 +150,36 @@ bool TrapThread::take_stop() {
     stop.kind = StopKind::kInterrupted;
   } else if (seen.signal == SIGSYS && seen.architecture == AUDIT_ARCH_X86_64) {
     stop.kind = StopKind::kSystemCall;
+    if (!host.by_gate) trap_space().consider_site(host, registers.rip, registers.rax);
   } else {
     take_exception(seen);
   }
   host.is_interrupted = false;
   return true;
+}
+
+void TrapThread::take_frame(uint64_t vector_state) {
+  const uint64_t stack = stack_of(host_->slot);
+  const bool is_inside = vector_state >= stack && vector_state < stack + TRAP_STACK_SIZE;
+  host_->vector_state = is_inside && !host_->by_gate ? vector_state : 0;
+}
+
+bool TrapThread::make_frame() {
+  if (host_ == nullptr) return false;
+  if (!host_->by_gate) return true;
+  if (!platform().order(*host_, kTrapFrame)) return false;
+  host_->by_gate = false;
+  take_frame(std::atomic_ref(host_->control->vector_state).load());
+  return true;
+}
+
+void TrapThread::set_identity(const Identity& identity) {
+  if (host_ == nullptr || host_->slot != 0) return;
+  const std::array values = {identity.process,        identity.thread, identity.parent,         identity.user,
+                             identity.effective_user, identity.group,  identity.effective_group};
+  for (size_t i = 0; i < values.size(); ++i)
+    std::atomic_ref(host_->control->answers[i]).store(values[i], std::memory_order_relaxed);
+  trap_space().note_identity();
 }
 
 void TrapThread::take_exception(const TrapControl& seen) {
@@ -206,7 +234,7 @@ std::chrono::nanoseconds TrapThread::time_of_host() const {
 // ---- vector state ----
 
 std::vector<std::byte> TrapThread::vector_state() {
-  if (host_ == nullptr || host_->vector_state == 0) return {};
+  if (!make_frame() || host_->vector_state == 0) return {};
   if (trap_space().tables() != nullptr && !host_->has_vectors) {
     if (!platform().order(*host_, kTrapSaveVectors)) return {};
     host_->has_vectors = true;
@@ -262,7 +290,9 @@ std::unique_ptr<TrapThread> TrapThread::copy_into(const std::shared_ptr<Space>& 
   control.index = host.index;
   control.spins = host_->control->spins;
   const uint64_t distance = stack_of(host.slot) - stack_of(host_->slot);
+  host.by_gate = host_->by_gate;
   host.vector_state = host_->vector_state == 0 ? 0 : host_->vector_state + distance;
+  std::ranges::copy(host_->control->answers, control.answers);
   host.has_vectors = true;
   auto thread = std::make_unique<TrapThread>(space, &host);
   thread->registers = registers;
@@ -272,7 +302,8 @@ std::unique_ptr<TrapThread> TrapThread::copy_into(const std::shared_ptr<Space>& 
 
 Try<std::unique_ptr<Thread>> TrapThread::clone_thread() {
   TrapSpace& space = trap_space();
-  if (host_ == nullptr || !space.flush(*host_)) return err(EAGAIN);
+  if (host_ == nullptr || !space.flush(*host_) || !make_frame()) return err(EAGAIN);
+  space.restore_sites();
   const int slot = space.free_slot();
   HostThread* const host = slot < 0 ? nullptr : space.add_thread(static_cast<uint32_t>(slot), nullptr);
   if (host == nullptr) return err(EAGAIN);
@@ -319,6 +350,7 @@ Try<std::unique_ptr<Thread>> TrapThread::fork() {
     return err(result == -ENOMEM ? ENOMEM : EAGAIN);
   }
   child->begin(process);
+  child->copy_sites(space);
   return thread;
 }
 

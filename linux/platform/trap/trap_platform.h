@@ -15,6 +15,7 @@
 
 #include "linux/platform/kvm/tables.h"
 #include "linux/platform/trap/bell.h"
+#include "linux/platform/trap/call_sites.h"
 #include "linux/platform/trap/host_clock.h"
 #include "linux/platform/trap/nursery.h"
 #include "linux/platform/trap/trap.h"
@@ -37,6 +38,7 @@ struct HostThread {
   size_t running_at = 0;        // in the list of those that run
   bool is_kicked = false;       // a signal is on its way
   bool is_interrupted = false;  // and the kernel has not been told yet
+  bool by_gate = false;         // it came through a gate, and has no frame
   uint64_t vector_state = 0;    // where the frame has it, as far as the stub says; 0: not in its stack
   bool has_vectors = false;     // of a monitor: what is there is the processor's, or will be
 };
@@ -110,6 +112,18 @@ class TrapSpace final : public Space {
   void end_flight() { flight_ = nullptr; }
   [[nodiscard]] size_t guest_count() const { return guests_; }
 
+  // -- call sites (call_sites.h)
+  // The only thread has made a call by a signal, and is stopped.
+  void consider_site(const HostThread& thread, uint64_t next, uint64_t number);
+  // All are as they were: another thread is about to be made.
+  void restore_sites() { put_back(sites_.remove_patches()); }
+  [[nodiscard]] const CallSites& sites() const { return sites_; }
+  void copy_sites(const TrapSpace& parent) {
+    sites_ = parent.sites_;
+    has_identity_ = parent.has_identity_;
+  }
+  void note_identity() { has_identity_ = true; }
+
   // Vector states, in the stub's own memory.
   size_t read_stub(uint64_t address, std::span<std::byte> bytes) const;
   bool write_stub(uint64_t address, std::span<const std::byte> bytes) const;
@@ -129,6 +143,10 @@ class TrapSpace final : public Space {
   // Before bytes there are looked at: what is pending for them is done. Gives how many of them a guest may name.
   size_t settle(uint64_t address, size_t length);
   bool await_flight();
+  void restore_sites(uint64_t address, uint64_t length) { put_back(sites_.remove(address, length)); }
+  void put_back(const std::vector<std::pair<uint64_t, CallSites::Original>>& sites);
+  // Whatever the protection, the stub's own memory too.
+  size_t write_any(uint64_t address, std::span<const std::byte> bytes);
 
   TrapPlatform& platform_;
   pid_t process_ = -1;
@@ -140,6 +158,8 @@ class TrapSpace final : public Space {
   bool had_more_threads_ = false;
   std::vector<MemoryChange> changes_;
   uint64_t changed_from_ = ~uint64_t{0}, changed_to_ = 0;
+  CallSites sites_;
+  bool has_identity_ = false;     // the control page has it
   HostThread* flight_ = nullptr;  // runs, and was told to make changes first
   uint32_t flight_batch_ = 0;
 };
@@ -152,6 +172,7 @@ class TrapThread final : public Thread {
   [[nodiscard]] const std::shared_ptr<Space>& space() const override { return space_; }
   void resume() override;
   void interrupt() override;
+  void set_identity(const Identity& identity) override;
   std::chrono::nanoseconds cpu_time() override;
   std::vector<std::byte> vector_state() override;
   Done set_vector_state(std::span<const std::byte> state) override;
@@ -168,6 +189,9 @@ class TrapThread final : public Thread {
   [[nodiscard]] TrapSpace& trap_space() const { return static_cast<TrapSpace&>(*space_); }
   [[nodiscard]] TrapPlatform& platform() const { return trap_space().platform(); }
   void take_exception(const TrapControl& seen);
+  // It has a frame then, if it came through a gate. False: it is lost.
+  bool make_frame();
+  void take_frame(uint64_t vector_state);
   // Of kvm (linux/platform/kvm/thread.cc): before the guest enters the machine; after it left it, as take_stop().
   bool put_machine(TrapControl& control);
   bool take_exit(const TrapControl& seen);
@@ -204,6 +228,8 @@ class TrapPlatform final : public Platform {
   [[nodiscard]] uint64_t highest() const override { return TRAP_STUB; }
   [[nodiscard]] uint64_t clock_function() const override { return clock_.clock_gettime; }
   [[nodiscard]] const HostClock& clock() const { return clock_; }
+  // Where gates lead to, in all stubs.
+  [[nodiscard]] uint64_t gate_entry() const { return nursery_->gate_entry(); }
   Try<std::unique_ptr<Thread>> start() override;
   Thread* wait(std::optional<std::chrono::steady_clock::time_point> deadline) override;
   void wake() override { bell_.wake(); }

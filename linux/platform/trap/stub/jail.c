@@ -286,7 +286,9 @@ static long install_filter(void) {
 static const int kHandledSignals[] = {SIGUSR1};
 static const int kKeptFrom = kTrapDevice + 1;
 
-static int map_machine(int descriptor) {
+static unsigned long gate_entry(void) { return 0; }
+
+static int map_own(int descriptor) {
   return CALL6(SYS_mmap, KVM_MACHINE, KVM_MACHINE_BYTES, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED,
                descriptor, 0) == (long)KVM_MACHINE &&
          CALL3(SYS_madvise, KVM_MACHINE, KVM_MACHINE_BYTES, MADV_DONTFORK) == 0;
@@ -326,7 +328,13 @@ static long install_filter(void) {
 static const int kHandledSignals[] = {SIGSYS, SIGSEGV, SIGBUS, SIGILL, SIGFPE, SIGTRAP, SIGUSR1};
 static const int kKeptFrom = kTrapSocket + 1;
 
-static int map_machine(int descriptor) { return descriptor < 0; }
+static unsigned long gate_entry(void) { return (unsigned long)trap_gate_entry; }
+
+static int map_own(int descriptor) {
+  return descriptor < 0 &&
+         CALL6(SYS_mmap, TRAP_GATES, kTrapGates * kTrapGateBytes, PROT_READ | PROT_EXEC,
+               MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED | MAP_NORESERVE, -1, 0) == (long)TRAP_GATES;
+}
 
 #endif
 
@@ -352,7 +360,7 @@ static __attribute__((noreturn)) void become_stub(int controls, int socket, int 
       CALL3(SYS_madvise, TRAP_CONTROLS, size, MADV_DONTFORK) != 0 ||
       CALL6(SYS_mmap, TRAP_STACKS, stacks, PROT_READ | PROT_WRITE,
             MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED | MAP_NORESERVE, -1, 0) != (long)TRAP_STACKS ||
-      !map_machine(machine) || CALL2(SYS_dup2, socket, kTrapSocket) != kTrapSocket ||
+      !map_own(machine) || CALL2(SYS_dup2, socket, kTrapSocket) != kTrapSocket ||
       CALL3(SYS_close_range, 0, kTrapSocket - 1, 0) != 0 ||
       CALL3(SYS_close_range, kTrapNurseryBell, kTrapNurseryBell, 0) != 0 ||
       CALL3(SYS_close_range, kKeptFrom, ~0u, 0) != 0 || CALL2(SYS_sigaltstack, &stack, 0) != 0 ||
@@ -374,6 +382,7 @@ void trap_nursery(void) {
     end();
   CALL1(SYS_close, kTrapNurseryBell);
   raise_walls(&start, &answer, &name_space);
+  answer.gate_entry = gate_entry();
   answer_with(&answer, sizeof answer, name_space);
   if (name_space >= 0) CALL1(SYS_close, name_space);
   for (;;) {
