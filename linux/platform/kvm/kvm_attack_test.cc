@@ -19,9 +19,9 @@ namespace membrane::linux {
 namespace {
 
 GUEST_CODE(kvm_well, "1: inc %rbx; mov $39, %eax; syscall; jmp 1b");
-GUEST_CODE(jump, "jmp *%rdi");
-GUEST_CODE(load, "mov (%rdi), %rax; mov $39, %eax; syscall");
-GUEST_CODE(store, "mov %rdi, (%rdi); mov $39, %eax; syscall");
+GUEST_CODE(kvm_jump, "jmp *%rdi");
+GUEST_CODE(kvm_load, "mov (%rdi), %rax; mov $39, %eax; syscall");
+GUEST_CODE(kvm_store, "mov %rdi, (%rdi); mov $39, %eax; syscall");
 
 class KvmAttackTest : public testing::Test {
  protected:
@@ -178,7 +178,7 @@ TEST_F(KvmAttackTest, TheMachinesPagesAreNotAGuests) {
                                   TRAP_CONTROLS,             TRAP_STACKS,          TRAP_BELL,
                                   uint64_t{0xffff800000000000}};
   for (const uint64_t place : kPlaces)
-    for (const auto code : {code_of(load), code_of(store), code_of(jump)}) {
+    for (const auto code : {code_of(kvm_load), code_of(kvm_store), code_of(kvm_jump)}) {
       const std::unique_ptr<Thread> guest = run_with(code, place);
       ASSERT_EQ(guest->stop.kind, StopKind::kException) << std::hex << place;
       EXPECT_EQ(guest->stop.signal, SIGSEGV) << std::hex << place;
@@ -189,7 +189,7 @@ TEST_F(KvmAttackTest, TheMachinesPagesAreNotAGuests) {
 
 TEST_F(KvmAttackTest, TheGatesAreNotData) {
   for (const uint64_t place : {KVM_GATES, KVM_GATES + 8, KVM_GATES + 0xff8})
-    for (const auto code : {code_of(load), code_of(store)}) {
+    for (const auto code : {code_of(kvm_load), code_of(kvm_store)}) {
       const std::unique_ptr<Thread> guest = run_with(code, place);
       ASSERT_EQ(guest->stop.kind, StopKind::kException) << std::hex << place;
       EXPECT_EQ(guest->stop.signal, SIGSEGV);
@@ -200,7 +200,7 @@ TEST_F(KvmAttackTest, TheGatesAreNotData) {
 
 // A jump to the gate of calls is a call, with the registers as they are; one to any other gate is a fault there.
 TEST_F(KvmAttackTest, JumpsToGatesAreNotExceptions) {
-  const std::unique_ptr<Thread> caller = load_guest(*platform_, code_of(jump));
+  const std::unique_ptr<Thread> caller = load_guest(*platform_, code_of(kvm_jump));
   caller->registers.rdi = KVM_GATE_CALL;
   caller->registers.rax = 39;
   caller->registers.rcx = uint64_t{1} << 63;  // where it says that it comes from
@@ -213,7 +213,7 @@ TEST_F(KvmAttackTest, JumpsToGatesAreNotExceptions) {
   EXPECT_EQ(caller->stop.trap_number, 13);
   EXPECT_EQ(caller->registers.rip, uint64_t{1} << 63);
   for (uint64_t offset = 1; offset < 300; ++offset) {
-    const std::unique_ptr<Thread> guest = run_with(code_of(jump), KVM_GATES + offset);
+    const std::unique_ptr<Thread> guest = run_with(code_of(kvm_jump), KVM_GATES + offset);
     ASSERT_EQ(guest->stop.kind, StopKind::kException) << offset;
     EXPECT_EQ(guest->stop.signal, SIGSEGV) << offset;
     EXPECT_EQ(guest->registers.rip, KVM_GATES + offset);
@@ -242,11 +242,11 @@ TEST_F(KvmAttackTest, RegistersThatTheProcessorWouldNotTake) {
   expect_all_is_well();
 }
 
-GUEST_CODE(pushes, "push %rax; ud2");
+GUEST_CODE(kvm_pushes, "push %rax; ud2");
 
 TEST_F(KvmAttackTest, ExceptionsDoNotNeedAStack) {
   for (const uint64_t stack : {uint64_t{0}, uint64_t{8}, KVM_SYSTEM + 8, ~uint64_t{7}, uint64_t{0xdead000}}) {
-    const std::unique_ptr<Thread> guest = load_guest(*platform_, code_of(pushes));
+    const std::unique_ptr<Thread> guest = load_guest(*platform_, code_of(kvm_pushes));
     guest->registers.rsp = stack;
     ASSERT_EQ(run_guest(*platform_, *guest), guest.get());
     EXPECT_EQ(guest->stop.kind, StopKind::kException) << std::hex << stack;
@@ -279,17 +279,17 @@ TEST_F(KvmAttackTest, CallsFromTheEdgeOfAPage) {
   EXPECT_EQ(guest->stop.address, 0x901000u);
 }
 
-GUEST_CODE(steps, "pushf; orl $0x100, (%rsp); popf; nop; nop");
+GUEST_CODE(kvm_steps, "pushf; orl $0x100, (%rsp); popf; nop; nop");
 
 TEST_F(KvmAttackTest, StepsAreATrapOfTheGuests) {
-  const std::unique_ptr<Thread> guest = run_with(code_of(steps), 0);
+  const std::unique_ptr<Thread> guest = run_with(code_of(kvm_steps), 0);
   EXPECT_EQ(guest->stop.kind, StopKind::kException);
   EXPECT_EQ(guest->stop.signal, SIGTRAP);
   expect_all_is_well();
 }
 
 // Overwrites its own next instruction, many times, and sees each.
-GUEST_CODE(changes_itself, R"(
+GUEST_CODE(kvm_changes_itself, R"(
   xor %ebx, %ebx
   1: lea 2f(%rip), %rax; inc %ebx; mov %ebx, 1(%rax)
   2: mov $0, %edx
@@ -299,7 +299,7 @@ GUEST_CODE(changes_itself, R"(
 )");
 
 TEST_F(KvmAttackTest, ChangesItsOwnCode) {
-  const std::unique_ptr<Thread> guest = load_guest(*platform_, code_of(changes_itself));
+  const std::unique_ptr<Thread> guest = load_guest(*platform_, code_of(kvm_changes_itself));
   guest->space()->protect(kCodeAt, 4096, PROT_READ | PROT_WRITE | PROT_EXEC);
   ASSERT_EQ(run_guest(*platform_, *guest), guest.get());
   EXPECT_EQ(guest->stop.kind, StopKind::kSystemCall);
@@ -323,12 +323,12 @@ TEST_F(KvmAttackTest, WhatIsNotExecutableIsNotExecuted) {
   EXPECT_EQ(guest->stop.kind, StopKind::kSystemCall);
 }
 
-GUEST_CODE(touches, "1: mov (%rdi), %rax; mov %rax, (%rdi); mov $39, %eax; syscall; jmp 1b");
+GUEST_CODE(kvm_touches, "1: mov (%rdi), %rax; mov %rax, (%rdi); mov $39, %eax; syscall; jmp 1b");
 
 // Rights come and go; each change is seen, also when the page tables' room has been used many times.
 TEST_F(KvmAttackTest, ChangesProtectionsWithoutEnd) {
   constexpr uint64_t kAt = 0x40000000, kLength = 16 << 21;
-  const std::unique_ptr<Thread> guest = load_guest(*platform_, code_of(touches));
+  const std::unique_ptr<Thread> guest = load_guest(*platform_, code_of(kvm_touches));
   Space& space = *guest->space();
   space.map(kAt, kLength, PROT_READ | PROT_WRITE, {});
   for (uint64_t round = 0; round < 2000; ++round) {
@@ -349,7 +349,7 @@ TEST_F(KvmAttackTest, ChangesProtectionsWithoutEnd) {
 }
 
 TEST_F(KvmAttackTest, MapsFarApart) {
-  const std::unique_ptr<Thread> guest = load_guest(*platform_, code_of(touches));
+  const std::unique_ptr<Thread> guest = load_guest(*platform_, code_of(kvm_touches));
   uint64_t count = 0;
   // More than there are windows: in the end there is no room, and the guest is lost, alone.
   for (uint64_t at = uint64_t{1} << 32; at < platform_->highest(); at += uint64_t{1} << 37, ++count) {
@@ -365,11 +365,11 @@ TEST_F(KvmAttackTest, MapsFarApart) {
 }
 
 GUEST_CODE(kvm_spin, "1: jmp 1b");
-GUEST_CODE(flood, "1: mov (%rdi), %rax; add $4096, %rdi; and $0x1ffffff, %rdi; or $0x40000000, %rdi; jmp 1b");
+GUEST_CODE(kvm_flood, "1: mov (%rdi), %rax; add $4096, %rdi; and $0x1ffffff, %rdi; or $0x40000000, %rdi; jmp 1b");
 
 TEST_F(KvmAttackTest, GuestsThatNeverYieldAreInterrupted) {
   std::unique_ptr<Thread> guest = load_guest(*platform_, code_of(kvm_spin));
-  std::unique_ptr<Thread> other = load_guest(*platform_, code_of(flood));
+  std::unique_ptr<Thread> other = load_guest(*platform_, code_of(kvm_flood));
   other->space()->map(0x40000000, 0x2000000, PROT_READ, {});
   other->registers.rdi = 0x40000000;
   guest->resume();
@@ -382,12 +382,12 @@ TEST_F(KvmAttackTest, GuestsThatNeverYieldAreInterrupted) {
   }
 }
 
-GUEST_CODE(stamp, "rdtsc; mov $39, %eax; syscall");
+GUEST_CODE(kvm_stamp, "rdtsc; mov $39, %eax; syscall");
 
 TEST_F(KvmAttackTest, TimeStampsAreAnExceptionWhereTheyShallBe) {
   auto started = start_kvm_platform({.traps_time_stamps = true});
   ASSERT_TRUE(started);
-  const std::unique_ptr<Thread> guest = load_guest(**started, code_of(stamp));
+  const std::unique_ptr<Thread> guest = load_guest(**started, code_of(kvm_stamp));
   ASSERT_EQ(run_guest(**started, *guest), guest.get());
   EXPECT_EQ(guest->stop.kind, StopKind::kException);
   EXPECT_EQ(guest->stop.trap_number, 13);
