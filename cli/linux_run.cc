@@ -125,6 +125,7 @@ Result<sandbox::Report> run_linux(const LinuxCommand& command, const std::atomic
               " times a program ran for a second without a system call while others waited, and was stopped "
               "between two instructions: runs may differ\n");
   set_outcome(report, ended, command.policy.limits);
+  report.platform = ended.platform;
   report.memory_peak_bytes = ended.memory_peak_bytes;
   report.compile_us = ended.start_us;
   report.run_us = ended.run_us;
