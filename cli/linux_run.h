@@ -21,7 +21,7 @@ struct LinuxCommand {
   std::vector<std::string> environment;  // NAME=VALUE, on top of the image's
   std::optional<linux::Determinism> deterministic;
   std::string platform;  // "trap", "kvm"; "" for the faster one of this machine
-  int input = -1;  // a descriptor
+  int input = -1;        // a descriptor
   policy::Policy policy;
   std::function<void(std::string_view)> on_output, on_error;  // null: kept in the report
 };

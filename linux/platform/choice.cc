@@ -87,7 +87,8 @@ std::vector<PlatformDescription> describe_platforms() {
   if (!chosen.is_usable) return all;
   if (!kvm.is_usable) chosen.reason = "/dev/kvm cannot be used";
   else if (!trap.is_usable) chosen.reason = "the other one cannot be used";
-  else if (!has_machines()) chosen.reason = "the processor has no virtual machines, so that /dev/kvm is emulated";
+  else if (!has_machines())
+    chosen.reason = "the processor has no virtual machines, so that /dev/kvm is emulated";
   else chosen.reason = "its system calls are faster";
   return all;
 }

@@ -7,12 +7,12 @@
 namespace membrane::linux {
 
 struct PlatformDescription {
-  std::string name;       // "trap", "kvm"
+  std::string name;  // "trap", "kvm"
   bool is_usable = false;
-  std::string why_not;    // if it is not
-  double call_us = 0;     // what a guest's system call costs, measured: to the kernel process and back
-  bool is_chosen = false; // where none is demanded
-  std::string reason;     // of the choice
+  std::string why_not;     // if it is not
+  double call_us = 0;      // what a guest's system call costs, measured: to the kernel process and back
+  bool is_chosen = false;  // where none is demanded
+  std::string reason;      // of the choice
 };
 
 // All that there are. Starts and measures each: some ten milliseconds.

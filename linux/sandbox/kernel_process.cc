@@ -42,9 +42,10 @@ Prepared prepare(const KernelProcessOptions& options) {
   if (options.is_kvm) device = open_kvm_device();
   std::vector<MissingWall> missing = leave_host();
   if (!device) return {std::unexpected(device.error()), std::move(missing)};
-  auto platform = *device ? start_kvm_platform({.device = device->number(),
-                                                .traps_time_stamps = options.traps_time_stamps})
-                          : start_trap_platform({.traps_time_stamps = options.traps_time_stamps});
+  auto platform =
+      *device
+          ? start_kvm_platform({.device = device->number(), .traps_time_stamps = options.traps_time_stamps})
+          : start_trap_platform({.traps_time_stamps = options.traps_time_stamps});
   if (platform) std::ranges::copy(missing_walls_of(**platform), std::back_inserter(missing));
   return {std::move(platform), std::move(missing), options.traps_time_stamps};
 }

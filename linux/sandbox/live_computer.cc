@@ -294,8 +294,8 @@ Result<std::unique_ptr<LiveComputer>> start_computer(const LiveSpec& spec) {
     return fail(ErrorCode::kUnavailable,
                 std::string("the system has no room for a sandbox: ") + std::strerror(errno));
   if (child == 0)
-    run_kernel_process(std::move(theirs), {.traps_time_stamps = spec.deterministic.has_value(),
-                        .is_kvm = wants_kvm(spec)});
+    run_kernel_process(std::move(theirs),
+                       {.traps_time_stamps = spec.deterministic.has_value(), .is_kvm = wants_kvm(spec)});
   theirs.close();
   return begin_computer(std::move(ours), spec, child);
 }

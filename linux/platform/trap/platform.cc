@@ -51,7 +51,8 @@ Result<std::unique_ptr<Platform>> TrapPlatform::start(const TrapOptions& options
   for (int index = bounded.most_threads; index-- > 0;) platform->free_indexes_.push_back(index);
   platform->pin();
   MEMBRANE_ASSIGN(platform->nursery_, Nursery::start(platform->bell_, bounded, platform->device_.number()));
-  if (!options.traps_time_stamps && !platform->is_kvm()) platform->clock_ = host_clock_of(platform->nursery_->process());
+  if (!options.traps_time_stamps && !platform->is_kvm())
+    platform->clock_ = host_clock_of(platform->nursery_->process());
   if (!platform->prepare())
     return fail(ErrorCode::kUnavailable, "cannot make a process for a guest",
                 "End other processes, or raise the limit of them.");
