@@ -27,7 +27,8 @@ class KvmAttackTest : public testing::Test {
  protected:
   void SetUp() override {
     Result<std::unique_ptr<Platform>> started = start_kvm_platform({});
-    if (!started && started.error().code == ErrorCode::kUnsupported) GTEST_SKIP() << started.error().to_string();
+    if (!started && started.error().code == ErrorCode::kUnsupported)
+      GTEST_SKIP() << started.error().to_string();
     ASSERT_TRUE(started) << started.error().to_string();
     platform_ = std::move(*started);
     innocent_ = load_guest(*platform_, code_of(kvm_well));
@@ -135,7 +136,7 @@ TEST_F(KvmAttackTest, PrivilegedInstructionsAreExceptions) {
 
 TEST_F(KvmAttackTest, CallsOfAMachineAreNotAnswered) {
   for (const std::array<uint8_t, 10>& code :
-       {std::array<uint8_t, 10>{0x0f, 0x01, 0xc1, 0xb8, 39, 0, 0, 0, 0x0f, 0x05},    // vmcall
+       {std::array<uint8_t, 10>{0x0f, 0x01, 0xc1, 0xb8, 39, 0, 0, 0, 0x0f, 0x05},     // vmcall
         std::array<uint8_t, 10>{0x0f, 0x01, 0xd9, 0xb8, 39, 0, 0, 0, 0x0f, 0x05}}) {  // vmmcall
     const std::unique_ptr<Thread> guest = load(code);
     for (const uint64_t call : {0ul, 1ul, 5ul, 9ul, 10ul, 12ul}) {
@@ -173,9 +174,15 @@ TEST_F(KvmAttackTest, EveryInterruptIsAnExceptionOrNothing) {
 // ---- the machine's own pages ----
 
 TEST_F(KvmAttackTest, TheMachinesPagesAreNotAGuests) {
-  constexpr std::array kPlaces = {KVM_SYSTEM + KVM_GDT,      KVM_SYSTEM + KVM_IDT, KVM_SYSTEM + KVM_SEGMENTS,
-                                  KVM_SYSTEM + KVM_TABLES,   KVM_MACHINE,          KVM_RUNS,
-                                  TRAP_CONTROLS,             TRAP_STACKS,          TRAP_BELL,
+  constexpr std::array kPlaces = {KVM_SYSTEM + KVM_GDT,
+                                  KVM_SYSTEM + KVM_IDT,
+                                  KVM_SYSTEM + KVM_SEGMENTS,
+                                  KVM_SYSTEM + KVM_TABLES,
+                                  KVM_MACHINE,
+                                  KVM_RUNS,
+                                  TRAP_CONTROLS,
+                                  TRAP_STACKS,
+                                  TRAP_BELL,
                                   uint64_t{0xffff800000000000}};
   for (const uint64_t place : kPlaces)
     for (const auto code : {code_of(kvm_load), code_of(kvm_store), code_of(kvm_jump)}) {
@@ -224,7 +231,8 @@ TEST_F(KvmAttackTest, JumpsToGatesAreNotExceptions) {
 // ---- odd places and registers ----
 
 TEST_F(KvmAttackTest, RegistersThatTheProcessorWouldNotTake) {
-  for (const uint64_t odd : {uint64_t{1} << 47, uint64_t{1} << 63, ~uint64_t{0}, uint64_t{0x8000000000000000} - 1}) {
+  for (const uint64_t odd :
+       {uint64_t{1} << 47, uint64_t{1} << 63, ~uint64_t{0}, uint64_t{0x8000000000000000} - 1}) {
     const std::unique_ptr<Thread> guest = load_guest(*platform_, code_of(kvm_well));
     guest->registers.rip = odd;
     ASSERT_EQ(run_guest(*platform_, *guest), guest.get());
@@ -365,7 +373,8 @@ TEST_F(KvmAttackTest, MapsFarApart) {
 }
 
 GUEST_CODE(kvm_spin, "1: jmp 1b");
-GUEST_CODE(kvm_flood, "1: mov (%rdi), %rax; add $4096, %rdi; and $0x1ffffff, %rdi; or $0x40000000, %rdi; jmp 1b");
+GUEST_CODE(kvm_flood,
+           "1: mov (%rdi), %rax; add $4096, %rdi; and $0x1ffffff, %rdi; or $0x40000000, %rdi; jmp 1b");
 
 TEST_F(KvmAttackTest, GuestsThatNeverYieldAreInterrupted) {
   std::unique_ptr<Thread> guest = load_guest(*platform_, code_of(kvm_spin));
