@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 """`membrane run --kind linux`: unmodified programs of this machine in a sandbox.
 
-MEMBRANE_COMMAND names the command. The image is made of this machine's own programs (linux_testing.py).
+MEMBRANE_COMMAND names the command. The image is made of this machine's own programs (linux_testing.py). MEMBRANE_LINUX_PLATFORM
+names the platform of all tests; without it they run on the faster one of this machine, and a few on `kvm` too, where it is there.
 """
 
 import json
@@ -20,10 +21,13 @@ MEMBRANE = os.environ.get("MEMBRANE_COMMAND", "build/release/membrane")
 HERE = Path(__file__).resolve().parent
 ENVIRONMENT = {"PATH": "/usr/bin:/bin:/usr/sbin:/sbin", "HOME": "/root", "LANG": "C", "LC_ALL": "C"}
 ENDS_S = 120
+PLATFORM = os.environ.get("MEMBRANE_LINUX_PLATFORM", "")
 
 
 @unittest.skipUnless(platform.machine() == "x86_64", "the linux kind runs on x86-64")
 class LinuxTest(unittest.TestCase):
+    PLATFORM = PLATFORM
+
     @classmethod
     def setUpClass(cls):
         folder = tempfile.TemporaryDirectory()
@@ -43,8 +47,12 @@ class LinuxTest(unittest.TestCase):
 
     def run_linux(self, *words, options=(), input=None):
         environment = [f"--env={name}={value}" for name, value in ENVIRONMENT.items()]
-        return self.membrane("run", "--kind", "linux", "--image", "host", "-q", *environment, *options, "--", *words,
-                             input=input)
+        return self.membrane("run", "--kind", "linux", "--image", "host", "-q", *self.platform(), *environment, *options, "--",
+                             *words, input=input)
+
+    @classmethod
+    def platform(cls):
+        return ["--platform", cls.PLATFORM] if cls.PLATFORM else []
 
 
 class Commands(LinuxTest):
@@ -63,12 +71,12 @@ class Commands(LinuxTest):
         self.assertNotEqual(done.returncode, 0)
 
     def test_the_report(self):
-        done = self.membrane("run", "--kind", "linux", "--image", "host", "--json", "--", "sh", "-c", "echo x; exit 3")
+        done = self.membrane("run", "--kind", "linux", "--image", "host", "--json", *self.platform(), "--", "sh", "-c", "echo x; exit 3")
         report = json.loads(done.stdout)
         self.assertEqual((report["outcome"], report["exit_code"], report["stdout"]), ("ok", 3, "x\n"))
 
     def test_a_signal_is_told(self):
-        done = self.membrane("run", "--kind", "linux", "--image", "host", "--json", "--", "sh", "-c", "kill -SEGV $$")
+        done = self.membrane("run", "--kind", "linux", "--image", "host", "--json", *self.platform(), "--", "sh", "-c", "kill -SEGV $$")
         self.assertEqual(json.loads(done.stdout)["outcome"], "trapped")
 
     def test_what_cannot_be_granted_is_refused(self):
@@ -211,7 +219,8 @@ class Deterministic(LinuxTest):
 
 class Limits(LinuxTest):
     def outcome(self, *words, options=()):
-        done = self.membrane("run", "--kind", "linux", "--image", "host", "--json", *options, "--", *words)
+        done = self.membrane("run", "--kind", "linux", "--image", "host", "--json", *self.platform(), *options, "--",
+                             *words)
         return json.loads(done.stdout)["outcome"]
 
     def test_a_spinner_ends(self):
@@ -241,6 +250,7 @@ class AsOnTheHost(LinuxTest):
 
     DRIVER = (HERE / "linux_scripts_driver.sh").read_text()
     AT_ONCE = 40
+    ONE_OF = 1  # each script; 2: every other one
 
     @staticmethod
     def input_of(scripts):
@@ -271,12 +281,60 @@ class AsOnTheHost(LinuxTest):
         lines = (HERE / "linux_scripts.txt").read_text().splitlines()
         scripts = [line.replace("\\n", "\n") if "<<" in line or "\\nif" in line or "\\ntry" in line else line
                    for line in lines if line and not line.startswith("#")]
+        scripts = scripts[::self.ONE_OF]
         batches = [scripts[at:at + self.AT_ONCE] for at in range(0, len(scripts), self.AT_ONCE)]
         with ThreadPoolExecutor(2) as pool:
             for batch, host, here in zip(batches, pool.map(self.on_host, batches), pool.map(self.here, batches)):
                 for number, script in enumerate(batch, 1):
                     with self.subTest(script=script):
                         self.assertEqual(here.get(number), host.get(number))
+
+
+class OnKvm(AsOnTheHost):
+    """A selection on the platform `kvm`, whose every system call takes long where /dev/kvm is emulated."""
+
+    PLATFORM = "kvm"
+    ONE_OF = 12
+
+    @classmethod
+    def setUpClass(cls):
+        super().setUpClass()
+        done = cls.membrane("run", "--kind", "linux", "--image", "host", "-q", "--platform", "kvm", "--", "true")
+        if b"kvm" in done.stderr and done.returncode != 0:
+            raise unittest.SkipTest(done.stderr.decode(errors="replace"))
+
+    def test_the_report_names_it(self):
+        done = self.membrane("run", "--kind", "linux", "--image", "host", "--json", "--platform", "kvm", "--", "true")
+        self.assertEqual(json.loads(done.stdout)["platform"], "kvm")
+
+    def test_threads_and_processes(self):
+        done = self.run_linux("python3", "-c", ON_KVM)
+        self.assertEqual((done.stdout, done.returncode), (b"45 9 b'8\\n' -11\n", 0), done.stderr)
+
+    def test_a_compiler(self):
+        done = self.run_linux("sh", "-c", "cd /tmp; echo 'int main(){return 3;}' > a.c; gcc a.c && ./a.out")
+        if b"not found" in done.stderr or b"cannot execute" in done.stderr:
+            self.skipTest("this machine has no compiler")
+        self.assertEqual(done.returncode, 3, done.stderr)
+
+    def test_a_spinner_ends(self):
+        done = self.run_linux("sh", "-c", "while :; do :; done", options=["--wall", "300ms"])
+        self.assertIn(b"timed", done.stderr + done.stdout)
+
+
+ON_KVM = """
+import os, subprocess, threading
+seen = []
+threads = [threading.Thread(target=seen.append, args=(i,)) for i in range(10)]
+[thread.start() for thread in threads], [thread.join() for thread in threads]
+child = os.fork()
+if child == 0:
+    os._exit(9)
+code = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+shell = subprocess.run(["sh", "-c", "echo $((2 * 4)) | cat"], capture_output=True).stdout
+fault = subprocess.run(["python3", "-S", "-c", "import ctypes; ctypes.string_at(8)"], capture_output=True).returncode
+print(sum(seen), code, shell, fault)
+"""
 
 
 if __name__ == "__main__":

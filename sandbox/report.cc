@@ -184,6 +184,7 @@ std::string render_json(const Report& report, bool pretty) {
   if (report.flows) out["flows"] = flows_json(*report.flows);
   if (report.output_bytes_cut != 0) out["output_bytes_cut"] = report.output_bytes_cut;
   if (report.snapshot_bytes) out["snapshot_bytes"] = *report.snapshot_bytes;
+  if (!report.platform.empty()) out["platform"] = report.platform;
   return out.dump(pretty ? 2 : -1, ' ', false, Json::error_handler_t::replace);
 }
 
@@ -431,6 +432,7 @@ std::string account_text(const Report& report) {
          ", memory: " + std::to_string(report.memory_peak_bytes >> 10) + " KiB, compiled in " +
          milliseconds(report.compile_us) + ", ran " + milliseconds(report.run_us);
   if (report.tokens_used != 0) out += ", tokens: " + std::to_string(report.tokens_used);
+  if (!report.platform.empty()) out += ", platform: " + report.platform;
   out += "\n";
   if (report.snapshot_bytes == 0) return out + "no snapshot: the program ended before it was to be frozen\n";
   if (report.snapshot_bytes) out += "snapshot: " + std::to_string(*report.snapshot_bytes) + " bytes\n";

@@ -256,6 +256,18 @@ TEST_P(PlatformTest, ForksByCopyOnWriteAndSharesWhatIsShared) {
   close(file);
 }
 
+TEST_P(PlatformTest, InterruptsAForkAtOnce) {
+  const std::unique_ptr<Thread> parent = load_guest(*platform_, code_of(spin));
+  for (int round = 0; round < 50; ++round) {
+    Try<std::unique_ptr<Thread>> child = parent->fork();
+    ASSERT_TRUE(child);
+    (*child)->resume();
+    (*child)->interrupt();
+    ASSERT_EQ(wait_long(*platform_), child->get());
+    ASSERT_EQ((*child)->stop.kind, StopKind::kInterrupted) << round;
+  }
+}
+
 TEST_P(PlatformTest, ClonesThreadsAndEndsThemInAnyOrder) {
   std::unique_ptr<Thread> first = load_guest(*platform_, code_of(count));
   const int file = memfd_create("shared", MFD_CLOEXEC);

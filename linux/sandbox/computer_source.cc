@@ -15,6 +15,7 @@
 #include <deque>
 #include <mutex>
 
+#include "linux/platform/choice.h"
 #include "linux/sandbox/detach.h"
 #include "linux/sandbox/live_computer.h"
 #include "linux/sandbox/start_computer.h"
@@ -24,7 +25,7 @@ namespace membrane::linux {
 namespace {
 
 struct SourceOrder {
-  uint32_t traps_time_stamps;
+  uint32_t traps_time_stamps, is_kvm;
 };
 struct SourceAnswer {
   int32_t error;  // 0: a socket comes with it
@@ -43,7 +44,9 @@ std::unexpected<Error> no_room(int error) {
 // In the source's process.
 class KernelProcesses {
  public:
-  KernelProcesses(HostFile owner, size_t most_ready) : owner_(std::move(owner)), most_ready_(most_ready) {}
+  // Those that wait ready are on the platform `kvm`, or on `trap`.
+  KernelProcesses(HostFile owner, size_t most_ready, bool is_kvm)
+      : owner_(std::move(owner)), most_ready_(most_ready), is_kvm_(is_kvm) {}
 
   // Until the owner is gone. New ones are made while no order waits.
   void serve() {
@@ -59,7 +62,7 @@ class KernelProcesses {
 
  private:
   void make_ready() {
-    HostFile made = make({});
+    HostFile made = make({.is_kvm = is_kvm_});
     cannot_fork_ = !made;  // until the next order
     if (made) ready_.push_back(std::move(made));
   }
@@ -94,8 +97,9 @@ class KernelProcesses {
     if (!receive_message(owner_.number(), bytes_of(order))) return false;
     cannot_fork_ = false;
     HostFile socket;
-    if (order.traps_time_stamps == 0) socket = take_ready();
-    if (!socket) socket = make({.traps_time_stamps = order.traps_time_stamps != 0});
+    const bool is_kvm = order.is_kvm != 0;
+    if (order.traps_time_stamps == 0 && is_kvm == is_kvm_) socket = take_ready();
+    if (!socket) socket = make({.traps_time_stamps = order.traps_time_stamps != 0, .is_kvm = is_kvm});
     SourceAnswer answer = {socket ? 0 : errno};
     const int number = socket.number();
     return send_message(owner_.number(), bytes_of(answer), std::span(&number, socket ? 1 : 0));
@@ -103,6 +107,7 @@ class KernelProcesses {
 
   const HostFile owner_;
   const size_t most_ready_;
+  const bool is_kvm_;
   std::deque<HostFile> ready_;
   bool cannot_fork_ = false;
 };
@@ -118,7 +123,8 @@ class ForkedSource final : public ComputerSource {
   ForkedSource& operator=(const ForkedSource&) = delete;
 
   Result<std::unique_ptr<LiveComputer>> create(const LiveSpec& spec) override {
-    MEMBRANE_ASSIGN(HostFile socket, take({.traps_time_stamps = spec.deterministic.has_value()}));
+    MEMBRANE_ASSIGN(HostFile socket,
+                    take({.traps_time_stamps = spec.deterministic.has_value(), .is_kvm = wants_kvm(spec)}));
     return begin_computer(std::move(socket), spec, 0);
   }
 
@@ -145,12 +151,13 @@ class ForkedSource final : public ComputerSource {
 Result<std::unique_ptr<ComputerSource>> ComputerSource::create(size_t most_ready) {
   HostFile ours, theirs;
   if (!make_socket_pair(ours, theirs)) return no_room(errno);
+  const bool is_kvm = fastest_platform() == "kvm";
   const pid_t child = fork();
   if (child < 0) return no_room(errno);
   if (child == 0) {
     HostFile owner = leave_owner(std::move(theirs));
     signal(SIGCHLD, SIG_IGN);  // nobody waits for kernel processes
-    KernelProcesses(std::move(owner), most_ready).serve();
+    KernelProcesses(std::move(owner), most_ready, is_kvm).serve();
     _exit(0);
   }
   return std::make_unique<ForkedSource>(std::move(ours), child);

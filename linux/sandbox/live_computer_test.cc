@@ -9,6 +9,7 @@
 #include <algorithm>
 #include <thread>
 
+#include "linux/platform/kvm/kvm.h"
 #include "linux/sandbox/live_testing.h"
 
 namespace membrane::linux {
@@ -281,6 +282,24 @@ TEST_F(LiveTest, ASourceMakesDeterministicOnes) {
       EXPECT_EQ(random, first);
     }
     first = random;
+  }
+}
+
+TEST_F(LiveTest, ASourceMakesThemOnThePlatformThatIsDemanded) {
+  const auto source = ComputerSource::create(1);
+  ASSERT_TRUE(source);
+  LiveSpec demanding = spec();
+  for (const char* const name : {"trap", "kvm", "trap"}) {
+    demanding.platform = name;
+    auto made = (*source)->create(demanding);
+    if (const auto device = open_kvm_device(); demanding.platform == "kvm" && !device) {
+      ASSERT_FALSE(made);
+      EXPECT_EQ(made.error().code, ErrorCode::kUnsupported);
+      continue;
+    }
+    ASSERT_TRUE(made) << made.error().to_string();
+    EXPECT_EQ((*made)->platform(), name);
+    EXPECT_EQ(run(**made, "echo on | cat"), "on\n");
   }
 }
 

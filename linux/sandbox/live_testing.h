@@ -5,6 +5,7 @@
 #include <stdio.h>
 
 #include <condition_variable>
+#include <cstdlib>
 #include <mutex>
 #include <string>
 #include <vector>
@@ -59,6 +60,7 @@ class LiveTest : public ImageTest {
   [[nodiscard]] LiveSpec spec() const {
     LiveSpec spec;
     spec.image = in("programs.image");
+    if (const char* const platform = std::getenv("MEMBRANE_LINUX_PLATFORM")) spec.platform = platform;
     return spec;
   }
   static CommandSpec shell(const std::string& script) {

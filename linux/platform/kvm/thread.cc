@@ -143,7 +143,7 @@ bool TrapThread::take_gate(uint64_t vector, const TrapControl& seen) {
     case 0: return raise(SIGFPE, FPE_INTDIV, number, registers.rip);
     case kDebug: return raise(SIGTRAP, TRAP_TRACE, number, registers.rip);
     case kBreakpoint: return raise(SIGTRAP, SI_KERNEL, number, 0);
-    case kInvalidCode: return raise(SIGILL, ILL_ILLOPN, number, registers.rip);
+    case kInvalidCode: return take_refused_code(registers.rip);
     case kNoSegment:
     case kStackSegment: return raise(SIGBUS, SI_KERNEL, number, 0);
     case kPage: return take_page_fault(seen.page_address, stop.error_code);

@@ -23,7 +23,7 @@
 #define KVM_GDT 0x0UL
 #define KVM_GDT_BYTES 0x80UL
 #define KVM_IDT 0x100UL
-#define KVM_VECTORS 32
+#define KVM_VECTORS 20
 #define KVM_SEGMENTS 0x1000UL  // of the slots' task segments, and the stacks of one frame
 #define KVM_SEGMENT_BYTES 256UL
 #define KVM_SYSTEM_PAGES (1 + kTrapSlots * KVM_SEGMENT_BYTES / TRAP_PAGE)

@@ -43,6 +43,24 @@ static struct kvm_run* run_of(unsigned long slot) {
 static int processor_of(unsigned long slot) { return kKvmProcessors + (int)slot; }
 static char* vectors_of(unsigned long slot) { return (char*)(TRAP_STACKS + slot * TRAP_STACK_SIZE); }
 
+// Between a thread and its signal handler: a fork has no processor yet when the first signal can come.
+struct Kick {
+  volatile uint32_t has_processor, was_asked;
+};
+static struct Kick* kick_of(unsigned long slot) {
+  return (struct Kick*)(vectors_of(slot) + kKvmVectorRoom - sizeof(struct Kick));
+}
+static void ask_to_exit(unsigned long slot) {
+  __atomic_store_n(&run_of(slot)->immediate_exit, 1, __ATOMIC_SEQ_CST);
+}
+static void note_processor(unsigned long slot) {
+  struct Kick* const kick = kick_of(slot);
+  kick->has_processor = 1;
+  if (kick->was_asked == 0) return;
+  kick->was_asked = 0;
+  ask_to_exit(slot);
+}
+
 static long make_call(const struct TrapCall* call, long descriptor) {
   if (call->number == SYS_ioctl) {
     struct kvm_userspace_memory_region region = {
@@ -280,7 +298,9 @@ static void run_guest(struct TrapControl* control, unsigned long slot) {
 // The only signal that is handled asks the processor of the thread it comes to, to leave the guest: now, or at once when it enters it.
 void trap_handler(int signal, void* info, void* context) {
   (void)signal, (void)info;
-  __atomic_store_n(&run_of(slot_at(context))->immediate_exit, 1, __ATOMIC_SEQ_CST);
+  const unsigned long slot = slot_at(context);
+  if (kick_of(slot)->has_processor != 0) ask_to_exit(slot);
+  else kick_of(slot)->was_asked = 1;
 }
 
 // ---- orders ----
@@ -298,6 +318,7 @@ static void settle_child(const int* descriptors, unsigned long slot) {
     end_process();
   CALL3(SYS_close_range, kKvmProcessors, kKvmProcessors + kTrapSlots - 1, 0);
   if (make_machine() < 0 || make_processor(slot) < 0) end_process();
+  note_processor(slot);
   control_of(slot)->loads_vectors = 1;
 }
 
@@ -305,8 +326,10 @@ static int fork_process(struct TrapControl* control, unsigned long slot) {
   int descriptors[3];
   receive(descriptors, 3);
   save_vectors(slot);
+  kick_of(slot)->has_processor = 0;
   const long result = CALL5(SYS_clone, TRAP_FORK_FLAGS, 0, 0, 0, 0);
   if (result == 0) settle_child(descriptors, slot);
+  else note_processor(slot);
   for (int i = 0; i < 3; ++i) CALL1(SYS_close, descriptors[i]);
   if (result != 0) control->result = result;
   return result == 0;
@@ -321,6 +344,8 @@ static long start_thread(unsigned long from, unsigned long slot) {
   long* const target = (long*)vectors_of(slot);
   for (unsigned i = 0; i < 4096 / sizeof(long); ++i) target[i] = source[i];
   control_of(slot)->loads_vectors = 1;
+  kick_of(slot)->was_asked = 0;
+  note_processor(slot);
   unsigned long* const stack = (unsigned long*)(TRAP_STACKS + (slot + 1) * TRAP_STACK_SIZE - 64);
   stack[0] = (unsigned long)monitor_thread_entry;
   stack[1] = slot;
@@ -358,6 +383,7 @@ __attribute__((used, visibility("hidden"), noreturn)) void monitor_thread(unsign
 
 __attribute__((used, visibility("hidden"), noreturn)) void monitor_first(void) {
   if (make_machine() < 0 || make_processor(0) < 0) end_process();
+  note_processor(0);
   struct TrapControl* const control = control_of(0);
   control->vector_state = (uint64_t)vectors_of(0);
   control->signal = SIGSYS;
