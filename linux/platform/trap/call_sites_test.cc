@@ -10,7 +10,7 @@
 
 #include <cstring>
 
-#include "linux/platform/trap/guest_testing.h"
+#include "linux/platform/guest_testing.h"
 #include "linux/platform/trap/trap.h"
 
 namespace membrane::linux {
