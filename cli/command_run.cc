@@ -65,6 +65,7 @@ struct Options {
   std::string kind;            // "" for that of the program
   std::string image;           // of --kind linux
   bool deterministic = false;  // the same
+  std::string platform;        // the same
   PolicyOptions policy;
   PackageOptions packages;
 };
@@ -480,6 +481,7 @@ Result<int> run_in_linux(const Options& options) {
                 "membrane run --kind linux -- sh -c 'echo hello'");
   LinuxCommand command;
   command.image = options.image;
+  command.platform = options.platform;
   command.arguments = {options.file};
   command.arguments.insert(command.arguments.end(), options.arguments.begin(), options.arguments.end());
   MEMBRANE_ASSIGN(const auto environment, environment_of(options.environment));
@@ -509,6 +511,9 @@ Result<int> run(const Options& options) {
   if (options.deterministic)
     return fail(ErrorCode::kInvalidArgument, "--deterministic is for --kind linux: other programs always are",
                 "Leave it out.");
+  if (!options.platform.empty())
+    return fail(ErrorCode::kInvalidArgument, "--platform is for --kind linux",
+                "Add --kind linux, or leave it out.");
   if (!options.image.empty())
     return fail(ErrorCode::kInvalidArgument, "--image is for --kind linux",
                 "Add --kind linux, or leave it out.");
@@ -661,6 +666,10 @@ void add_run(CLI::App& app, int& exit_code) {
   command->add_flag(
       "--deterministic", options->deterministic,
       "Of --kind linux: the same run each time, with the policy's virtual clock and seed (docs/linux.md)");
+  command
+      ->add_option("--platform", options->platform,
+                   "Of --kind linux: trap or kvm (default: the faster one of this machine; docs/linux.md)")
+      ->type_name("PLATFORM");
   command->add_option("--image", options->image, "Of --kind linux: the image, or its file (default: debian)")
       ->type_name("IMAGE");
   add_repeatable(

@@ -44,6 +44,7 @@ Result<linux::Computer> computer_of(const LinuxCommand& command) {
   computer.limits.memory_bytes = limits.memory_bytes;
   computer.limits.output_bytes = limits.output_bytes;
   computer.deterministic = command.deterministic;
+  computer.platform = command.platform;
   computer.limits.wall = std::chrono::milliseconds(limits.wall_ms);
   return computer;
 }

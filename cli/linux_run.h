@@ -20,7 +20,8 @@ struct LinuxCommand {
   std::vector<std::string> arguments;    // the program and its arguments
   std::vector<std::string> environment;  // NAME=VALUE, on top of the image's
   std::optional<linux::Determinism> deterministic;
-  int input = -1;  // a descriptor
+  std::string platform;  // "trap", "kvm"; "" for the faster one of this machine
+  int input = -1;        // a descriptor
   policy::Policy policy;
   std::function<void(std::string_view)> on_output, on_error;  // null: kept in the report
 };

@@ -29,7 +29,7 @@ static int in_child(void (*act)(long), long argument) {
   }
   int status = 0;
   // One that has lost its stub hears no signal but the last.
-  for (int waited_ms = 0; waited_ms < 3000; waited_ms += 5) {
+  for (int waited_ms = 0; waited_ms < 400; waited_ms += 5) {
     if (waitpid(process, &status, __WALL | WNOHANG) == process)
       return WIFEXITED(status) && WEXITSTATUS(status) == kEscaped ? kEscaped : kHeld;
     usleep(5000);
@@ -88,7 +88,7 @@ static void jump(long at) {
                    : "rax", "rdi", "rsi", "memory");
 }
 static int jump_into(long from) {
-  for (long offset = from; offset < from + 512; offset += 16) in_child(jump, (long)kStubAt + 0x1000 + offset);
+  for (long offset = from; offset < from + 512; offset += 32) in_child(jump, (long)kStubAt + 0x1000 + offset);
   return kHeld;
 }
 

@@ -172,7 +172,7 @@ Result<ComputerReport> run_computer(const Computer& wanted, const ComputerStream
                                                  .host_name = wanted.host_name,
                                                  .limits = wanted.limits,
                                                  .deterministic = wanted.deterministic,
-                                                 .platform = {},
+                                                 .platform = wanted.platform,
                                                  .network = -1,
                                                  .directories = {}}));
   Watched watched(streams, wanted.limits.output_bytes);

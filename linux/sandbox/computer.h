@@ -36,6 +36,7 @@ struct Computer {
   std::string host_name = "membrane";
   uint32_t user = 0, group = 0;
   ComputerLimits limits;
+  std::string platform = {};  // as LiveSpec::platform
   // Its programs do the same in every run: the clock is virtual, and random numbers are a seed's.
   std::optional<Determinism> deterministic = {};
 };

@@ -10,6 +10,7 @@
 #include "linux/files/devices.h"
 #include "linux/image/image_tree.h"
 #include "linux/kernel/kernel.h"
+#include "linux/platform/kvm/kvm.h"
 #include "linux/proc/mounts.h"
 #include "linux/sandbox/detach.h"
 #include "linux/sandbox/kernel_server.h"
@@ -36,8 +37,15 @@ void allow_many_files() {
 
 Prepared prepare(const KernelProcessOptions& options) {
   allow_many_files();
+  // After the walls there is no device to open.
+  Result<HostFile> device;
+  if (options.is_kvm) device = open_kvm_device();
   std::vector<MissingWall> missing = leave_host();
-  auto platform = start_trap_platform({.traps_time_stamps = options.traps_time_stamps});
+  if (!device) return {std::unexpected(device.error()), std::move(missing)};
+  auto platform =
+      *device
+          ? start_kvm_platform({.device = device->number(), .traps_time_stamps = options.traps_time_stamps})
+          : start_trap_platform({.traps_time_stamps = options.traps_time_stamps});
   if (platform) std::ranges::copy(missing_walls_of(**platform), std::back_inserter(missing));
   return {std::move(platform), std::move(missing), options.traps_time_stamps};
 }

@@ -8,6 +8,7 @@ namespace membrane::linux {
 // What has to be known before the platform starts.
 struct KernelProcessOptions {
   bool traps_time_stamps = false;  // for a LiveSpec that is deterministic
+  bool is_kvm = false;             // the platform; else it is `trap`
 };
 
 // Raises the walls, starts the platform, waits for the owner's LiveSpec on the socket, and serves until the owner is gone. For a

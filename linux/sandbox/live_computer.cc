@@ -14,6 +14,7 @@
 #include <cstring>
 #include <utility>
 
+#include "linux/platform/choice.h"
 #include "linux/sandbox/connection.h"
 #include "linux/sandbox/start_computer.h"
 
@@ -278,6 +279,10 @@ Result<std::unique_ptr<LiveComputer>> begin_computer(HostFile socket, const Live
   return std::make_unique<OwnedComputer>(std::move(connection), std::move(*begun), child);
 }
 
+bool wants_kvm(const LiveSpec& spec) {
+  return (spec.platform.empty() ? fastest_platform() : spec.platform) == "kvm";
+}
+
 Result<std::unique_ptr<LiveComputer>> start_computer(const LiveSpec& spec) {
   std::array<int, 2> ends = {-1, -1};
   if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends.data()) != 0)
@@ -289,7 +294,8 @@ Result<std::unique_ptr<LiveComputer>> start_computer(const LiveSpec& spec) {
     return fail(ErrorCode::kUnavailable,
                 std::string("the system has no room for a sandbox: ") + std::strerror(errno));
   if (child == 0)
-    run_kernel_process(std::move(theirs), {.traps_time_stamps = spec.deterministic.has_value()});
+    run_kernel_process(std::move(theirs),
+                       {.traps_time_stamps = spec.deterministic.has_value(), .is_kvm = wants_kvm(spec)});
   theirs.close();
   return begin_computer(std::move(ours), spec, child);
 }

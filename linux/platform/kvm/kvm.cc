@@ -43,8 +43,9 @@ Result<HostFile> open_kvm_device() {
     return unsupported("it runs on x86-64 only", "Use a machine with such a processor.");
   HostFile device(open("/dev/kvm", O_RDWR | O_CLOEXEC));
   if (!device)
-    return unsupported("/dev/kvm: " + std::string(std::strerror(errno)),
-                       "Use a machine with virtualization, and a user who may open /dev/kvm; or the platform \"trap\".");
+    return unsupported(
+        "/dev/kvm: " + std::string(std::strerror(errno)),
+        "Use a machine with virtualization, and a user who may open /dev/kvm; or the platform \"trap\".");
   if (ioctl(device.number(), KVM_GET_API_VERSION, 0) != kVersion)
     return unsupported("/dev/kvm is of another version", "Use the platform \"trap\".");
   for (const Need& need : kNeeds) {

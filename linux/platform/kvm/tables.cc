@@ -73,7 +73,8 @@ bool GuestTables::prepare() {
   for (uint64_t vector = 0; vector < KVM_VECTORS; ++vector) {
     constexpr uint64_t kBreakpoint = 3, kOverflow = 4;
     const uint64_t target = KVM_GATE_EXCEPTIONS + vector * 8;
-    const uint64_t kind = vector == kBreakpoint || vector == kOverflow ? 0xee : 0x8e;  // guests may raise them
+    const uint64_t kind =
+        vector == kBreakpoint || vector == kOverflow ? 0xee : 0x8e;  // guests may raise them
     uint64_t* const gate = words(KVM_IDT) + vector * 2;
     gate[0] = (target & 0xffff) | uint64_t{kKvmKernelCode} << 16 | kind << 40 | (target >> 16 & 0xffff) << 48;
     gate[1] = target >> 32;
@@ -127,7 +128,8 @@ void GuestTables::unmap(uint64_t address, uint64_t length) {
   cut(address);
   cut(address + length);
   const auto from = areas_.lower_bound(address), to = areas_.lower_bound(address + length);
-  is_stale_ |= std::any_of(from, to, [](const auto& area) { return (area.second.protection & PROT_EXEC) != 0; });
+  is_stale_ |=
+      std::any_of(from, to, [](const auto& area) { return (area.second.protection & PROT_EXEC) != 0; });
   areas_.erase(from, to);
 }
 
@@ -137,7 +139,8 @@ void GuestTables::map(uint64_t address, uint64_t length, int protection) {
   cut(address + length);
   const auto from = areas_.lower_bound(address), to = areas_.lower_bound(address + length);
   if ((protection & PROT_EXEC) == 0)
-    is_stale_ |= std::any_of(from, to, [](const auto& area) { return (area.second.protection & PROT_EXEC) != 0; });
+    is_stale_ |=
+        std::any_of(from, to, [](const auto& area) { return (area.second.protection & PROT_EXEC) != 0; });
   auto next = areas_.erase(from, to);
   uint64_t begin = address, end = address + length;
   if (next != areas_.end() && next->first == end && next->second.protection == protection) {
@@ -270,8 +273,7 @@ GuestTables::Answer GuestTables::fill(uint64_t address, bool is_alone) {
     is_stale_ = true;
     return fill(address, is_alone);
   }
-  if (is_large && (entry & kPresentBit) == 0)
-    return fill_large(words(second), address, window->second, area);
+  if (is_large && (entry & kPresentBit) == 0) return fill_large(words(second), address, window->second, area);
   const uint64_t first = descend(entry);
   if (first == 0) return Answer::kFull;
   const uint64_t page = address / kPage * kPage;

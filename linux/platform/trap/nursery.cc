@@ -56,14 +56,15 @@ bool is_superuser() {
 [[noreturn]] void become_nursery(int program, int socket, int bell, int device) {
   // Numbers above those that they shall have, so that neither takes the other's place.
   const int high_socket = fcntl(socket, F_DUPFD_CLOEXEC, 64), high_bell = fcntl(bell, F_DUPFD_CLOEXEC, 64);
-  const int high_program = fcntl(program, F_DUPFD_CLOEXEC, 64), high_device = fcntl(device, F_DUPFD_CLOEXEC, 64);
+  const int high_program = fcntl(program, F_DUPFD_CLOEXEC, 64),
+            high_device = fcntl(device, F_DUPFD_CLOEXEC, 64);
   if (dup2(high_socket, kTrapSocket) == kTrapSocket &&
       dup2(high_bell, kTrapNurseryBell) == kTrapNurseryBell &&
       (device < 0 || dup2(high_device, kTrapDevice) == kTrapDevice)) {
     for (int number = 0; number < kTrapSocket; ++number) close(number);
     const int last = device < 0 ? kTrapNurseryBell : kTrapDevice;
     syscall(SYS_close_range, last + 1, ~0u, 1u << 2);  // CLOSE_RANGE_CLOEXEC
-    personality(ADDR_NO_RANDOMIZE);  // its own stack lies above the guests' addresses
+    personality(ADDR_NO_RANDOMIZE);                    // its own stack lies above the guests' addresses
     const std::array<const char*, 2> arguments = {"membrane-stub", nullptr};
     const std::array<const char*, 1> environment = {nullptr};
     syscall(SYS_execveat, high_program, "", arguments.data(), environment.data(), AT_EMPTY_PATH);
@@ -124,13 +125,14 @@ bool Nursery::name_user(const TrapNurseryStart& start) {
 Status Nursery::raise(const TrapOptions& options, bool has_device) {
   constexpr uint64_t kStubFiles = kTrapNurseryBell + kTrapDescriptors + 4, kMonitorFiles = kKvmFiles;
   constexpr uint32_t kNobody = 65534;
-  TrapNurseryStart begin = {.user = getuid(),
-                            .group = getgid(),
-                            .inner_user = getuid(),
-                            .inner_group = getgid(),
-                            .most_processes = static_cast<uint64_t>(options.most_threads) + 64,
-                            .traps_time_stamps = options.traps_time_stamps,
-                            .most_files = has_device ? kMonitorFiles : kStubFiles};
+  TrapNurseryStart begin = {
+      .user = getuid(),
+      .group = getgid(),
+      .inner_user = getuid(),
+      .inner_group = getgid(),
+      .most_processes = static_cast<uint64_t>(options.most_threads) * (has_device ? 2 : 1) + 64,
+      .traps_time_stamps = options.traps_time_stamps,
+      .most_files = has_device ? kMonitorFiles : kStubFiles};
   if (geteuid() == 0) begin.inner_user = begin.inner_group = kNobody;
   TrapNurseryAnswer answer = {};
   if (!send_message(socket_.number(), std::as_bytes(std::span(&begin, 1)), {}) ||

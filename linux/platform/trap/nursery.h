@@ -22,7 +22,8 @@ class Nursery {
  public:
   // Errors: kUnsupported, kUnavailable.
   // `device` is /dev/kvm, for processes that are monitors (linux/platform/kvm/); -1: they are stubs.
-  static Result<std::unique_ptr<Nursery>> start(const Bell& bell, const TrapOptions& options, int device = -1);
+  static Result<std::unique_ptr<Nursery>> start(const Bell& bell, const TrapOptions& options,
+                                                int device = -1);
   // Ends all stubs, and whatever guests may have made.
   ~Nursery();
   Nursery(const Nursery&) = delete;

@@ -174,7 +174,6 @@ void TrapPlatform::strike(HostThread& thread) {
 
 void TrapPlatform::note_process(pid_t process, TrapSpace& space) {
   processes_[process] = &space;
-  // In a machine no guest reaches its monitor's calls; and the host makes threads of its own for a machine.
   if (!is_kvm()) allow_processes(process, 0);
 }
 
@@ -231,9 +230,10 @@ bool TrapPlatform::order(HostThread& thread, uint32_t order) {
 }
 
 bool TrapPlatform::order_new(HostThread& thread, uint32_t order) {
+  // A guest cannot have a monitor call, and the host makes a thread of each machine's own when it first runs.
+  if (is_kvm()) return this->order(thread, order);
   // Those that there are, those that have ended and are still counted, the nursery, the first process, and this one.
   constexpr rlim_t kOthers = 8;
-  if (is_kvm()) return this->order(thread, order);
   const pid_t process = thread.space->process();
   allow_processes(process, threads_.size() - free_indexes_.size() + ending_ + kOthers);
   const bool is_done = this->order(thread, order);

@@ -34,7 +34,7 @@
 #define KVM_FIRST_WINDOW 0x40000000UL
 
 enum {
-  kKvmVm = 7,        // descriptors of a monitor
+  kKvmVm = 7,  // descriptors of a monitor
   kKvmProcessors = 64,
   kKvmFiles = kKvmProcessors + kTrapSlots + 16,
   kKvmVectorRoom = 0x4000,  // at the begin of each thread's stack

@@ -5,8 +5,8 @@
 //
 // It has no writable data: all that it knows is in the thread's control page and stack, and in its descriptors' numbers.
 #define _GNU_SOURCE
-#include <linux/kvm.h>
 #include <cpuid.h>
+#include <linux/kvm.h>
 #include <signal.h>
 #include <stddef.h>
 #include <sys/mman.h>
@@ -37,7 +37,9 @@ static __attribute__((noreturn)) void end_process(void) {
   for (;;) CALL1(SYS_exit, 1);
 }
 
-static struct kvm_run* run_of(unsigned long slot) { return (struct kvm_run*)(KVM_RUNS + slot * KVM_RUN_BYTES); }
+static struct kvm_run* run_of(unsigned long slot) {
+  return (struct kvm_run*)(KVM_RUNS + slot * KVM_RUN_BYTES);
+}
 static int processor_of(unsigned long slot) { return kKvmProcessors + (int)slot; }
 static char* vectors_of(unsigned long slot) { return (char*)(TRAP_STACKS + slot * TRAP_STACK_SIZE); }
 
@@ -68,7 +70,8 @@ static long make_machine(void) {
   const long failed = place(CALL3(SYS_ioctl, kTrapDevice, KVM_CREATE_VM, 0), kKvmVm);
   if (failed < 0) return failed;
   struct kvm_enable_cap exits = {.cap = KVM_CAP_EXIT_ON_EMULATION_FAILURE, .args = {1}};
-  struct kvm_userspace_memory_region region = {.memory_size = KVM_MACHINE_BYTES, .userspace_addr = KVM_MACHINE};
+  struct kvm_userspace_memory_region region = {.memory_size = KVM_MACHINE_BYTES,
+                                               .userspace_addr = KVM_MACHINE};
   const long enabled = CALL3(SYS_ioctl, kKvmVm, KVM_ENABLE_CAP, &exits);
   return enabled < 0 ? enabled : CALL3(SYS_ioctl, kKvmVm, KVM_SET_USER_MEMORY_REGION, &region);
 }
@@ -95,8 +98,8 @@ static void limit_identity(struct Identity* identity) {
         break;
       case 7:
         if (entry->index == 0) {
-          entry->ebx &= ~(1u << 2);                                  // enclaves
-          entry->ecx &= ~(1u << 3 | 1u << 4 | 1u << 7);              // protection keys, shadow stacks
+          entry->ebx &= ~(1u << 2);                                    // enclaves
+          entry->ecx &= ~(1u << 3 | 1u << 4 | 1u << 7);                // protection keys, shadow stacks
           entry->edx &= ~(1u << 20 | 1u << 22 | 1u << 24 | 1u << 25);  // branch tracking, tiles
         }
         break;
@@ -180,8 +183,14 @@ static long make_processor(unsigned long slot) {
 // ---- the guest ----
 
 static void set_segments(struct kvm_sregs* to, unsigned long slot) {
-  const struct kvm_segment code = {
-      .limit = 0xffffffff, .selector = kKvmUserCode, .type = 11, .present = 1, .dpl = 3, .s = 1, .l = 1, .g = 1};
+  const struct kvm_segment code = {.limit = 0xffffffff,
+                                   .selector = kKvmUserCode,
+                                   .type = 11,
+                                   .present = 1,
+                                   .dpl = 3,
+                                   .s = 1,
+                                   .l = 1,
+                                   .g = 1};
   struct kvm_segment data = code;
   data.selector = kKvmUserData;
   data.type = 3;
@@ -216,17 +225,32 @@ static void load_registers(struct kvm_run* run, const struct TrapControl* contro
   for (unsigned i = 0; i < sizeof system->interrupt_bitmap / sizeof *system->interrupt_bitmap; ++i)
     system->interrupt_bitmap[i] = 0;
   const uint64_t* const from = control->registers;
-  run->s.regs.regs = (struct kvm_regs){
-      .r8 = from[0], .r9 = from[1], .r10 = from[2], .r11 = from[3], .r12 = from[4], .r13 = from[5],
-      .r14 = from[6], .r15 = from[7], .rdi = from[8], .rsi = from[9], .rbp = from[10], .rbx = from[11],
-      .rdx = from[12], .rax = from[13], .rcx = from[14], .rsp = from[15], .rip = from[16], .rflags = from[17]};
+  run->s.regs.regs = (struct kvm_regs){.r8 = from[0],
+                                       .r9 = from[1],
+                                       .r10 = from[2],
+                                       .r11 = from[3],
+                                       .r12 = from[4],
+                                       .r13 = from[5],
+                                       .r14 = from[6],
+                                       .r15 = from[7],
+                                       .rdi = from[8],
+                                       .rsi = from[9],
+                                       .rbp = from[10],
+                                       .rbx = from[11],
+                                       .rdx = from[12],
+                                       .rax = from[13],
+                                       .rcx = from[14],
+                                       .rsp = from[15],
+                                       .rip = from[16],
+                                       .rflags = from[17]};
   run->kvm_dirty_regs = KVM_SYNC_X86_REGS | KVM_SYNC_X86_SREGS;
 }
 
 static void store_registers(const struct kvm_run* run, struct TrapControl* control) {
   const struct kvm_regs* const r = &run->s.regs.regs;
-  const uint64_t all[kTrapRegisters] = {r->r8,  r->r9,  r->r10, r->r11, r->r12, r->r13, r->r14, r->r15, r->rdi,
-                                        r->rsi, r->rbp, r->rbx, r->rdx, r->rax, r->rcx, r->rsp, r->rip, r->rflags};
+  const uint64_t all[kTrapRegisters] = {r->r8,  r->r9,  r->r10, r->r11, r->r12, r->r13,
+                                        r->r14, r->r15, r->rdi, r->rsi, r->rbp, r->rbx,
+                                        r->rdx, r->rax, r->rcx, r->rsp, r->rip, r->rflags};
   for (int i = 0; i < kTrapRegisters; ++i) control->registers[i] = all[i];
   control->fs_base = run->s.regs.sregs.fs.base;
   control->gs_base = run->s.regs.sregs.gs.base;
@@ -264,8 +288,8 @@ void trap_handler(int signal, void* info, void* context) {
 // In the child: a machine of its own, with the memory of this process.
 static void settle_child(const int* descriptors, unsigned long slot) {
   const long size = kTrapSlots * TRAP_PAGE;
-  if (CALL6(SYS_mmap, TRAP_CONTROLS, size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, descriptors[0], 0) !=
-          (long)TRAP_CONTROLS ||
+  if (CALL6(SYS_mmap, TRAP_CONTROLS, size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, descriptors[0],
+            0) != (long)TRAP_CONTROLS ||
       CALL3(SYS_madvise, TRAP_CONTROLS, size, MADV_DONTFORK) != 0 ||
       CALL6(SYS_mmap, KVM_MACHINE, KVM_MACHINE_BYTES, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED,
             descriptors[2], 0) != (long)KVM_MACHINE ||
@@ -328,7 +352,9 @@ static __attribute__((noreturn)) void serve(unsigned long slot, int is_new) {
   }
 }
 
-__attribute__((used, visibility("hidden"), noreturn)) void monitor_thread(unsigned long slot) { serve(slot, 1); }
+__attribute__((used, visibility("hidden"), noreturn)) void monitor_thread(unsigned long slot) {
+  serve(slot, 1);
+}
 
 __attribute__((used, visibility("hidden"), noreturn)) void monitor_first(void) {
   if (make_machine() < 0 || make_processor(0) < 0) end_process();

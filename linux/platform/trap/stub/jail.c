@@ -233,11 +233,11 @@ static void raise_walls(const struct TrapNurseryStart* start, struct TrapNursery
       RETURN(SECCOMP_RET_ALLOW), RETURN(SECCOMP_RET_KILL_PROCESS)
 
 // The calls that a stub and a monitor have in common: futexes, their own memory, threads and processes.
-#define ALLOW_COMMON                                                                              \
-  ALLOW_ONE_OF_TWO(SYS_futex, 1, FUTEX_WAIT, FUTEX_WAKE), ALLOW(SYS_rt_sigreturn),                \
+#define ALLOW_COMMON                                                                                 \
+  ALLOW_ONE_OF_TWO(SYS_futex, 1, FUTEX_WAIT, FUTEX_WAKE), ALLOW(SYS_rt_sigreturn),                   \
       ALLOW_BITS(SYS_mmap, 3, MAP_SHARED | MAP_PRIVATE | MAP_FIXED | MAP_ANONYMOUS | MAP_NORESERVE), \
-      ALLOW(SYS_munmap), ALLOW_BITS(SYS_mprotect, 2, PROT_READ | PROT_WRITE | PROT_EXEC),         \
-      ALLOW_BITS(SYS_mremap, 3, MREMAP_MAYMOVE | MREMAP_FIXED),                                   \
+      ALLOW(SYS_munmap), ALLOW_BITS(SYS_mprotect, 2, PROT_READ | PROT_WRITE | PROT_EXEC),            \
+      ALLOW_BITS(SYS_mremap, 3, MREMAP_MAYMOVE | MREMAP_FIXED),                                      \
       ALLOW_ONE_OF_TWO(SYS_madvise, 2, MADV_DONTNEED, MADV_DONTFORK), ALLOW_BITS(SYS_recvmsg, 2, 0), \
       ALLOW(SYS_close), ALLOW(SYS_dup2), ALLOW(SYS_exit)
 

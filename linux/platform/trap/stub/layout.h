@@ -27,7 +27,7 @@ enum {
   kTrapNurseryBell = 4,     // and of the bell's memory, in the nursery
   kTrapGates = 512,         // call sites of one process that are patched
   kTrapGateBytes = 32,
-  kTrapDevice = 5,          // of kvm: /dev/kvm, in the nursery and all monitors
+  kTrapDevice = 5,  // of kvm: /dev/kvm, in the nursery and all monitors
 };
 
 // TrapControl::state
@@ -39,13 +39,13 @@ enum {
 
 // TrapControl::order
 enum {
-  kTrapRun = 0,     // make the calls, and go on as the registers say
-  kTrapCalls = 1,   // make the calls, and stop again
-  kTrapFork = 2,    // copy the process; two descriptors come: the child's control pages and its socket
-  kTrapThread = 3,  // a new thread in the slot new_slot
-  kTrapExit = 4,    // end this thread
+  kTrapRun = 0,          // make the calls, and go on as the registers say
+  kTrapCalls = 1,        // make the calls, and stop again
+  kTrapFork = 2,         // copy the process; two descriptors come: the child's control pages and its socket
+  kTrapThread = 3,       // a new thread in the slot new_slot
+  kTrapExit = 4,         // end this thread
   kTrapSaveVectors = 5,  // of kvm: the processor's vector state is stored at `vector_state`
-  kTrapFrame = 6,   // stop again, by a signal: it has come through a gate, and has no frame
+  kTrapFrame = 6,        // stop again, by a signal: it has come through a gate, and has no frame
 };
 
 // The order of the registers in a signal frame.

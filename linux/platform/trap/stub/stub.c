@@ -58,9 +58,11 @@ asm(".globl trap_gate_entry, trap_gate_saved, trap_gate_leave, trap_gate_again, 
     " jmp trap_gate_obey\n"
     "trap_gate_frame: mov $39,%eax\n syscall\n hlt\n");
 // clang-format on
-_Static_assert(offsetof(struct TrapControl, registers) == 88 && offsetof(struct TrapControl, is_kicked) == 260,
+_Static_assert(offsetof(struct TrapControl, registers) == 88 &&
+                   offsetof(struct TrapControl, is_kicked) == 260,
                "as the code above has them");
-_Static_assert(TRAP_CONTROLS == TRAP_STUB + 0x10000000 && TRAP_STACKS + TRAP_STACK_SIZE == TRAP_STUB + 0x20010000,
+_Static_assert(TRAP_CONTROLS == TRAP_STUB + 0x10000000 &&
+                   TRAP_STACKS + TRAP_STACK_SIZE == TRAP_STUB + 0x20010000,
                "as the code above has them");
 __attribute__((visibility("hidden"))) extern char trap_thread_entry[], trap_gate_saved[], trap_gate_leave[],
     trap_gate_again[], trap_gate_end[];
