@@ -20,7 +20,7 @@ struct LinuxCommand {
   std::vector<std::string> arguments;    // the program and its arguments
   std::vector<std::string> environment;  // NAME=VALUE, on top of the image's
   std::optional<linux::Determinism> deterministic;
-  std::string platform;  // "trap", "kvm"; "" for the faster one of this machine
+  std::string platform;       // "trap", "kvm"; "" for the faster one of this machine
   int input = -1;             // a descriptor
   bool has_terminal = false;  // standard input is this process's terminal, and the command's too
   policy::Policy policy;

@@ -44,7 +44,7 @@ struct Computer {
   uint32_t user = 0, group = 0;
   ComputerLimits limits;
   std::optional<TerminalSize> terminal = {};  // as of CommandSpec
-  std::string platform = {};  // as LiveSpec::platform
+  std::string platform = {};                  // as LiveSpec::platform
   // Its programs do the same in every run: the clock is virtual, and random numbers are a seed's.
   std::optional<Determinism> deterministic = {};
 };
