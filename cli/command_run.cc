@@ -1,10 +1,14 @@
 // membrane run and membrane thaw: one program, one report.
 
+#include <fcntl.h>
 #include <unistd.h>
+
 #include <algorithm>
+#include <cerrno>
 #include <chrono>
 #include <csignal>
 #include <cstdlib>
+#include <cstring>
 #include <filesystem>
 #include <optional>
 #include <span>
@@ -22,6 +26,7 @@
 #include "engine/region_pool.h"
 #include "host/journal_file.h"
 #include "lang/language_names.h"
+#include "linux/platform/trap/host_file.h"
 #include "sandbox/languages.h"
 #include "sandbox/sandbox.h"
 #include "sandbox/session.h"
@@ -65,28 +70,11 @@ struct Options {
   std::string kind;            // "" for that of the program
   std::string image;           // of --kind linux
   bool deterministic = false;  // the same
+  bool has_terminal = false;   // the same
   std::string platform;        // the same
   PolicyOptions policy;
   PackageOptions packages;
 };
-
-Result<std::vector<std::pair<std::string, std::string>>> environment_of(
-    const std::vector<std::string>& written) {
-  std::vector<std::pair<std::string, std::string>> environment;
-  for (const std::string& each : written) {
-    const size_t equals = each.find('=');
-    std::string name = each.substr(0, equals);
-    if (name.empty())
-      return fail(ErrorCode::kInvalidArgument, "--env " + each + " names no variable",
-                  "Write --env NAME=VALUE, or --env NAME to pass the one of this process.");
-    std::optional<std::string> value;
-    if (equals != std::string::npos) value = each.substr(equals + 1);
-    else if (const char* const inherited = std::getenv(name.c_str())) value = inherited;
-    std::erase_if(environment, [&](const auto& before) { return before.first == name; });
-    if (value) environment.emplace_back(std::move(name), *std::move(value));
-  }
-  return environment;
-}
 
 Result<sandbox::Program> program_of(const Options& options) {
   sandbox::Program program;
@@ -206,15 +194,6 @@ Result<sandbox::Report> run_in_language(const Options& options, const std::strin
   sandbox::Report report = session.exec(turn);
   session.end(report);
   return report;
-}
-
-// A program that ended itself has the last word on how.
-int exit_code_of(const sandbox::Report& report) {
-  const bool ended_itself = report.outcome == sandbox::Outcome::kOk ||
-                            report.outcome == sandbox::Outcome::kDenied ||
-                            report.outcome == sandbox::Outcome::kRaised;
-  if (!ended_itself || !report.exit_code) return sandbox::exit_code_of(report.outcome);
-  return sandbox::exit_code_of_process(*report.exit_code);
 }
 
 // What the program writes, as it comes: byte for byte into a pipe or a file, on a terminal made printable.
@@ -474,9 +453,55 @@ Result<std::unique_ptr<host::JournalSource>> open_journal(const std::string& pat
               "Raise --wall.");
 }
 
+// What only the other kinds have is refused, not ignored.
+Status check_for_linux(const Options& options) {
+  const std::pair<bool, const char*> absent[] = {{options.text.has_value(), "--evaluate"},
+                                                 {!options.language.empty(), "--lang"},
+                                                 {options.entry.has_value(), "--invoke"},
+                                                 {!options.journal_file.empty(), "--journal"},
+                                                 {!options.replay_file.empty(), "--replay"},
+                                                 {!options.seal_file.empty(), "--seal"},
+                                                 {!options.freeze_after.empty(), "--freeze-after"},
+                                                 {!options.snapshot_file.empty(), "--snapshot"},
+                                                 {!options.out.empty(), "--out"},
+                                                 {options.tier != "auto", "--tier"},
+                                                 {!options.code_cache.empty(), "--code-cache"},
+                                                 {options.in_process, "--in-process"},
+                                                 {options.packages.given(), "--with"}};
+  for (const auto& [is_given, name] : absent)
+    if (is_given)
+      return fail(ErrorCode::kUnsupported, std::string(name) + " is not for --kind linux",
+                  "Leave it out; docs/linux.md says what this kind has.");
+  if (!options.has_terminal) return {};
+  if (options.json)
+    return fail(ErrorCode::kInvalidArgument, "--json keeps what a command prints, and --tty shows it",
+                "Leave one of them out.");
+  if (!options.input_file.empty())
+    return fail(ErrorCode::kInvalidArgument,
+                "with --tty the terminal is the input, and --input names another", "Leave one of them out.");
+  return {};
+}
+
+// The file of --input as it is, not read: standard input for "" and "-".
+class HostInput {
+ public:
+  static Result<HostInput> open(const std::string& path) {
+    HostInput input;
+    if (path.empty() || path == "-") return input;
+    input.file_ = linux::HostFile(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
+    if (!input.file_)
+      return fail(ErrorCode::kNotFound, path + " cannot be read: " + std::strerror(errno), "");
+    return input;
+  }
+  [[nodiscard]] int number() const { return file_ ? file_.number() : STDIN_FILENO; }
+
+ private:
+  linux::HostFile file_;
+};
+
 // `--kind linux`: the words are a command, not a program's file.
 Result<int> run_in_linux(const Options& options) {
-  if (options.file.empty())
+  if (options.file.empty() && !options.text)
     return fail(ErrorCode::kInvalidArgument, "no command is given",
                 "membrane run --kind linux -- sh -c 'echo hello'");
   LinuxCommand command;
@@ -484,13 +509,17 @@ Result<int> run_in_linux(const Options& options) {
   command.platform = options.platform;
   command.arguments = {options.file};
   command.arguments.insert(command.arguments.end(), options.arguments.begin(), options.arguments.end());
-  MEMBRANE_ASSIGN(const auto environment, environment_of(options.environment));
-  for (const auto& [name, value] : environment) command.environment.push_back(name + "=" + value);
-  MEMBRANE_ASSIGN(command.policy, options.policy.policy(linux_limits()));
+  MEMBRANE_ASSIGN(command.environment, linux_environment(options.environment));
+  MEMBRANE_TRY(check_for_linux(options));
+  MEMBRANE_ASSIGN(command.policy,
+                  options.policy.policy(options.has_terminal ? terminal_limits() : linux_limits()));
   if (options.deterministic)
     command.deterministic =
         linux::Determinism{.start_ms = command.policy.time.start_ms, .seed = command.policy.random.seed};
-  command.input = STDIN_FILENO;
+  HostInput input;
+  MEMBRANE_ASSIGN(input, HostInput::open(options.input_file));
+  command.input = input.number();
+  command.has_terminal = options.has_terminal;
   std::signal(SIGINT, [](int) { interrupted = true; });
   Output output;
   if (!options.json) {
@@ -508,6 +537,8 @@ Result<int> run(const Options& options) {
     return fail(ErrorCode::kInvalidArgument, "--kind " + options.kind + " is unknown",
                 "Write wasm or linux.");
   if (options.kind == "linux") return run_in_linux(options);
+  if (options.has_terminal)
+    return fail(ErrorCode::kInvalidArgument, "--tty is for --kind linux", "Leave it out.");
   if (options.deterministic)
     return fail(ErrorCode::kInvalidArgument, "--deterministic is for --kind linux: other programs always are",
                 "Leave it out.");
@@ -672,6 +703,8 @@ void add_run(CLI::App& app, int& exit_code) {
       ->type_name("PLATFORM");
   command->add_option("--image", options->image, "Of --kind linux: the image, or its file (default: debian)")
       ->type_name("IMAGE");
+  command->add_flag("-t,--tty", options->has_terminal,
+                    "Of --kind linux: this terminal is the command's, as with membrane shell");
   add_repeatable(
       *command, "--env", options->environment,
       "An environment variable of a WASI program; NAME alone passes the one of this process; may be "

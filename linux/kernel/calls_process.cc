@@ -3,6 +3,7 @@
 #include <sys/wait.h>
 
 #include <algorithm>
+#include <cstring>
 
 #include "linux/files/process_file.h"
 #include "linux/kernel/call.h"
@@ -18,17 +19,58 @@ namespace {
 
 constexpr size_t kMostWords = 1u << 17, kMostWordBytes = 128u << 10;
 
+// The rest of a page of the guest's, copied once: a program's words and the pointers to them lie close together.
+class PageCopy {
+ public:
+  explicit PageCopy(Space& space) : space_(space) {}
+  // What there is from the address on; nothing when it cannot be read.
+  std::span<const std::byte> at(uint64_t address) {
+    if (address < begin_ || address >= begin_ + size_) {
+      begin_ = address;
+      size_ = space_.read(address, std::span(bytes_).first(kPage - address % kPage));
+    }
+    return std::span(bytes_).subspan(address - begin_, size_ - (address - begin_));
+  }
+
+ private:
+  Space& space_;
+  uint64_t begin_ = 0;
+  size_t size_ = 0;
+  std::array<std::byte, kPage> bytes_;
+};
+
+// Errors: EFAULT, E2BIG.
+Try<std::string> word_at(PageCopy& copy, uint64_t address) {
+  std::string word;
+  while (word.size() < kMostWordBytes) {
+    const auto there = copy.at(address + word.size());
+    if (there.empty()) return err(EFAULT);
+    const auto end = std::ranges::find(there, std::byte{0});
+    word.append(reinterpret_cast<const char*>(there.data()), static_cast<size_t>(end - there.begin()));
+    if (end != there.end())
+      return word.size() < kMostWordBytes ? Try<std::string>(std::move(word)) : err(E2BIG);
+  }
+  return err(E2BIG);
+}
+
 Try<std::vector<std::string>> words_at(Call& call, uint64_t address) {
+  Space& space = *call.task.thread->space();
+  PageCopy pointers(space), texts(space);
   std::vector<std::string> words;
   size_t bytes = 0;
   for (; address != 0; address += 8) {
-    MEMBRANE_ASSIGN(const uint64_t word, call.get<uint64_t>(address));
-    if (word == 0) break;
-    auto text = call.get_string(word, kMostWordBytes);
-    if (!text) return err(text.error() == ENAMETOOLONG ? E2BIG : text.error());
-    bytes += text->size() + 9;
+    uint64_t pointer = 0;
+    const auto there = pointers.at(address);
+    if (there.size() >= sizeof pointer) {
+      std::memcpy(&pointer, there.data(), sizeof pointer);
+    } else {
+      MEMBRANE_ASSIGN(pointer, call.get<uint64_t>(address));  // over two pages
+    }
+    if (pointer == 0) break;
+    MEMBRANE_ASSIGN(std::string word, word_at(texts, pointer));
+    bytes += word.size() + 9;
     if (bytes > kMostArgumentBytes || words.size() >= kMostWords) return err(E2BIG);
-    words.push_back(std::move(*text));
+    words.push_back(std::move(word));
   }
   return words;
 }

@@ -26,7 +26,9 @@ constexpr uint64_t kSyscallBytes = 2;  // of the instruction
 constexpr rlim_t kStackBytes = 8u << 20;
 constexpr size_t kAgainAtOnce = 64;  // calls asked again between two looks at the platform
 
-constexpr auto kLookAtMemoryEvery = std::chrono::milliseconds(50);
+constexpr auto kLookAtMemoryEvery = std::chrono::milliseconds(50),
+               kLookAtMuchMemoryEvery = std::chrono::milliseconds(250);
+constexpr int kLooksShare = 20;  // a look takes one part in so many of the time
 constexpr auto kNoLook = std::chrono::milliseconds(3'600'000);  // there is no process
 
 constexpr auto kTurn =
@@ -487,7 +489,7 @@ void Kernel::do_due() {
 
 // Memory is counted now and then; when it is too much, the largest process ends, as Linux would have it.
 void Kernel::watch_memory() {
-  impl_->next_look_at_memory = HostClock::now() + (processes_.empty() ? kNoLook : kLookAtMemoryEvery);
+  const auto begun = HostClock::now();
   uint64_t all = shared_memories.resident_bytes(), most = 0;
   for (const NodeRef& files : {memory_files, system == nullptr ? nullptr : system->shared_memory})
     if (files != nullptr) all += usage_of(*files).value_or(TreeUsage()).used_bytes;
@@ -507,6 +509,10 @@ void Kernel::watch_memory() {
     was_out_of_memory_ = largest->was_out_of_memory = true;
     end_process(*largest, SIGKILL);
   }
+  const auto now = HostClock::now();
+  const auto rest = std::clamp<HostClock::duration>((now - begun) * kLooksShare, kLookAtMemoryEvery,
+                                                    kLookAtMuchMemoryEvery);
+  impl_->next_look_at_memory = now + (processes_.empty() ? HostClock::duration(kNoLook) : rest);
 }
 
 int Kernel::run(int process) {

@@ -132,6 +132,7 @@ struct Task final : Waiter, Caller {
   void signal_self(int signal) override;
   bool ignores(int signal) override;
   bool is_orphaned() override;
+  int session_of_group(int group) override;
   FileRef terminal() override;
   void set_terminal(const FileRef& terminal) override;
   uint64_t file_size_limit() override;

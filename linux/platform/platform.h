@@ -154,7 +154,7 @@ struct TrapOptions {
   uint32_t spins = 0;  // rounds that each side looks before it sleeps; more than one core wanted
   int most_threads = 4096;
   // The calling thread and all guests run on the core that the caller is on, until the platform's end: waking another core
-  // takes longer than the rest of a system call.
+  // takes longer than the rest of a system call. Guest threads that compute, when there is more than one, run on any core.
   bool shares_core = true;
   // `rdtsc` of a guest is an exception, for a kernel that answers it by another clock.
   bool traps_time_stamps = false;

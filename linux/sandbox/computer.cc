@@ -181,7 +181,7 @@ Result<ComputerReport> run_computer(const Computer& wanted, const ComputerStream
                                         .directory = wanted.directory,
                                         .user = wanted.user,
                                         .group = wanted.group,
-                                        .terminal = {}},
+                                        .terminal = wanted.terminal},
                                        watched.events());
   ComputerReport report = command ? ComputerReport() : failed(command.error());
   report.platform = computer->platform();
@@ -189,6 +189,7 @@ Result<ComputerReport> run_computer(const Computer& wanted, const ComputerStream
   if (!command) return report;
   const Clock::time_point runs = Clock::now();
   report.start_us = us_between(begun, runs);
+  const auto companion = streams.accompany ? streams.accompany(**command) : nullptr;
   InputPump pump(streams.input, **command);
   const auto stopped_for = watch(watched, wanted.limits, begun, cancelled);
   report.run_us = us_between(runs, Clock::now());

@@ -10,6 +10,7 @@
 #include <cstdint>
 #include <functional>
 #include <map>
+#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -19,6 +20,12 @@
 #include "linux/abi/determinism.h"
 
 namespace membrane::linux {
+
+class Command;  // live_computer.h
+
+struct TerminalSize {
+  uint16_t columns = 80, rows = 24;
+};
 
 struct ComputerLimits {
   uint64_t memory_bytes = 2ull << 30;  // of all processes
@@ -36,6 +43,7 @@ struct Computer {
   std::string host_name = "membrane";
   uint32_t user = 0, group = 0;
   ComputerLimits limits;
+  std::optional<TerminalSize> terminal = {};  // as of CommandSpec
   std::string platform = {};  // as LiveSpec::platform
   // Its programs do the same in every run: the clock is virtual, and random numbers are a seed's.
   std::optional<Determinism> deterministic = {};
@@ -67,6 +75,8 @@ struct ComputerReport {
 struct ComputerStreams {
   int input = -1;  // read as the guest reads; -1: none
   std::function<void(std::string_view)> on_output, on_error;
+  // Called when the command has started; what it gives goes before the command does.
+  std::function<std::shared_ptr<void>(Command&)> accompany = {};
 };
 
 // Runs it to its end. `cancelled` is asked now and then. The caller's process must have one thread. Errors: kNotFound for an image

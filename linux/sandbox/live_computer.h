@@ -26,10 +26,6 @@
 
 namespace membrane::linux {
 
-struct TerminalSize {
-  uint16_t columns = 80, rows = 24;
-};
-
 // A directory of the owner's machine that guests see. `socket` is one end of a pair whose other end a DirectoryBroker serves.
 struct MountedDirectory {
   std::string path;  // where guests see it; made when it is not there

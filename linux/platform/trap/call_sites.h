@@ -4,7 +4,7 @@
 // This class keeps the books: which code may be patched, which sites are hot, which are patched. TrapSpace writes the bytes.
 //
 // A site is patched only while its process has one thread, which is stopped, in a private mapping of a file that cannot be written.
-// The kernel sees the code as it was.
+// The kernel sees the code as it was: whatever reads a guest's memory for it calls restore() on what it has read.
 #pragma once
 
 #include <array>

@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <atomic>
 #include <cstring>
+#include <utility>
 
 #include "linux/platform/trap/trap_platform.h"
 
@@ -77,6 +78,32 @@ void TrapPlatform::pin() {
   if (sched_setaffinity(0, sizeof one, &one) != 0) return;
   old_cores_.resize(sizeof old);
   std::memcpy(old_cores_.data(), &old, sizeof old);
+  core_ = core;
+}
+
+bool TrapPlatform::bind(HostThread& thread, bool to_any_core) {
+  const pid_t process = thread.space->process();
+  const pid_t number = thread.inner_number == 0 ? process : nursery_->number_of(thread.inner_number);
+  cpu_set_t cores;
+  CPU_ZERO(&cores);
+  if (to_any_core) std::memcpy(&cores, old_cores_.data(), sizeof cores);
+  else CPU_SET(core_, &cores);
+  if (number <= 0 || sched_setaffinity(number, sizeof cores, &cores) != 0) return false;
+  thread.has_any_core = to_any_core;
+  return true;
+}
+
+void TrapPlatform::spread() {
+  // Of calls in the time between two looks: a thread that makes fewer computes; one that makes more loses by another core.
+  constexpr uint32_t kFew = 5, kMany = 40;
+  if (core_ < 0) return;
+  size_t computing = 0;
+  for (HostThread* const thread : running_) computing += thread->stops - thread->stops_before <= kFew;
+  for (HostThread* const thread : running_) {
+    const uint32_t stops = thread->stops - std::exchange(thread->stops_before, thread->stops);
+    if (thread->has_any_core ? stops > kMany : stops <= kFew && computing > 1)
+      bind(*thread, !thread->has_any_core);
+  }
 }
 
 bool TrapPlatform::prepare() {
@@ -295,6 +322,7 @@ Thread* TrapPlatform::next_stopped() {
 Thread* TrapPlatform::take(HostThread& thread) {
   if (thread.state != HostThread::State::kRunning || state_of(thread) != kTrapStopped) return nullptr;
   stop_running(thread);
+  ++thread.stops;
   if (thread.guest == nullptr) {
     end(thread);
     return nullptr;
@@ -329,6 +357,7 @@ void TrapPlatform::sleep(uint32_t rings, std::optional<Clock::time_point> deadli
 void TrapPlatform::look_around() {
   next_look_ = Clock::now() + kLookEvery;
   reap();
+  spread();
   for (HostThread* const thread : running_)
     if (state_of(*thread) == kTrapStopped) found_.push_back(thread);
   if (wants_sweep_ && Clock::now() >= next_sweep_) sweep();

@@ -291,6 +291,7 @@ std::unique_ptr<TrapThread> TrapThread::copy_into(const std::shared_ptr<Space>& 
   control.spins = host_->control->spins;
   const uint64_t distance = stack_of(host.slot) - stack_of(host_->slot);
   host.by_gate = host_->by_gate;
+  host.has_any_core = host_->has_any_core;
   host.vector_state = host_->vector_state == 0 ? 0 : host_->vector_state + distance;
   std::ranges::copy(host_->control->answers, control.answers);
   host.has_vectors = true;

@@ -35,12 +35,14 @@ struct HostThread {
   uint32_t slot = 0, index = 0;
   pid_t inner_number = 0;  // as the stubs call it; 0: it is the process's first
   State state = State::kStopped;
-  size_t running_at = 0;        // in the list of those that run
-  bool is_kicked = false;       // a signal is on its way
-  bool is_interrupted = false;  // and the kernel has not been told yet
-  bool by_gate = false;         // it came through a gate, and has no frame
-  uint64_t vector_state = 0;    // where the frame has it, as far as the stub says; 0: not in its stack
-  bool has_vectors = false;     // of a monitor: what is there is the processor's, or will be
+  size_t running_at = 0;                 // in the list of those that run
+  bool is_kicked = false;                // a signal is on its way
+  bool is_interrupted = false;           // and the kernel has not been told yet
+  uint32_t stops = 0, stops_before = 0;  // all; when it was looked at last
+  bool has_any_core = false;             // it is not bound to the core that all share
+  bool by_gate = false;                  // it came through a gate, and has no frame
+  uint64_t vector_state = 0;  // where the frame has it, as far as the stub says; 0: not in its stack
+  bool has_vectors = false;   // of a monitor: what is there is the processor's, or will be
 };
 
 // A change of memory that is to be made.
@@ -284,6 +286,9 @@ class TrapPlatform final : public Platform {
   void sleep(uint32_t rings, std::optional<std::chrono::steady_clock::time_point> deadline);
   // Those that have stopped without a hint; processes that have ended; those that must not be.
   void look_around();
+  // Threads that compute, when there is more than one, run on any core; those that call often share this thread's.
+  void spread();
+  bool bind(HostThread& thread, bool to_any_core);
   // Ends processes that a guest has made by itself.
   void sweep();
 
@@ -303,6 +308,7 @@ class TrapPlatform final : public Platform {
   size_t ending_ = 0;         // processes that were killed, and not yet reaped
   std::deque<Prepared> prepared_;
   std::vector<char> old_cores_;  // of this thread, as it was before
+  int core_ = -1;                // that all share; -1: none
 };
 
 }  // namespace membrane::linux
