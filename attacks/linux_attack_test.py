@@ -24,7 +24,7 @@ SOURCES = Path(__file__).resolve().parent / "linux"
 TRUE = "int main(void) { return 0; }"
 ENDS_S = 600
 PLATFORM = os.environ.get("MEMBRANE_LINUX_PLATFORM", "")  # "": the faster one of this machine
-ON = ["--platform", PLATFORM] if PLATFORM else []
+ON = ["--platform", PLATFORM, "--env", "SECONDS=60"] if PLATFORM else []
 
 
 def build(output, *sources, text=None):
@@ -89,8 +89,8 @@ class LinuxAttack(unittest.TestCase):
     def attack(self, group):
         wanted = [name for name in self.acts if name.startswith(group)]
         self.assertTrue(wanted)
-        done = subprocess.run([COMMAND, "run", "--kind", "linux", "--image", "acts", "-q", *ON, "--memory", "512 MiB", "--wall", "9min", "--",
-                               "/bin/acts", *self.targets, group], env=self.environment, capture_output=True, timeout=ENDS_S)
+        done = subprocess.run([COMMAND, "run", "--kind", "linux", "--image", "acts", "-q", *ON, "--memory", "512 MiB",
+                               "--wall", "9min", "--", "/bin/acts", *self.targets, group], env=self.environment, capture_output=True, timeout=ENDS_S)
         lines = done.stdout.decode(errors="replace").splitlines()
         said = f"{done.stderr.decode(errors='replace')[-2000:]}\nlast: {lines[-3:]}"
         self.assertEqual([line for line in lines if not line.startswith("held ")], ["over"], said)
