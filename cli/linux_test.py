@@ -86,6 +86,87 @@ class Commands(LinuxTest):
         self.assertEqual(done.stdout, b"1\n0\n")
 
 
+# Each clock, read by the vdso between two system calls that read it.
+CLOCKS = r"""
+import ctypes
+libc = ctypes.CDLL(None, use_errno=True)
+libc.getauxval.restype = ctypes.c_ulong
+assert open("/proc/self/maps").read().count("[vdso]") == 1
+assert ctypes.string_at(libc.getauxval(33), 4) == b"\x7fELF"
+class Time(ctypes.Structure):
+    _fields_ = [("s", ctypes.c_long), ("ns", ctypes.c_long)]
+def read(function, clock):
+    time = Time()
+    assert function(clock, ctypes.byref(time)) == 0, clock
+    return time.s, time.ns
+by_call = lambda clock, time: libc.syscall(228, clock, time)
+for _ in range(200):
+    for clock in (0, 1, 2, 3, 4, 7):
+        before, now, after = read(by_call, clock), read(libc.clock_gettime, clock), read(by_call, clock)
+        assert before <= now <= after, (clock, before, now, after)
+for clock in (0, 1, 2, 3, 4, 7):
+    assert read(libc.clock_getres, clock) == read(lambda *a: libc.syscall(229, *a), clock)
+time = Time()
+assert libc.clock_gettime(99, ctypes.byref(time)) == -1 and ctypes.get_errno() == 22
+assert libc.time(None) in (libc.syscall(201, None) - 1, libc.syscall(201, None))
+assert libc.sched_getcpu() == 0
+print("ok")
+"""
+
+
+# What a program computes is its own time, or its children's; what it sleeps is nobody's.
+CPU_TIMES = r"""
+import os, resource, signal, threading, time
+def spin(seconds):
+    end = time.thread_time() + seconds
+    while time.thread_time() < end: pass
+wall, start = time.monotonic(), time.process_time()
+time.sleep(0.3)
+assert time.process_time() - start < 0.25, "a sleep is no work"
+spin(0.2)
+used = time.process_time() - start
+assert 0.2 <= used <= time.monotonic() - wall, used
+before = resource.getrusage(resource.RUSAGE_CHILDREN).ru_utime
+assert before == 0 and os.times().children_user == 0
+child = os.fork()
+if child == 0:
+    spin(0.2)
+    os._exit(0)
+_, _, usage = os.wait4(child, 0)
+assert usage.ru_utime + usage.ru_stime >= 0.19, usage
+assert resource.getrusage(resource.RUSAGE_CHILDREN).ru_utime == usage.ru_utime
+assert os.times().children_user >= 0.1
+own = time.process_time()
+threads = [threading.Thread(target=spin, args=(0.1,)) for _ in range(2)]
+for thread in threads: thread.start()
+for thread in threads: thread.join()
+assert time.process_time() - own >= 0.2
+fields = open("/proc/self/stat").read().rsplit(")", 1)[1].split()
+assert int(fields[11]) + int(fields[12]) >= 40 and int(fields[13]) >= 10, fields
+told = []
+signal.signal(signal.SIGXCPU, lambda *_: told.append(1))
+child = os.fork()
+if child == 0:
+    resource.setrlimit(resource.RLIMIT_CPU, (1, 2))
+    while True:
+        if told: os.write(2, b"told "); told.clear()
+_, status = os.waitpid(child, 0)
+assert os.WIFSIGNALED(status) and os.WTERMSIG(status) == signal.SIGKILL, status
+print("ok")
+"""
+
+
+class Clocks(LinuxTest):
+    def test_cpu_times_and_their_limit(self):
+        done = self.run_linux("python3", "-c", CPU_TIMES)
+        self.assertEqual((done.stdout, done.stderr), (b"ok\n", b"told "))
+
+    def test_the_vdso_agrees_with_the_system_calls(self):
+        for options in ((), ("--deterministic",)):
+            done = self.run_linux("python3", "-c", CLOCKS, options=options)
+            self.assertEqual(done.stdout, b"ok\n", done.stderr)
+
+
 # Reads every clock and source of random numbers, sleeps for longer than a test may last, and lets two programs take turns.
 SAME_EACH_TIME = """
 date; sleep 5000; date; cat /proc/uptime /proc/sys/kernel/random/uuid; od -An -tx1 -N8 /dev/urandom

@@ -30,6 +30,8 @@ class OutsideInput : public std::enable_shared_from_this<OutsideInput> {
   void after_wake();               // wakes those who wait for input
   [[nodiscard]] bool has_ended();  // nothing more will be fed
   void stop();                     // no guest will read again: wait_for_room() ends
+  // Called when a guest has read so many bytes.
+  std::function<void(size_t)> on_taken;
 
  private:
   class InputFile;

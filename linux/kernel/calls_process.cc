@@ -6,6 +6,7 @@
 
 #include "linux/files/process_file.h"
 #include "linux/kernel/call.h"
+#include "linux/kernel/cpu_time.h"
 #include "linux/kernel/exec.h"
 #include "linux/kernel/kernel.h"
 #include "linux/kernel/memory.h"
@@ -50,14 +51,19 @@ struct WhichChild {
 
 struct Waited {
   int id = 0, uid = 0, status = 0;
+  CpuTime used;
 };
 
 // What one child has to tell, if anything.
 std::optional<Waited> ask_child(Kernel& kernel, Process& child, int options) {
-  const Waited waited = {
-      .id = child.id, .uid = static_cast<int>(child.credentials.uid), .status = child.status};
+  Waited waited = {.id = child.id,
+                   .uid = static_cast<int>(child.credentials.uid),
+                   .status = child.status,
+                   .used = used_by(kernel, child)};
+  waited.used += child.of_children;
   const bool keeps = (options & WNOWAIT) != 0;
   if (child.is_zombie && (options & WEXITED) != 0) {
+    if (!keeps && child.parent != nullptr) child.parent->of_children += waited.used;
     if (!keeps) kernel.forget(child);
   } else if (child.is_stopped && child.tells_stop && (options & WSTOPPED) != 0) {
     child.tells_stop = keeps;
@@ -84,6 +90,12 @@ Try<std::optional<Waited>> look_for_child(Call& call, const WhichChild& which, i
   waits = (options & WNOHANG) == 0;
   if (waits) call.join(parent.child_changed);
   return std::optional<Waited>();
+}
+
+Done put_usage(Call& call, uint64_t address, const Waited& waited) {
+  rusage usage = {};
+  put_into(usage, waited.used);
+  return call.put(address, usage);
 }
 
 Process* process_or_own(Call& call, int id) { return id == 0 ? &call.process() : call.kernel.process_of(id); }
@@ -138,7 +150,7 @@ int64_t sys_wait4(Call& call) {
   if (waits) return call.wait();
   if (!news) return 0;
   if (call.arg(1) != 0) CALL_TRY(call.put(call.arg(1), news->status));
-  if (call.arg(3) != 0) CALL_TRY(call.put(call.arg(3), rusage{}));
+  if (call.arg(3) != 0) CALL_TRY(put_usage(call, call.arg(3), *news));
   return news->id;
 }
 
@@ -176,7 +188,7 @@ int64_t sys_waitid(Call& call) {
     info.si_status = news_of(news->status).value;
   }
   if (call.arg(2) != 0) CALL_TRY(call.put(call.arg(2), info));
-  if (news && call.arg(4) != 0) CALL_TRY(call.put(call.arg(4), rusage{}));
+  if (news && call.arg(4) != 0) CALL_TRY(put_usage(call, call.arg(4), *news));
   return 0;
 }
 

@@ -10,6 +10,7 @@
 #include <cstring>
 
 #include "linux/kernel/call.h"
+#include "linux/kernel/cpu_time.h"
 #include "linux/kernel/kernel.h"
 #include "linux/kernel/memory.h"
 #include "linux/kernel/version.h"
@@ -98,12 +99,12 @@ int64_t sys_prlimit64(Call& call) {
 int64_t sys_getrusage(Call& call) {
   if (call.int_arg(0) < RUSAGE_CHILDREN || call.int_arg(0) > RUSAGE_THREAD) return -EINVAL;
   rusage usage = {};
-  if (call.int_arg(0) != RUSAGE_CHILDREN) {
-    const auto since = std::chrono::duration_cast<std::chrono::microseconds>(call.kernel.steady_now() -
-                                                                             call.process().started);
-    usage.ru_utime = {since.count() / 1'000'000, since.count() % 1'000'000};
+  const int who = call.int_arg(0);
+  put_into(usage, who == RUSAGE_CHILDREN ? call.process().of_children
+                  : who == RUSAGE_THREAD ? used_by(call.task)
+                                         : used_by(call.kernel, call.process()));
+  if (who != RUSAGE_CHILDREN)
     usage.ru_maxrss = static_cast<long>(call.process().memory->space().resident_bytes() / 1024);
-  }
   return answer(call.put(call.arg(1), usage));
 }
 

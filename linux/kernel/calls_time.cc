@@ -3,6 +3,7 @@
 #include <sys/times.h>
 
 #include "linux/kernel/call.h"
+#include "linux/kernel/cpu_time.h"
 #include "linux/kernel/kernel.h"
 #include "linux/kernel/signals.h"
 #include "linux/kernel/waiting_calls.h"
@@ -17,15 +18,31 @@ bool is_clock(int clock) {
   return (clock >= CLOCK_REALTIME && clock <= CLOCK_BOOTTIME) || clock == CLOCK_TAI;
 }
 
-// Clocks of CPU time are those of the wall since the process began: the kernel does not count for guests yet.
-nanoseconds cpu_time_of(const Kernel& kernel, const Process& process) {
-  return kernel.steady_now() - process.started;
+// A clock of CPU time by its number: of a process or a thread, perhaps another one's. Errors: EINVAL.
+Try<nanoseconds> cpu_clock(Call& call, int clock) {
+  constexpr int kIsOfThread = 4, kKind = 3, kOfUser = 1, kScheduled = 2;
+  if (clock == CLOCK_THREAD_CPUTIME_ID) return used_by(call.task).total();
+  if (clock == CLOCK_PROCESS_CPUTIME_ID) return used_by(call.kernel, call.process()).total();
+  const int id = ~(clock >> 3);
+  if ((clock & kKind) > kScheduled) return err(EINVAL);
+  CpuTime used;
+  if ((clock & kIsOfThread) != 0) {
+    const Task* const task = id == 0 ? &call.task : call.kernel.task_of(id);
+    if (task == nullptr || task->process != &call.process()) return err(EINVAL);
+    used = used_by(*task);
+  } else {
+    const Process* const process = id == 0 ? &call.process() : call.kernel.process_of(id);
+    if (process == nullptr) return err(EINVAL);
+    used = used_by(call.kernel, *process);
+  }
+  return (clock & kKind) == kOfUser ? used.user : used.total();
 }
 
-timespec time_of(Call& call, int clock) {
-  if (clock != CLOCK_PROCESS_CPUTIME_ID && clock != CLOCK_THREAD_CPUTIME_ID) return call.kernel.now(clock);
-  const int64_t used = cpu_time_of(call.kernel, call.process()).count();
-  return {.tv_sec = used / 1'000'000'000, .tv_nsec = used % 1'000'000'000};
+Try<timespec> time_of(Call& call, int clock) {
+  const bool is_of_cpu = clock < 0 || clock == CLOCK_PROCESS_CPUTIME_ID || clock == CLOCK_THREAD_CPUTIME_ID;
+  if (!is_of_cpu) return call.kernel.now(clock);
+  MEMBRANE_ASSIGN(const nanoseconds used, cpu_clock(call, clock));
+  return timespec_of(used);
 }
 
 int64_t sleep(Call& call, uint64_t time_at, uint64_t rest_at, bool is_absolute, int clock) {
@@ -60,7 +77,9 @@ constexpr std::array<TimerRow, 3> kTimers = {{{&Process::real_timer, SIGALRM},
                                               {&Process::profile_timer, SIGPROF}}};
 
 GuestClock::Time now_for(const Kernel& kernel, const Process& process, int which) {
-  return which == ITIMER_REAL ? kernel.steady_now() : GuestClock::Time(cpu_time_of(kernel, process));
+  if (which == ITIMER_REAL) return kernel.steady_now();
+  const CpuTime used = used_by(kernel, process);
+  return GuestClock::Time(which == ITIMER_VIRTUAL ? used.user : used.total());
 }
 
 Interval reading_of(const Kernel& kernel, const Process& process, int which) {
@@ -132,12 +151,14 @@ Try<std::chrono::steady_clock::time_point> deadline_of(const Kernel& kernel, con
 }
 
 int64_t sys_clock_gettime(Call& call) {
-  if (!is_clock(call.int_arg(0))) return -EINVAL;
-  return answer(call.put(call.arg(1), time_of(call, call.int_arg(0))));
+  if (call.int_arg(0) >= 0 && !is_clock(call.int_arg(0))) return -EINVAL;
+  CALL_ASSIGN(const timespec time, time_of(call, call.int_arg(0)));
+  return answer(call.put(call.arg(1), time));
 }
 
 int64_t sys_clock_getres(Call& call) {
-  if (!is_clock(call.int_arg(0))) return -EINVAL;
+  if (call.int_arg(0) < 0) CALL_TRY(cpu_clock(call, call.int_arg(0)));
+  else if (!is_clock(call.int_arg(0))) return -EINVAL;
   return call.arg(1) == 0 ? 0 : answer(call.put(call.arg(1), timespec{0, 1}));
 }
 
@@ -158,10 +179,14 @@ int64_t sys_time(Call& call) {
 }
 
 int64_t sys_times(Call& call) {
-  const timespec own = time_of(call, CLOCK_PROCESS_CPUTIME_ID), now = call.kernel.now(CLOCK_MONOTONIC);
-  const auto ticks = [](const timespec& time) { return time.tv_sec * 100 + time.tv_nsec / 10'000'000; };
-  if (call.arg(0) != 0) CALL_TRY(call.put(call.arg(0), tms{ticks(own), 0, 0, 0}));
-  return ticks(now);
+  const CpuTime own = used_by(call.kernel, call.process()), children = call.process().of_children;
+  const tms ticks = {.tms_utime = ticks_of(own.user),
+                     .tms_stime = ticks_of(own.system),
+                     .tms_cutime = ticks_of(children.user),
+                     .tms_cstime = ticks_of(children.system)};
+  if (call.arg(0) != 0) CALL_TRY(call.put(call.arg(0), ticks));
+  const timespec now = call.kernel.now(CLOCK_MONOTONIC);
+  return ticks_of(std::chrono::seconds(now.tv_sec) + nanoseconds(now.tv_nsec));
 }
 
 int64_t sys_nanosleep(Call& call) { return sleep(call, call.arg(0), call.arg(1), false, CLOCK_MONOTONIC); }

@@ -12,6 +12,7 @@
 #include "linux/kernel/elf.h"
 #include "linux/kernel/memory.h"
 #include "linux/kernel/signals.h"
+#include "linux/kernel/vdso.h"
 
 namespace membrane::linux {
 
@@ -181,7 +182,7 @@ std::vector<uint64_t> add_all(StackImage& stack, const std::vector<std::string>&
 }
 
 struct Loaded {
-  uint64_t entry = 0, start = 0, headers = 0, base = 0;
+  uint64_t entry = 0, start = 0, headers = 0, base = 0, vdso = 0;
 };
 
 Try<uint64_t> make_stack(Entropy& entropy, Memory& memory, const Process& process, const Execution& wanted,
@@ -232,7 +233,9 @@ Try<uint64_t> make_stack(Entropy& entropy, Memory& memory, const Process& proces
                                                             {AT_MINSIGSTKSZ, getauxval(AT_MINSIGSTKSZ)},
                                                             {AT_PLATFORM, platform},
                                                             {AT_EXECFN, name},
+                                                            {AT_SYSINFO_EHDR, loaded.vdso},
                                                             {AT_NULL, 0}}) {
+    if (key == AT_SYSINFO_EHDR && value == 0) continue;
     words.push_back(key);
     words.push_back(value);
   }
@@ -250,20 +253,28 @@ Try<FileRef> file_of(Task& task, const LocationRef& location) {
   return file;
 }
 
+// A virtual clock is the kernel's to read.
+Try<uint64_t> map_vdso(Kernel& kernel, Memory& memory) {
+  if (kernel.vdso == nullptr)
+    kernel.vdso =
+        std::make_shared<Vdso>(kernel.options().clock->is_virtual() ? 0 : kernel.platform().clock_function());
+  return kernel.vdso->map(memory);
+}
+
 Done load(Task& task, const Execution& wanted, const Found& found) {
   Memory& memory = *task.process->memory;
   MEMBRANE_ASSIGN(const FileRef file, file_of(task, found.location));
   MEMBRANE_ASSIGN(const uint64_t shift, map_program(memory, file, found.elf, kProgramBase));
   Loaded loaded = {.entry = found.elf.entry + shift,
                    .start = found.elf.entry + shift,
-                   .headers = found.elf.headers_address + shift,
-                   .base = 0};
+                   .headers = found.elf.headers_address + shift};
   if (found.interpreter) {
     MEMBRANE_ASSIGN(const FileRef its_file, file_of(task, found.interpreter_location));
     MEMBRANE_ASSIGN(const uint64_t its_shift, map_program(memory, its_file, *found.interpreter, 0));
     loaded.base = its_shift + found.interpreter->lowest;
     loaded.start = found.interpreter->entry + its_shift;
   }
+  MEMBRANE_ASSIGN(loaded.vdso, map_vdso(*task.kernel, memory));
   memory.start_code = found.elf.lowest + shift;
   memory.end_code = found.elf.end + shift;
   memory.set_heap(found.elf.end + shift + (1u << 20));
@@ -331,6 +342,7 @@ Done leave_old_program(Kernel& kernel, Task& task, bool gains_rights) {
   leave_threads(task);
   if (wants_space) {
     thread->owner = &task;
+    task.used_before.user += task.thread->cpu_time();
     task.thread = std::move(thread);
     process.memory = std::make_shared<Memory>(task.thread->space(), kernel.platform().lowest(),
                                               kernel.platform().highest());

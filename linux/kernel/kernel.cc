@@ -11,6 +11,7 @@
 #include "linux/files/terminal.h"
 #include "linux/fs/tree.h"
 #include "linux/kernel/call.h"
+#include "linux/kernel/cpu_time.h"
 #include "linux/kernel/exec.h"
 #include "linux/kernel/memory.h"
 #include "linux/kernel/signals.h"
@@ -26,6 +27,7 @@ constexpr rlim_t kStackBytes = 8u << 20;
 constexpr size_t kAgainAtOnce = 64;  // calls asked again between two looks at the platform
 
 constexpr auto kLookAtMemoryEvery = std::chrono::milliseconds(50);
+constexpr auto kNoLook = std::chrono::milliseconds(3'600'000);  // there is no process
 
 constexpr auto kTurn =
     std::chrono::seconds(1);  // of a guest thread that makes no call, when others wait for theirs
@@ -142,6 +144,8 @@ void Kernel::end_task(Task& task, int status) {
   const bool is_last = process.tasks.size() == 1;
   if (is_last && process.descriptors && process.descriptors.use_count() == 1)
     close_all(task, process.descriptors->remove_all());
+  if (options_.clock->is_virtual()) process.of_ended_tasks = used_by(task);
+  else process.of_ended_tasks += used_by(task);
   task.state = TaskState::kDead;
   task.leave();
   leave_threads(task);
@@ -203,6 +207,13 @@ void Kernel::signal_group(int group, int signal) {
   for (const int id : members) signal_process(id, signal);
 }
 
+void Kernel::kill_session(int session) {
+  std::vector<int> members;
+  for (const auto& [id, each] : processes_)
+    if (each->session == session) members.push_back(id);
+  for (const int id : members) signal_process(id, SIGKILL);
+}
+
 void Kernel::signal_process(int process, int signal) {
   Process* const to = process_of(process);
   if (to != nullptr && !to->is_zombie) send_signal(*this, *to, signal_from(signal, SI_KERNEL, nullptr));
@@ -235,7 +246,9 @@ void Kernel::forget(Process& process) {
 void Kernel::tell_parent(Process& process) {
   Process* const parent = process.parent;
   if (parent == nullptr || parent->is_zombie) {
-    if (process.is_zombie && process.parent != nullptr) forget(process);
+    if (!process.is_zombie) return;
+    if (process.is_from_outside && on_end) on_end(process);
+    if (!process.is_from_outside || on_end) forget(process);
     return;
   }
   const SignalAction& action = parent->actions[SIGCHLD];
@@ -333,9 +346,11 @@ void Kernel::ask(Task& task) {
   int64_t value = -ENOSYS;
   if (row != nullptr && row->handler != nullptr) {
     current_ = &task;
+    const auto begun = HostClock::now();
     Call call(*this, task);
     value = row->handler(call);
     current_ = nullptr;
+    task.used_before.system += HostClock::now() - begun;
   } else {
     ++absent_calls[row != nullptr ? row->name : "another"];
   }
@@ -455,6 +470,7 @@ void Kernel::do_due() {
 
 // Memory is counted now and then; when it is too much, the largest process ends, as Linux would have it.
 void Kernel::watch_memory() {
+  impl_->next_look_at_memory = HostClock::now() + (processes_.empty() ? kNoLook : kLookAtMemoryEvery);
   uint64_t all = shared_memories.resident_bytes(), most = 0;
   for (const NodeRef& files : {memory_files, system == nullptr ? nullptr : system->shared_memory})
     if (files != nullptr) all += usage_of(*files).value_or(TreeUsage()).used_bytes;
@@ -468,27 +484,40 @@ void Kernel::watch_memory() {
       largest = process.get();
     }
   }
+  memory_bytes_ = all;
   memory_peak_bytes_ = std::max(memory_peak_bytes_, all);
   if (all > options_.limits.memory_bytes && largest != nullptr) {
-    was_out_of_memory_ = true;
+    was_out_of_memory_ = largest->was_out_of_memory = true;
     end_process(*largest, SIGKILL);
   }
-  impl_->next_look_at_memory = HostClock::now() + kLookAtMemoryEvery;
 }
 
 int Kernel::run(int process) {
+  run_while([this, process] {
+    const Process* const first = process_of(process);
+    return first != nullptr && !first->is_zombie;
+  });
+  const Process* const first = process_of(process);
+  return first == nullptr ? SIGKILL : first->status;
+}
+
+void Kernel::run_while(const std::function<bool()>& goes_on) {
   watch_memory();
   for (;;) {
     impl_->ended_tasks.clear();
     impl_->ended_processes.clear();
     if (sockets != nullptr && sockets->has_garbage()) sockets->collect();
     if (impl_->is_stopping) end_all();
-    const Process* const first = process_of(process);
-    if (first == nullptr) return SIGKILL;
-    if (first->is_zombie) return first->status;
-    if (HostClock::now() >= impl_->next_look_at_memory) watch_memory();
+    if (!goes_on()) return;
+    if (HostClock::now() >= impl_->next_look_at_memory) {
+      watch_memory();
+      enforce_cpu_limits(*this);
+    }
     do_due();
-    if (on_outside) on_outside();
+    if (on_outside) {
+      on_outside();
+      if (!goes_on()) return;  // it may have been told to end
+    }
     for (size_t i = 0; i < kAgainAtOnce && !impl_->ready.empty(); ++i) {
       Task* const task = task_of(impl_->ready.front());
       impl_->ready.pop_front();
@@ -541,6 +570,7 @@ Try<int> Kernel::start(const Start& start) {
   MEMBRANE_ASSIGN(std::unique_ptr<Thread> thread, options_.platform->start());
   Process& process = add_process(id, nullptr);
   process.group = process.session = id;
+  process.is_from_outside = true;
   process.terminal = start.terminal;
   process.credentials = start.credentials;
   process.descriptors = std::make_shared<Descriptors>();
@@ -562,10 +592,11 @@ Try<int> Kernel::start(const Start& start) {
                    {.path = path, .arguments = start.arguments, .environment = start.environment});
   }();
   if (!begun) {
+    process.is_from_outside = false;  // nobody has heard of it
     end_process(process, SIGKILL);
-    if (process_of(id) != nullptr) forget(process);
     return err(begun.error());
   }
+  watch_memory();
   go_on(task);
   return id;
 }

@@ -40,6 +40,7 @@ struct KernelOptions {
 };
 
 class SocketSpace;         // linux/files/socket_end.h
+class Vdso;                // linux/kernel/vdso.h
 class Watches;             // linux/files/inotify.h
 struct SystemDirectories;  // linux/proc/mounts.h
 
@@ -60,6 +61,8 @@ class Kernel final : public Timers, public Jobs, public Signals {
   Try<int> start(const Start& start);
   // Until the process has ended; its wait status.
   int run(int process);
+  // Answers as long as that is so, also while there is no process. It is asked before each wait.
+  void run_while(const std::function<bool()>& goes_on);
   // From any thread: every process is killed, and run() ends.
   void stop();
 
@@ -71,6 +74,7 @@ class Kernel final : public Timers, public Jobs, public Signals {
   // Made when they are first needed.
   std::shared_ptr<Watches> watches;
   std::shared_ptr<SocketSpace> sockets;
+  std::shared_ptr<Vdso> vdso;
   NodeRef memory_files;  // what memfd_create() makes files in
   SharedMemories shared_memories;
   [[nodiscard]] timespec now(int clock) const override { return options_.clock->read(clock); }
@@ -109,6 +113,10 @@ class Kernel final : public Timers, public Jobs, public Signals {
   [[nodiscard]] bool was_out_of_memory() const { return was_out_of_memory_; }
   // Called in the loop after each Platform::wake(): looks at what came from outside.
   std::function<void()> on_outside;
+  // A process that start() made has ended; it is forgotten then. Without this it stays until the kernel's end.
+  std::function<void(Process&)> on_end;
+  void kill_session(int session);
+  [[nodiscard]] uint64_t memory_bytes() const { return memory_bytes_; }  // when it was counted last
   [[nodiscard]] Task* current() const { return current_; }
   [[nodiscard]] int tasks() const { return tasks_; }
   [[nodiscard]] int last_id() const { return last_id_; }
@@ -145,7 +153,7 @@ class Kernel final : public Timers, public Jobs, public Signals {
   Task* current_ = nullptr;
   int tasks_ = 0, last_id_ = 0;
   uint64_t preemptions_ = 0;
-  uint64_t memory_peak_bytes_ = 0;
+  uint64_t memory_bytes_ = 0, memory_peak_bytes_ = 0;
   bool was_out_of_memory_ = false;
 };
 

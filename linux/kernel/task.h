@@ -68,6 +68,17 @@ struct Waiting {
   bool has_saved_mask = false;
 };
 
+// On the processors: `user` is that of the guest's own instructions, and of its faults and traps; `system` is the kernel's for it.
+struct CpuTime {
+  std::chrono::nanoseconds user{0}, system{0};
+  CpuTime& operator+=(const CpuTime& more) {
+    user += more.user;
+    system += more.system;
+    return *this;
+  }
+  [[nodiscard]] std::chrono::nanoseconds total() const { return user + system; }
+};
+
 // What a futex is known by (futexes.h).
 struct FutexKey {
   const void* memory = nullptr;
@@ -97,6 +108,8 @@ struct Task final : Waiter, Caller {
   std::optional<FutexKey> futex;  // that it waits for
   uint32_t futex_bits = 0;
   bool is_futex_woken = false;
+
+  CpuTime used_before;  // but for what its thread has used (cpu_time.h)
 
   Waiting waiting;
   uint64_t call_number = 0;  // of the call that it is in
@@ -152,6 +165,7 @@ struct Process {
   std::list<std::unique_ptr<Task>> tasks;
   std::vector<Process*> children;
   int exit_signal = SIGCHLD;
+  CpuTime of_ended_tasks, of_children;  // those that were waited for, and theirs
 
   std::shared_ptr<Memory> memory;
   std::shared_ptr<Descriptors> descriptors;
@@ -170,6 +184,8 @@ struct Process {
 
   // Its end, or its stop, until someone has waited for it.
   bool is_zombie = false;
+  bool is_from_outside = false;  // Kernel::start() made it
+  bool was_out_of_memory = false;
   int status = 0;  // as wait4() gives it
   bool is_stopped = false, tells_stop = false, tells_continue = false;
   bool is_dumpable = true;

@@ -106,6 +106,9 @@ class Thread {
   // A running thread stops soon, with what it does next or with kInterrupted; Platform::wait() gives it as any other.
   virtual void interrupt() = 0;
 
+  // How long it has run on the host's processors.
+  virtual std::chrono::nanoseconds cpu_time() { return {}; }
+
   // The state of the vector and floating-point unit, in the format of XSAVE as signal frames have it (standard form, with the
   // software's bytes at 464). An empty one is that of a new program.
   virtual std::vector<std::byte> vector_state() = 0;
@@ -124,6 +127,10 @@ class Platform {
   // The addresses that guests may use.
   [[nodiscard]] virtual uint64_t lowest() const = 0;
   [[nodiscard]] virtual uint64_t highest() const = 0;
+
+  // The address of code that all spaces have, outside of these addresses: as clock_gettime() for the clocks of the machine,
+  // without a stop. 0: there is none.
+  [[nodiscard]] virtual uint64_t clock_function() const { return 0; }
 
   // A stopped thread with an empty space of its own.
   virtual Try<std::unique_ptr<Thread>> start() = 0;

@@ -36,6 +36,20 @@ HostFile stub_file() {
   return file;
 }
 
+bool write_file(const std::string& path, const std::string& text) {
+  const HostFile file(open(path.c_str(), O_WRONLY | O_CLOEXEC));
+  return file && write(file.number(), text.data(), text.size()) == static_cast<ssize_t>(text.size());
+}
+
+// Whether user 0 of this namespace is that of the one above, too.
+bool is_superuser() {
+  const HostFile file(open("/proc/self/uid_map", O_RDONLY | O_CLOEXEC));
+  std::array<char, 64> text = {};
+  unsigned long inner = 1, outer = 1;
+  return file && read(file.number(), text.data(), text.size() - 1) > 0 &&
+         std::sscanf(text.data(), "%lu %lu", &inner, &outer) == 2 && inner == 0 && outer == 0;
+}
+
 // In the child of vfork(): only calls of the system.
 [[noreturn]] void become_nursery(int program, int socket, int bell) {
   // Numbers above those that they shall have, so that neither takes the other's place.
@@ -87,6 +101,22 @@ Result<std::unique_ptr<Nursery>> Nursery::start(const Bell& bell, const TrapOpti
   return nursery;
 }
 
+// In the nursery's user namespace, when it is there. False when the nursery has ended.
+bool Nursery::name_user(const TrapNurseryStart& start) {
+  int32_t answer = 0;
+  if (!receive_message(socket_.number(), std::as_writable_bytes(std::span(&answer, 1)))) return false;
+  const std::string of = "/proc/" + std::to_string(process_);
+  const auto map = [](uint32_t id) { return std::to_string(id) + " " + std::to_string(id) + " 1"; };
+  if (answer == 0 && (!write_file(of + "/uid_map", map(start.inner_user)) ||
+                      !write_file(of + "/gid_map", map(start.inner_group)))) {
+    answer = -EPERM;
+    if (is_superuser())
+      missing_.push_back({std::string(kWallNames[kTrapResourceLimits]),
+                          "guests run as the superuser, whom the system holds to no limit of processes"});
+  }
+  return send_message(socket_.number(), std::as_bytes(std::span(&answer, 1)), {});
+}
+
 Status Nursery::raise(const TrapOptions& options) {
   constexpr uint32_t kNobody = 65534;
   TrapNurseryStart begin = {.user = getuid(),
@@ -98,6 +128,7 @@ Status Nursery::raise(const TrapOptions& options) {
   if (geteuid() == 0) begin.inner_user = begin.inner_group = kNobody;
   TrapNurseryAnswer answer = {};
   if (!send_message(socket_.number(), std::as_bytes(std::span(&begin, 1)), {}) ||
+      (begin.inner_user != begin.user && !name_user(begin)) ||
       !receive_message(socket_.number(), std::as_writable_bytes(std::span(&answer, 1)), &name_space_) ||
       answer.init <= 0)
     return fail(ErrorCode::kUnavailable, "the process that starts guests has ended at once",

@@ -39,6 +39,7 @@ class Nursery {
   [[nodiscard]] std::vector<pid_t> processes() const;
   // The number of a process of the group that has ended, which is free from then on; 0: there is none.
   pid_t reap();
+  [[nodiscard]] pid_t process() const { return process_; }
   [[nodiscard]] bool has_ended() const { return has_ended_; }
 
   [[nodiscard]] const std::vector<MissingWall>& missing() const { return missing_; }
@@ -46,6 +47,7 @@ class Nursery {
  private:
   Nursery() = default;
   Status raise(const TrapOptions& options);
+  bool name_user(const TrapNurseryStart& start);
 
   pid_t process_ = -1, group_ = -1;
   HostFile socket_, name_space_;

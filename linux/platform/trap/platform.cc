@@ -1,5 +1,6 @@
 #include <sched.h>
 #include <signal.h>
+#include <sys/resource.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -50,6 +51,7 @@ Result<std::unique_ptr<Platform>> TrapPlatform::start(const TrapOptions& options
   for (int index = bounded.most_threads; index-- > 0;) platform->free_indexes_.push_back(index);
   platform->pin();
   MEMBRANE_ASSIGN(platform->nursery_, Nursery::start(platform->bell_, bounded));
+  if (!options.traps_time_stamps) platform->clock_ = host_clock_of(platform->nursery_->process());
   if (!platform->prepare())
     return fail(ErrorCode::kUnavailable, "cannot make a process for a guest",
                 "End other processes, or raise the limit of them.");
@@ -117,6 +119,14 @@ Try<std::unique_ptr<Thread>> TrapPlatform::start() {
 
 // ---- numbers ----
 
+// How many threads there may be of all stubs when this one makes another. A guest can have its stub make the call whenever it likes.
+static void allow_processes(pid_t process, rlim_t most) {
+  rlimit limit = {};
+  if (process <= 0 || prlimit(process, RLIMIT_NPROC, nullptr, &limit) != 0) return;
+  limit.rlim_cur = std::min(most, limit.rlim_max);
+  prlimit(process, RLIMIT_NPROC, &limit, nullptr);
+}
+
 bool TrapPlatform::enroll(HostThread& thread) {
   if (free_indexes_.empty()) return false;
   thread.index = free_indexes_.back();
@@ -130,6 +140,11 @@ void TrapPlatform::strike(HostThread& thread) {
   std::erase(found_, &thread);
   threads_[thread.index] = nullptr;
   free_indexes_.push_back(thread.index);
+}
+
+void TrapPlatform::note_process(pid_t process, TrapSpace& space) {
+  processes_[process] = &space;
+  allow_processes(process, 0);
 }
 
 void TrapPlatform::forget_process(pid_t process) {
@@ -182,6 +197,16 @@ void TrapPlatform::stop_running(HostThread& thread) {
 bool TrapPlatform::order(HostThread& thread, uint32_t order) {
   give(thread, order);
   return await_stop(thread);
+}
+
+bool TrapPlatform::order_new(HostThread& thread, uint32_t order) {
+  // Those that there are, those that have ended and are still counted, the nursery, the first process, and this one.
+  constexpr rlim_t kOthers = 8;
+  const pid_t process = thread.space->process();
+  allow_processes(process, threads_.size() - free_indexes_.size() + ending_ + kOthers);
+  const bool is_done = this->order(thread, order);
+  allow_processes(process, 0);
+  return is_done;
 }
 
 bool TrapPlatform::await_stop(HostThread& thread) {

@@ -55,7 +55,10 @@ void TrapSpace::begin(pid_t process) {
 
 void TrapSpace::empty() {
   constexpr uint64_t kEnd = TRAP_STACKS + kTrapSlots * TRAP_STACK_SIZE;
-  change({SYS_munmap, {kEnd, TRAP_TOP - kEnd}});
+  const HostClock& clock = platform_.clock();
+  const uint64_t begin = clock.clock_gettime != 0 ? clock.begin : TRAP_TOP;
+  change({SYS_munmap, {kEnd, begin - kEnd}});
+  if (begin != TRAP_TOP && clock.end < TRAP_TOP) change({SYS_munmap, {clock.end, TRAP_TOP - clock.end}});
   clear();
 }
 
@@ -92,6 +95,7 @@ HostThread* TrapSpace::add_thread(uint32_t slot, TrapThread* guest) {
       reinterpret_cast<TrapControl*>(reinterpret_cast<std::byte*>(controls_) + slot * TRAP_PAGE);
   if (!platform_.enroll(*thread)) return nullptr;
   threads_.push_back(std::move(thread));
+  had_more_threads_ |= threads_.size() > 1;
   return threads_.back().get();
 }
 

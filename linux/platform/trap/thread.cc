@@ -1,3 +1,4 @@
+#include <fcntl.h>
 #include <linux/audit.h>
 #include <signal.h>
 #include <sys/mman.h>
@@ -5,7 +6,10 @@
 
 #include <algorithm>
 #include <atomic>
+#include <cstdlib>
 #include <cstring>
+#include <ctime>
+#include <string>
 
 #include "linux/platform/trap/trap_platform.h"
 
@@ -172,6 +176,31 @@ void TrapThread::interrupt() {
   platform().kick(*host_);
 }
 
+std::chrono::nanoseconds TrapThread::cpu_time() {
+  // What cannot be read (its process ends just now) changes nothing; and a clock does not go back.
+  return cpu_time_ = std::max(cpu_time_, time_of_host());
+}
+
+std::chrono::nanoseconds TrapThread::time_of_host() const {
+  const pid_t process = trap_space().process();
+  if (host_ == nullptr || process <= 0) return {};
+  if (trap_space().is_single()) {
+    constexpr unsigned kScheduled = 2;  // the process's time as the scheduler counts it
+    timespec time = {};
+    const auto clock = static_cast<clockid_t>(~static_cast<unsigned>(process) << 3 | kScheduled);
+    if (clock_gettime(clock, &time) != 0) return {};
+    return std::chrono::seconds(time.tv_sec) + std::chrono::nanoseconds(time.tv_nsec);
+  }
+  const pid_t number =
+      host_->inner_number == 0 ? process : platform().nursery().number_of(host_->inner_number);
+  const std::string path =
+      "/proc/" + std::to_string(process) + "/task/" + std::to_string(number) + "/schedstat";
+  const HostFile file(open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  std::array<char, 64> text{};
+  if (!file || read(file.number(), text.data(), text.size() - 1) <= 0) return {};
+  return std::chrono::nanoseconds(std::strtoll(text.data(), nullptr, 10));
+}
+
 // ---- vector state ----
 
 std::vector<std::byte> TrapThread::vector_state() {
@@ -244,7 +273,7 @@ Try<std::unique_ptr<Thread>> TrapThread::clone_thread() {
   std::unique_ptr<TrapThread> thread = copy_into(space_, *host);
   TrapControl& control = *host_->control;
   control.new_slot = host->slot;
-  if (!platform().order(*host_, kTrapThread)) return err(EAGAIN);
+  if (!platform().order_new(*host_, kTrapThread)) return err(EAGAIN);
   const int64_t result = std::atomic_ref(control.result).load();
   if (result > 0) {
     host->inner_number = static_cast<pid_t>(result);
@@ -269,7 +298,7 @@ Try<std::unique_ptr<Thread>> TrapThread::fork() {
   host->control->thread = 1;
   const std::array<int, 2> descriptors = {child->controls_file(), child->their_socket()};
   if (!space.send(descriptors)) return err(EAGAIN);
-  if (!platform().order(*host_, kTrapFork)) return err(EAGAIN);
+  if (!platform().order_new(*host_, kTrapFork)) return err(EAGAIN);
   const int64_t result = std::atomic_ref(host_->control->result).load();
   const pid_t process =
       result > 0 && result < 1 << 30 ? platform().nursery().number_of(static_cast<pid_t>(result)) : 0;

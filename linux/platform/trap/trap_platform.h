@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "linux/platform/trap/bell.h"
+#include "linux/platform/trap/host_clock.h"
 #include "linux/platform/trap/nursery.h"
 #include "linux/platform/trap/trap.h"
 
@@ -73,7 +74,7 @@ class TrapSpace final : public Space {
   [[nodiscard]] int their_socket() const { return their_socket_.number(); }
   // The process has been made.
   void begin(pid_t process);
-  // What the nursery left in it goes.
+  // What the nursery left in it goes, but for the host's clock.
   void empty();
 
   // A thread in the slot; nullptr: there are too many.
@@ -85,6 +86,8 @@ class TrapSpace final : public Space {
   void enter() { ++guests_; }
   void forget_guest() { --guests_; }
   void leave(HostThread& thread);
+  // It has never had another thread, so that its time is that of the process.
+  [[nodiscard]] bool is_single() const { return !had_more_threads_; }
 
   // All changes are made by this stopped thread (or any). False: the space is lost.
   bool flush(HostThread& thread);
@@ -122,6 +125,7 @@ class TrapSpace final : public Space {
   TrapControl* controls_ = nullptr;
   std::vector<std::unique_ptr<HostThread>> threads_;
   size_t guests_ = 0;
+  bool had_more_threads_ = false;
   std::vector<MemoryChange> changes_;
   uint64_t changed_from_ = ~uint64_t{0}, changed_to_ = 0;
   HostThread* flight_ = nullptr;  // runs, and was told to make changes first
@@ -136,6 +140,7 @@ class TrapThread final : public Thread {
   [[nodiscard]] const std::shared_ptr<Space>& space() const override { return space_; }
   void resume() override;
   void interrupt() override;
+  std::chrono::nanoseconds cpu_time() override;
   std::vector<std::byte> vector_state() override;
   Done set_vector_state(std::span<const std::byte> state) override;
   Try<std::unique_ptr<Thread>> clone_thread() override;
@@ -151,10 +156,12 @@ class TrapThread final : public Thread {
   [[nodiscard]] TrapSpace& trap_space() const { return static_cast<TrapSpace&>(*space_); }
   [[nodiscard]] TrapPlatform& platform() const { return trap_space().platform(); }
   void take_exception(const TrapControl& seen);
+  [[nodiscard]] std::chrono::nanoseconds time_of_host() const;
   std::unique_ptr<TrapThread> copy_into(const std::shared_ptr<Space>& space, HostThread& host) const;
 
   std::shared_ptr<Space> space_;
   HostThread* host_;  // nullptr when its process has ended
+  std::chrono::nanoseconds cpu_time_{0};
 };
 
 class TrapPlatform final : public Platform {
@@ -165,6 +172,8 @@ class TrapPlatform final : public Platform {
   [[nodiscard]] std::string_view name() const override { return "trap"; }
   [[nodiscard]] uint64_t lowest() const override { return TRAP_LOWEST; }
   [[nodiscard]] uint64_t highest() const override { return TRAP_STUB; }
+  [[nodiscard]] uint64_t clock_function() const override { return clock_.clock_gettime; }
+  [[nodiscard]] const HostClock& clock() const { return clock_; }
   Try<std::unique_ptr<Thread>> start() override;
   Thread* wait(std::optional<std::chrono::steady_clock::time_point> deadline) override;
   void wake() override { bell_.wake(); }
@@ -176,6 +185,8 @@ class TrapPlatform final : public Platform {
   void run(HostThread& thread);
   // An order other than to run; waits until it is done. False: the space is lost.
   bool order(HostThread& thread, uint32_t order);
+  // As order(), for one that makes a thread or a process: at no other time may a stub make any.
+  bool order_new(HostThread& thread, uint32_t order);
   // An order to end.
   void end(HostThread& thread);
   void kick(HostThread& thread);
@@ -183,7 +194,7 @@ class TrapPlatform final : public Platform {
   // Numbers of threads.
   bool enroll(HostThread& thread);
   void strike(HostThread& thread);
-  void note_process(pid_t process, TrapSpace& space) { processes_[process] = &space; }
+  void note_process(pid_t process, TrapSpace& space);
   void forget_process(pid_t process);
   void add_gone(TrapThread& thread) { gone_.push_back(&thread); }
   void forget(TrapThread& thread) { std::erase(gone_, &thread); }
@@ -219,6 +230,7 @@ class TrapPlatform final : public Platform {
   TrapOptions options_;
   Bell bell_;
   std::unique_ptr<Nursery> nursery_;
+  HostClock clock_;  // stays mapped in all stubs; empty when guests shall not read the host's time
   std::vector<HostThread*> threads_;  // by index
   std::vector<uint32_t> free_indexes_;
   std::vector<HostThread*> running_;

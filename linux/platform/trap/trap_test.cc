@@ -84,6 +84,33 @@ TEST_F(TrapTest, KeepsTheRedZoneAndVectors) {
   EXPECT_EQ(guest->registers.rdx, 0x4242424242424242u);
 }
 
+GUEST_CODE(clock, "call *%rax; mov %rax, %rdi; mov $39, %eax; syscall");
+
+TEST_F(TrapTest, ReadsTheClockWithoutAStop) {
+  if (platform_->clock_function() == 0) GTEST_SKIP() << "the host has no such function";
+  const std::unique_ptr<Thread> guest = load_guest(*platform_, code_of(clock));
+  guest->registers.rax = platform_->clock_function();
+  guest->registers.rdi = CLOCK_MONOTONIC;
+  guest->registers.rsi = kDataAt;
+  const auto now_ns = [] { return std::chrono::steady_clock::now().time_since_epoch().count(); };
+  const int64_t before = now_ns();
+  ASSERT_EQ(run_guest(*platform_, *guest), guest.get());
+  EXPECT_EQ(guest->registers.rax, 39u);
+  EXPECT_EQ(guest->registers.rdi, 0u);
+  const auto read = peek<timespec>(*guest, kDataAt);
+  const int64_t read_ns = read.tv_sec * 1'000'000'000 + read.tv_nsec;
+  EXPECT_LE(before, read_ns);
+  EXPECT_LE(read_ns, now_ns());
+}
+
+TEST(TrapClockTest, IsNotThereWhenTimeStampsTrap) {
+  TrapOptions options;
+  options.traps_time_stamps = true;
+  auto started = start_trap_platform(options);
+  ASSERT_TRUE(started);
+  EXPECT_EQ((*started)->clock_function(), 0u);
+}
+
 GUEST_CODE(xmm, R"(
   movq %xmm3, %rdi
   mov $39, %eax

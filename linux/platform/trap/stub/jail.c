@@ -26,6 +26,40 @@ static __attribute__((noreturn)) void end(void) {
   for (;;) CALL1(SYS_exit_group, 1);
 }
 
+// ---- messages ----
+
+// Gives the length; *count descriptors at most are taken, and it becomes how many came.
+static long receive(void* bytes, long length, int* descriptors, int* count) {
+  char control[CMSG_SPACE(2 * sizeof(int))];
+  struct iovec io = {bytes, (size_t)length};
+  struct msghdr message = {
+      .msg_iov = &io, .msg_iovlen = 1, .msg_control = control, .msg_controllen = sizeof control};
+  const long got = CALL3(SYS_recvmsg, kTrapSocket, &message, 0);
+  if (got <= 0) end();  // the kernel process has ended
+  const struct cmsghdr* const head = (const struct cmsghdr*)control;
+  const int came =
+      message.msg_controllen >= CMSG_LEN(0) ? (int)((head->cmsg_len - CMSG_LEN(0)) / sizeof(int)) : 0;
+  for (int i = 0; i < came && i < *count; ++i) descriptors[i] = ((const int*)CMSG_DATA(head))[i];
+  *count = came;
+  return got;
+}
+
+static void answer_with(const void* bytes, long length, int descriptor) {
+  char control[CMSG_SPACE(sizeof(int))] = {0};
+  struct iovec io = {(void*)bytes, (size_t)length};
+  struct msghdr message = {.msg_iov = &io, .msg_iovlen = 1};
+  if (descriptor >= 0) {
+    message.msg_control = control;
+    message.msg_controllen = sizeof control;
+    struct cmsghdr* const head = (struct cmsghdr*)control;
+    head->cmsg_level = SOL_SOCKET;
+    head->cmsg_type = SCM_RIGHTS;
+    head->cmsg_len = CMSG_LEN(sizeof(int));
+    *(int*)CMSG_DATA(head) = descriptor;
+  }
+  if (CALL3(SYS_sendmsg, kTrapSocket, &message, MSG_NOSIGNAL) < 0) end();
+}
+
 // ---- walls ----
 
 static char* put_number(char* at, unsigned number) {
@@ -54,18 +88,25 @@ static long map_one(const char* path, unsigned inner, unsigned outer) {
   return write_file(path, text, at - text);
 }
 
-// Where this user may name another one, the stubs are that one's; else they are this user's, without rights.
-static long map_users(const struct TrapNurseryStart* start) {
-  const unsigned user = start->inner_user, group = start->inner_group;
-  if (user != start->user && map_one("/proc/self/uid_map", user, user) == 0) {
-    long failed = map_one("/proc/self/gid_map", group, group);
-    if (failed == 0) failed = CALL2(SYS_setgroups, 0, 0);
-    if (failed == 0) failed = CALL3(SYS_setresgid, group, group, group);
-    if (failed == 0) failed = CALL3(SYS_setresuid, user, user, user);
-    return failed;
+static long become(unsigned user, unsigned group) {
+  long failed = CALL2(SYS_setgroups, 0, 0);
+  if (failed == 0) failed = CALL3(SYS_setresgid, group, group, group);
+  if (failed == 0) failed = CALL3(SYS_setresuid, user, user, user);
+  return failed;
+}
+
+// Where the kernel process may name another user, the stubs are that one's; else they are this user's, without rights.
+static long enter_user_namespace(const struct TrapNurseryStart* start) {
+  long failed = CALL1(SYS_unshare, CLONE_NEWUSER);
+  if (start->inner_user != start->user) {
+    int answer = (int)failed, none = 0;
+    answer_with(&answer, sizeof answer, -1);
+    if (receive(&answer, sizeof answer, 0, &none) != sizeof answer) end();
+    if (failed == 0 && answer == 0) return become(start->inner_user, start->inner_group);
   }
+  if (failed != 0) return failed;
   write_file("/proc/self/setgroups", "deny", 4);
-  long failed = map_one("/proc/self/uid_map", start->user, start->user);
+  failed = map_one("/proc/self/uid_map", start->user, start->user);
   if (failed == 0) failed = map_one("/proc/self/gid_map", start->group, start->group);
   return failed;
 }
@@ -147,8 +188,7 @@ static void raise_walls(const struct TrapNurseryStart* start, struct TrapNursery
                {kTrapIpcNamespace, CLONE_NEWIPC},       {kTrapUtsNamespace, CLONE_NEWUTS},
                {kTrapCgroupNamespace, CLONE_NEWCGROUP}, {kTrapMountNamespace, CLONE_NEWNS}};
   int* const errors = answer->errors;
-  errors[kTrapUserNamespace] = (int)CALL1(SYS_unshare, CLONE_NEWUSER);
-  if (errors[kTrapUserNamespace] == 0) errors[kTrapUserNamespace] = (int)map_users(start);
+  errors[kTrapUserNamespace] = (int)enter_user_namespace(start);
   for (unsigned i = 0; i < sizeof kinds / sizeof *kinds; ++i)
     errors[kinds[i].wall] = (int)CALL1(SYS_unshare, kinds[i].flag);
   answer->init = make_first();
@@ -161,40 +201,6 @@ static void raise_walls(const struct TrapNurseryStart* start, struct TrapNursery
   errors[kTrapNoNewPrivileges] = (int)CALL5(SYS_prctl, PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
   // The kernel process reads its memory; that it is this user's child does not suffice once rights have changed.
   CALL5(SYS_prctl, PR_SET_DUMPABLE, 1, 0, 0, 0);
-}
-
-// ---- messages ----
-
-// Gives the length; *count descriptors at most are taken, and it becomes how many came.
-static long receive(void* bytes, long length, int* descriptors, int* count) {
-  char control[CMSG_SPACE(2 * sizeof(int))];
-  struct iovec io = {bytes, (size_t)length};
-  struct msghdr message = {
-      .msg_iov = &io, .msg_iovlen = 1, .msg_control = control, .msg_controllen = sizeof control};
-  const long got = CALL3(SYS_recvmsg, kTrapSocket, &message, 0);
-  if (got <= 0) end();  // the kernel process has ended
-  const struct cmsghdr* const head = (const struct cmsghdr*)control;
-  const int came =
-      message.msg_controllen >= CMSG_LEN(0) ? (int)((head->cmsg_len - CMSG_LEN(0)) / sizeof(int)) : 0;
-  for (int i = 0; i < came && i < *count; ++i) descriptors[i] = ((const int*)CMSG_DATA(head))[i];
-  *count = came;
-  return got;
-}
-
-static void answer_with(const void* bytes, long length, int descriptor) {
-  char control[CMSG_SPACE(sizeof(int))] = {0};
-  struct iovec io = {(void*)bytes, (size_t)length};
-  struct msghdr message = {.msg_iov = &io, .msg_iovlen = 1};
-  if (descriptor >= 0) {
-    message.msg_control = control;
-    message.msg_controllen = sizeof control;
-    struct cmsghdr* const head = (struct cmsghdr*)control;
-    head->cmsg_level = SOL_SOCKET;
-    head->cmsg_type = SCM_RIGHTS;
-    head->cmsg_len = CMSG_LEN(sizeof(int));
-    *(int*)CMSG_DATA(head) = descriptor;
-  }
-  if (CALL3(SYS_sendmsg, kTrapSocket, &message, MSG_NOSIGNAL) < 0) end();
 }
 
 // ---- a stub ----
