@@ -77,7 +77,9 @@ constexpr std::array<TimerRow, 3> kTimers = {{{&Process::real_timer, SIGALRM},
                                               {&Process::profile_timer, SIGPROF}}};
 
 GuestClock::Time now_for(const Kernel& kernel, const Process& process, int which) {
-  return which == ITIMER_REAL ? kernel.steady_now() : GuestClock::Time(used_by(kernel, process).total());
+  if (which == ITIMER_REAL) return kernel.steady_now();
+  const CpuTime used = used_by(kernel, process);
+  return GuestClock::Time(which == ITIMER_VIRTUAL ? used.user : used.total());
 }
 
 Interval reading_of(const Kernel& kernel, const Process& process, int which) {
