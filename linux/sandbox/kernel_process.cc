@@ -112,18 +112,9 @@ Result<Begun> begin(Frame& frame, Prepared& prepared) {
   return begun;
 }
 
-// Files whose bytes guests map are the kernel process's, a descriptor each.
-void allow_many_files() {
-  rlimit limit = {};
-  if (getrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_cur == limit.rlim_max) return;
-  limit.rlim_cur = limit.rlim_max;
-  setrlimit(RLIMIT_NOFILE, &limit);
-}
-
 // Its threads live until the process ends, and so does what they use.
 void serve(FrameSocket& socket, const KernelProcessOptions& options) {
   static std::atomic<KernelServer*> server = nullptr;
-  allow_many_files();
   Prepared prepared = prepare(options);
   auto* const orders = new Orders(socket, [] {
     if (KernelServer* const there = server) there->wake();
