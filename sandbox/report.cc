@@ -428,11 +428,14 @@ std::string account_text(const Report& report) {
   if (report.exit_code) out += "exit code: " + std::to_string(*report.exit_code) + "\n";
   if (report.host_calls_dropped != 0)
     out += "and " + std::to_string(report.host_calls_dropped) + " more calls that are not listed\n";
-  out += "fuel: " + std::to_string(report.fuel_used) +
-         ", memory: " + std::to_string(report.memory_peak_bytes >> 10) + " KiB, compiled in " +
-         milliseconds(report.compile_us) + ", ran " + milliseconds(report.run_us);
+  // Linux programs have no fuel, and are not compiled.
+  const bool is_linux = !report.platform.empty();
+  if (!is_linux) out += "fuel: " + std::to_string(report.fuel_used) + ", ";
+  out += "memory: " + std::to_string(report.memory_peak_bytes >> 10) + " KiB, " +
+         (is_linux ? "started in " : "compiled in ") + milliseconds(report.compile_us) + ", ran " +
+         milliseconds(report.run_us);
   if (report.tokens_used != 0) out += ", tokens: " + std::to_string(report.tokens_used);
-  if (!report.platform.empty()) out += ", platform: " + report.platform;
+  if (is_linux) out += ", platform: " + report.platform;
   out += "\n";
   if (report.snapshot_bytes == 0) return out + "no snapshot: the program ended before it was to be frozen\n";
   if (report.snapshot_bytes) out += "snapshot: " + std::to_string(*report.snapshot_bytes) + " bytes\n";
