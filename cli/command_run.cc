@@ -10,6 +10,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
+#include <fstream>
 #include <optional>
 #include <span>
 
@@ -455,8 +456,7 @@ Result<std::unique_ptr<host::JournalSource>> open_journal(const std::string& pat
 
 // What only the other kinds have is refused, not ignored.
 Status check_for_linux(const Options& options) {
-  const std::pair<bool, const char*> absent[] = {{options.text.has_value(), "--evaluate"},
-                                                 {!options.language.empty(), "--lang"},
+  const std::pair<bool, const char*> absent[] = {{!options.language.empty(), "--lang"},
                                                  {options.entry.has_value(), "--invoke"},
                                                  {!options.journal_file.empty(), "--journal"},
                                                  {!options.replay_file.empty(), "--replay"},
@@ -499,16 +499,60 @@ class HostInput {
   linux::HostFile file_;
 };
 
-// `--kind linux`: the words are a command, not a program's file.
-Result<int> run_in_linux(const Options& options) {
+// A script for the sandbox's shell, with its name and its arguments.
+std::vector<std::string> shell_command(std::string script, std::string name) {
+  return {"/bin/sh", "-c", "s=/bin/sh; [ -x /bin/bash ] && s=/bin/bash; exec $s -c \"$0\" \"$@\"",
+          std::move(script), std::move(name)};
+}
+
+// The first line of a script for a shell: of sh, bash and dash, however they are found.
+bool is_for_shell(std::string_view script) {
+  if (!script.starts_with("#!")) return false;
+  std::string_view line = script.substr(2, script.find('\n') - 2);
+  line = line.substr(0, line.find_last_not_of(" \t\r") + 1);
+  const std::string_view word = line.substr(line.find_last_of(" /") + 1);
+  return word == "sh" || word == "bash" || word == "dash";
+}
+
+// Where no kind is named, the least powerful one that serves: what is no file here is a command of an image, and a script for a shell
+// wants one. Why it is Linux; "" when it is not.
+std::string why_linux(const Options& options) {
+  if (options.text || options.file.empty() || options.file == "-" || !options.language.empty()) return "";
+  std::error_code error;
+  if (!std::filesystem::exists(options.file, error))
+    return options.file.find_first_of("./") == std::string::npos
+               ? "there is no file " + options.file + " here, and a command may have that name"
+               : "";
+  if (options.file.ends_with(".sh")) return options.file + " is a script for a shell";
+  std::string head(128, '\0');
+  std::ifstream(options.file).read(head.data(), static_cast<std::streamsize>(head.size()));
+  return is_for_shell(head) ? options.file + " is a script for a shell" : "";
+}
+
+Result<std::vector<std::string>> linux_words(const Options& options, const std::string& why) {
+  std::vector<std::string> words;
+  if (options.text) {
+    words = shell_command(*options.text, "-e");
+    if (!options.file.empty()) words.push_back(options.file);
+  } else if (!why.empty() && std::filesystem::exists(options.file)) {
+    MEMBRANE_ASSIGN(std::string script, read_input(options.file, kMaxProgramBytes));
+    words = shell_command(std::move(script), options.file);
+  } else {
+    words = {options.file};
+  }
+  words.insert(words.end(), options.arguments.begin(), options.arguments.end());
+  return words;
+}
+
+// `--kind linux`: the words are a command, not a program's file. `why`: the reason, where nobody named the kind.
+Result<int> run_in_linux(const Options& options, const std::string& why) {
   if (options.file.empty() && !options.text)
     return fail(ErrorCode::kInvalidArgument, "no command is given",
                 "membrane run --kind linux -- sh -c 'echo hello'");
   LinuxCommand command;
   command.image = options.image;
   command.platform = options.platform;
-  command.arguments = {options.file};
-  command.arguments.insert(command.arguments.end(), options.arguments.begin(), options.arguments.end());
+  MEMBRANE_ASSIGN(command.arguments, linux_words(options, why));
   MEMBRANE_ASSIGN(command.environment, linux_environment(options.environment));
   MEMBRANE_TRY(check_for_linux(options));
   MEMBRANE_ASSIGN(command.policy,
@@ -526,7 +570,8 @@ Result<int> run_in_linux(const Options& options) {
     command.on_output = [&](std::string_view bytes) { output.write_out(bytes); };
     command.on_error = [&](std::string_view bytes) { output.write_error(bytes); };
   }
-  MEMBRANE_ASSIGN(const sandbox::Report report, run_linux(command, interrupted));
+  MEMBRANE_ASSIGN(sandbox::Report report, run_linux(command, interrupted));
+  report.kind_reason = why;
   output.finish();
   show(report, options);
   return exit_code_of(report);
@@ -536,7 +581,9 @@ Result<int> run(const Options& options) {
   if (!options.kind.empty() && options.kind != "wasm" && options.kind != "linux")
     return fail(ErrorCode::kInvalidArgument, "--kind " + options.kind + " is unknown",
                 "Write wasm or linux.");
-  if (options.kind == "linux") return run_in_linux(options);
+  if (options.kind == "linux") return run_in_linux(options, "");
+  if (options.kind.empty())
+    if (const std::string why = why_linux(options); !why.empty()) return run_in_linux(options, why);
   if (options.has_terminal)
     return fail(ErrorCode::kInvalidArgument, "--tty is for --kind linux", "Leave it out.");
   if (options.deterministic)

@@ -84,6 +84,22 @@ class Commands(LinuxTest):
         self.assertEqual(done.returncode, 2)
         self.assertIn(b"network", done.stderr)
 
+    def test_a_kind_that_nobody_names(self):
+        self.membrane("image", "import", self.folder / "host.tar", "--tag", "debian", check=True)
+        self.addCleanup(self.membrane, "image", "rm", "debian")
+        done = self.membrane("run", "--json", "--", "uname", "-s")
+        report = json.loads(done.stdout)
+        self.assertEqual(report["stdout"], "Linux\n")
+        self.assertIn("no file uname here", report["kind_reason"])
+        script = self.folder / "greet"
+        script.write_text("#!/bin/sh\necho hello $1\n")
+        report = json.loads(self.membrane("run", "--json", script, "you").stdout)
+        self.assertEqual(report["stdout"], "hello you\n")
+        self.assertIn("a script for a shell", report["kind_reason"])
+
+    def test_code_for_the_shell(self):
+        self.assertEqual(self.membrane("run", "--kind", "linux", "--image", "host", "-q", "-e", "echo $1", "x").stdout, b"x\n")
+
     def test_an_image_that_is_not_there(self):
         done = self.membrane("run", "--kind", "linux", "--image", "nosuch", "--", "true")
         self.assertEqual(done.returncode, 2)

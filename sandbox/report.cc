@@ -185,6 +185,7 @@ std::string render_json(const Report& report, bool pretty) {
   if (report.output_bytes_cut != 0) out["output_bytes_cut"] = report.output_bytes_cut;
   if (report.snapshot_bytes) out["snapshot_bytes"] = *report.snapshot_bytes;
   if (!report.platform.empty()) out["platform"] = report.platform;
+  if (!report.kind_reason.empty()) out["kind_reason"] = report.kind_reason;
   return out.dump(pretty ? 2 : -1, ' ', false, Json::error_handler_t::replace);
 }
 
@@ -437,6 +438,7 @@ std::string account_text(const Report& report) {
   if (report.tokens_used != 0) out += ", tokens: " + std::to_string(report.tokens_used);
   if (is_linux) out += ", platform: " + report.platform;
   out += "\n";
+  if (!report.kind_reason.empty()) out += "kind: linux, since " + on_one_line(report.kind_reason) + "\n";
   if (report.snapshot_bytes == 0) return out + "no snapshot: the program ended before it was to be frozen\n";
   if (report.snapshot_bytes) out += "snapshot: " + std::to_string(*report.snapshot_bytes) + " bytes\n";
   return out;

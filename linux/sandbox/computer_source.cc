@@ -6,6 +6,7 @@
 // their sockets are the last; those that were given away end with the owner.
 #include <poll.h>
 #include <signal.h>
+#include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -156,6 +157,7 @@ Result<std::unique_ptr<ComputerSource>> ComputerSource::create(size_t most_ready
   if (child < 0) return no_room(errno);
   if (child == 0) {
     HostFile owner = leave_owner(std::move(theirs));
+    prctl(PR_SET_NAME, "membrane-linux");
     signal(SIGCHLD, SIG_IGN);  // nobody waits for kernel processes
     KernelProcesses(std::move(owner), most_ready, is_kvm).serve();
     _exit(0);
