@@ -64,6 +64,7 @@ std::vector<std::string> login_shell() {
 
 Result<sandbox::Report> run_linux(const LinuxCommand& command, std::atomic<bool>& cancelled) {
   MEMBRANE_TRY(computers::check_grants(command.policy));
+  MEMBRANE_TRY(computers::check_limits(command.policy.limits));
   MEMBRANE_ASSIGN(const linux::Computer computer, computer_of(command));
   std::unique_ptr<OuterTerminal> terminal;
   if (command.has_terminal) {

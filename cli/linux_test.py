@@ -100,6 +100,11 @@ class Commands(LinuxTest):
     def test_code_for_the_shell(self):
         self.assertEqual(self.membrane("run", "--kind", "linux", "--image", "host", "-q", "-e", "echo $1", "x").stdout, b"x\n")
 
+    def test_fuel_is_refused(self):
+        done = self.run_linux("true", options=["--fuel", "1000"])
+        self.assertEqual(done.returncode, 2)
+        self.assertIn(b"counts no instructions", done.stderr)
+
     def test_an_image_that_is_not_there(self):
         done = self.membrane("run", "--kind", "linux", "--image", "nosuch", "--", "true")
         self.assertEqual(done.returncode, 2)

@@ -23,6 +23,14 @@ Status check_grants(const policy::Policy& policy) {
   return {};
 }
 
+Status check_limits(const policy::Limits& limits) {
+  if (limits.fuel != usual_limits().fuel)
+    return fail(ErrorCode::kUnsupported,
+                "a Linux sandbox counts no instructions: a limit of fuel would not be held",
+                "Leave fuel out; wall, memory and output bound it.");
+  return {};
+}
+
 linux::ComputerLimits limits_of(const policy::Limits& limits) {
   linux::ComputerLimits of;
   of.memory_bytes = limits.memory_bytes;

@@ -34,6 +34,19 @@ enum { kStubDescriptors = 3 };
 enum { kStubDescriptors = 2 };
 #endif
 
+// Compilers call these for large objects, though nothing here is hosted.
+void* memset(void* at, int value, unsigned long length) {
+  void* to = at;
+  __asm__ volatile("rep stosb" : "+D"(to), "+c"(length) : "a"(value) : "memory");
+  return at;
+}
+
+void* memcpy(void* at, const void* from, unsigned long length) {
+  void* to = at;
+  __asm__ volatile("rep movsb" : "+D"(to), "+S"(from), "+c"(length) : : "memory");
+  return at;
+}
+
 static __attribute__((noreturn)) void end(void) {
   for (;;) CALL1(SYS_exit_group, 1);
 }
