@@ -239,7 +239,7 @@ struct LinuxSource {
   std::string why_none;
 
   static LinuxSource start(const Config& config) {
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#ifdef MEMBRANE_WITHOUT_LINUX  // of a build with a sanitizer
     static_cast<void>(config);
     return {nullptr, "a sanitizer makes calls that the kernel process may not make"};
 #else
