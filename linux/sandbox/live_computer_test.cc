@@ -19,6 +19,7 @@ namespace {
 class LiveComputerTest : public LiveTest {
  protected:
   LiveComputerTest() {
+    if (kIsThreadSanitized) return;  // skipped
     auto made = start_computer(spec());
     EXPECT_TRUE(made) << made.error().to_string();
     if (made) computer_ = std::move(*made);

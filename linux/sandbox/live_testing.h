@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "base/sanitized_testing.h"
 #include "linux/image/image_testing.h"
 #include "linux/sandbox/live_computer.h"
 
@@ -55,6 +56,11 @@ class LiveTest : public ImageTest {
       EXPECT_TRUE(tree.put(name, directory()));
     for (const char* const name : {"sh", "cat", "sleep", "stty", "head"}) add_program(tree, name);
     EXPECT_TRUE(tree.write(in("programs.image")));
+  }
+
+  void SetUp() override {
+    if (kIsThreadSanitized)
+      GTEST_SKIP() << "the thread sanitizer makes calls that a kernel process may not make";
   }
 
   [[nodiscard]] LiveSpec spec() const {
