@@ -154,7 +154,7 @@ class Sessions(ShellTest):
 class Keys(ShellTest):
     def test_an_interrupt_goes_to_the_command(self):
         terminal = self.plain_shell()
-        terminal.type("echo up; cat\r")
+        terminal.type("sh -c 'echo up; exec cat'\r")
         terminal.expect("\nup\r\n")
         terminal.type("\x03")
         terminal.expect("ready> ")
