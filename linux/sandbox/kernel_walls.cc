@@ -54,6 +54,7 @@ struct Outsider {
 
 int name_users(void* argument) {
   const auto& outsider = *static_cast<const Outsider*>(argument);
+  close(outsider.pipe[1]);  // its own copy: the end of the other one is that of the pipe
   char byte;
   if (read(outsider.pipe[0], &byte, 1) != 1) return 1;
   const std::string both = "0 0 1\n" + std::to_string(kNobody) + " " + std::to_string(kNobody) + " 1";

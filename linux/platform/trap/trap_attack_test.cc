@@ -326,8 +326,9 @@ GUEST_CODE(two, "1: test %rax, %rax; jz 1b; mov %rax, %rdi; mov $39, %eax; sysca
 
 // The system counts the stubs' user by itself in a user namespace; a superuser outside of one has no limit.
 bool has_user_namespace(const Platform& platform) {
-  return std::ranges::none_of(missing_walls_of(platform),
-                              [](const MissingWall& wall) { return wall.name == "user_namespace"; });
+  return std::ranges::none_of(missing_walls_of(platform), [](const MissingWall& wall) {
+    return wall.name == "user_namespace" || wall.name == "resource_limits";
+  });
 }
 
 TEST_F(TrapAttackTest, AGuestMakesNoProcessByItself) {
