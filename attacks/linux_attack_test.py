@@ -44,6 +44,11 @@ class LinuxAttack(unittest.TestCase):
         build(cls.folder / "true", text=TRUE)
         cls.environment = {**os.environ, "MEMBRANE_IMAGES": str(cls.folder / "images"), "A_SECRET": "of the host's environment"}
         cls.make_image()
+        # Without a namespace of users nothing bounds the processes that the superuser's guests make.
+        tried = subprocess.run([COMMAND, "run", "--kind", "linux", "--image", "acts", "-q", "--", "/bin/true"], env=cls.environment,
+                               capture_output=True, text=True, timeout=60)
+        if "refuses a wall" in tried.stderr:
+            raise unittest.SkipTest(f"not all walls stand here: {tried.stderr.splitlines()[0]}")
         listed = subprocess.run([cls.folder / "acts", "--list"], capture_output=True, text=True, check=True).stdout
         cls.acts = listed.split()[:-1]  # the last line is "over"
         cls.stand_by()
