@@ -92,8 +92,10 @@ class FakeCommand final : public linux::Command {
       if (each.starts_with(name + "=")) print(each.substr(name.size() + 1) + "\n");
   }
   void print_size() {
-    const std::lock_guard lock(mutex_);
-    print(spec_.terminal ? std::to_string(spec_.terminal->columns) + "\n" : "none\n");
+    std::unique_lock lock(mutex_);
+    const std::string line = spec_.terminal ? std::to_string(spec_.terminal->columns) + "\n" : "none\n";
+    lock.unlock();  // the listener may hold a lock that signal() is called under
+    print(line);
   }
   linux::CommandEnd killed() const { return {.was_signalled = true, .status = signal_}; }
   linux::CommandEnd sleep() {
