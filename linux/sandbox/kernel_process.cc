@@ -9,6 +9,7 @@
 
 #include "linux/files/devices.h"
 #include "linux/image/image_tree.h"
+#include "linux/kept/kept.h"
 #include "linux/kernel/kernel.h"
 #include "linux/platform/kvm/kvm.h"
 #include "linux/proc/mounts.h"
@@ -52,6 +53,7 @@ Prepared prepare(const KernelProcessOptions& options) {
 
 struct Begun {
   std::unique_ptr<Kernel> kernel;
+  std::string image_name;
   BeginAnswer answer;
 };
 
@@ -65,14 +67,20 @@ Status check(const Frame& frame, const BeginOrder& order, const Prepared& prepar
                 "Leave it to Membrane, or name \"" + name + "\".");
   if (order.deterministic && !prepared.traps_time_stamps)
     return fail(ErrorCode::kInvalidInput, "the kernel process was not made for a deterministic sandbox");
-  if (order.has_kept) return fail(ErrorCode::kUnsupported, "a sandbox cannot begin with a kept one yet");
   if (order.has_network || !order.directories.empty())
     return fail(ErrorCode::kUnsupported, "a sandbox has neither network nor directories of the owner's yet");
   return {};
 }
 
-// A sandbox that begins anew. `image`: -1 for none.
-Result<std::unique_ptr<Kernel>> make_kernel(const BeginOrder& order, HostFile image, Prepared& prepared) {
+Result<NodeRef> make_root(TreeOptions options, const HostFile& kept) {
+  if (!kept) return make_tree(std::move(options));
+  MEMBRANE_ASSIGN(const KeptFile from, KeptFile::open(kept.number()));
+  return restore_files(from, std::move(options));
+}
+
+// `image`, `kept`: -1 for none.
+Result<std::unique_ptr<Kernel>> make_kernel(const BeginOrder& order, HostFile image, const HostFile& kept,
+                                            Prepared& prepared) {
   const auto& same = order.deterministic;
   const auto clock = same ? std::make_shared<GuestClock>(same->start_ms) : std::make_shared<GuestClock>();
   const auto entropy = same ? std::make_shared<Entropy>(same->seed) : std::make_shared<Entropy>();
@@ -83,9 +91,10 @@ Result<std::unique_ptr<Kernel>> make_kernel(const BeginOrder& order, HostFile im
   if (image) {
     MEMBRANE_ASSIGN(options.image, Layer::open(image.release(), "the image"));
   }
+  MEMBRANE_ASSIGN(NodeRef root, make_root(std::move(options), kept));
   auto kernel = std::make_unique<Kernel>(KernelOptions{
       .platform = std::move(*prepared.platform),
-      .root = make_tree(std::move(options)),
+      .root = std::move(root),
       .limits = {.most_tasks = order.limits.most_tasks, .memory_bytes = order.limits.memory_bytes},
       .host_name = order.host_name,
       .clock = clock,
@@ -102,10 +111,11 @@ Result<Begun> begin(Frame& frame, Prepared& prepared) {
   MEMBRANE_ASSIGN(const BeginOrder order, unpack_begin(frame.bytes));
   MEMBRANE_TRY(check(frame, order, prepared));
   size_t next = 0;
-  HostFile image;
+  HostFile image, kept;
   if (order.has_image) image = std::move(frame.files[next++]);
-  Begun begun;
-  MEMBRANE_ASSIGN(begun.kernel, make_kernel(order, std::move(image), prepared));
+  if (order.has_kept) kept = std::move(frame.files[next++]);
+  Begun begun = {.kernel = nullptr, .image_name = order.image_name, .answer = {}};
+  MEMBRANE_ASSIGN(begun.kernel, make_kernel(order, std::move(image), kept, prepared));
   begun.answer.platform = begun.kernel->platform().name();
   for (const MissingWall& each : prepared.missing_walls)
     begun.answer.missing_walls.push_back(each.name + ": " + each.why);
@@ -128,7 +138,7 @@ void serve(FrameSocket& socket, const KernelProcessOptions& options) {
   const Result<std::string> told =
       begun ? Result<std::string>(pack(begun->answer)) : std::unexpected(begun.error());
   if (!socket.send(FrameKind::kAnswer, number, pack_answer(told)) || !begun) return;
-  static KernelServer serving(socket, *orders, *begun->kernel);
+  static KernelServer serving(socket, *orders, *begun->kernel, begun->image_name);
   server = &serving;
   serving.run();
   server = nullptr;

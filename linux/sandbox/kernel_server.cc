@@ -6,6 +6,7 @@
 #include <algorithm>
 
 #include "linux/fs/tree.h"
+#include "linux/kept/kept.h"
 
 namespace membrane::linux {
 
@@ -31,8 +32,8 @@ uint64_t us_since(std::chrono::steady_clock::time_point begin) {
 
 }  // namespace
 
-KernelServer::KernelServer(FrameSocket& socket, Orders& orders, Kernel& kernel)
-    : socket_(socket), orders_(orders), kernel_(kernel), files_(kernel) {}
+KernelServer::KernelServer(FrameSocket& socket, Orders& orders, Kernel& kernel, std::string image_name)
+    : socket_(socket), orders_(orders), kernel_(kernel), image_name_(std::move(image_name)), files_(kernel) {}
 
 void KernelServer::wake() {
   has_news_ = true;
@@ -163,6 +164,15 @@ void KernelServer::take_end(Process& process) {
   has_news_ = true;
 }
 
+// -- as a whole -------------------------------------------------------------------------------------------------------
+
+Status KernelServer::keep(const Frame& frame) {
+  Unpacker from(frame.bytes);
+  from.number(static_cast<uint64_t>(LiveComputer::Keep::kFiles));
+  if (!from.is_whole() || frame.files.size() != 1) return malformed();
+  return keep_files(kernel_.root->node, image_name_, frame.files.front().number());
+}
+
 // -- what is answered -------------------------------------------------------------------------------------------------
 
 ComputerUsage KernelServer::usage() const {
@@ -185,7 +195,7 @@ Result<std::string> KernelServer::obey_and_answer(Frame& frame) {
     case FrameKind::kSaveImage: return cannot("be saved as an image");
     case FrameKind::kFreeze:
     case FrameKind::kThaw: return cannot("be frozen");
-    case FrameKind::kKeep: return cannot("be kept");
+    case FrameKind::kKeep: return nothing_of(keep(frame));
     case FrameKind::kBegin: return malformed();
     default: return obey_for_file(frame);
   }

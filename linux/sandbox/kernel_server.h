@@ -6,6 +6,7 @@
 #include <chrono>
 #include <map>
 #include <memory>
+#include <string>
 #include <vector>
 
 #include "linux/kernel/kernel.h"
@@ -18,7 +19,8 @@ namespace membrane::linux {
 
 class KernelServer {
  public:
-  KernelServer(FrameSocket& socket, Orders& orders, Kernel& kernel);
+  // `image_name`: of the image under its files, for what is kept of it.
+  KernelServer(FrameSocket& socket, Orders& orders, Kernel& kernel, std::string image_name);
   KernelServer(const KernelServer&) = delete;
   KernelServer& operator=(const KernelServer&) = delete;
 
@@ -39,6 +41,7 @@ class KernelServer {
   Result<std::string> change_file(const Frame& frame);
   Result<std::string> start(const Frame& frame);
   Result<std::string> attach(const Frame& frame);
+  Status keep(const Frame& frame);
   [[nodiscard]] ComputerUsage usage() const;
   void take_end(Process& process);
   void answer(uint64_t number, const Result<std::string>& with);
@@ -47,6 +50,7 @@ class KernelServer {
   FrameSocket& socket_;
   Orders& orders_;
   Kernel& kernel_;
+  const std::string image_name_;
   OutsideFiles files_;
   std::atomic<bool> has_news_ = false;
   bool is_over_ = false;

@@ -34,9 +34,10 @@ struct MountedDirectory {
 };
 
 struct LiveSpec {
-  std::string image;  // path of an image file (linux/image/layer.h); "" with `kept`, which names its own
-  int kept =
-      -1;  // a file that keep() wrote: the sandbox goes on from there; borrowed until create() has returned
+  std::string image;  // path of an image file (linux/image/layer.h); "" with `kept`: where it was when that was written
+  // A file that keep() wrote: the sandbox goes on from there. Borrowed until create() has returned; its bytes must not change while the
+  // sandbox lives.
+  int kept = -1;
   std::string host_name = "membrane";
   ComputerLimits limits;  // memory, disk and tasks; output and wall are of a command
   // As of Computer. With `kept`: that of the sandbox that was kept, and this counts nothing.
