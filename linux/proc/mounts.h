@@ -15,7 +15,7 @@ namespace membrane::linux {
 struct SystemDirectories {
   std::shared_ptr<Devices> devices;
   std::shared_ptr<Terminals> terminals;
-  NodeRef shared_memory;         // /dev/shm
+  NodeRef device_files, shared_memory;  // the trees on /dev and /dev/shm
   std::vector<NodeRef> covered;  // the directories of the root that are mounted over
 };
 
