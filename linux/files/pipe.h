@@ -48,8 +48,8 @@ class PipeEnd final : public File {
   [[nodiscard]] bool writes() const;
   const std::shared_ptr<Pipe> pipe_;
   const NodeRef node_;
-  const int opened_as_;                             // O_ACCMODE
-  uint64_t readers_before_, writers_before_;        // of the pipe, when it was opened
+  const int opened_as_;                       // O_ACCMODE
+  uint64_t readers_before_, writers_before_;  // of the pipe, when it was opened
   const bool is_named_;
 };
 

@@ -465,13 +465,15 @@ void FileState::write_file(SandboxWriter& to, const FileRef& file) {
   // What it stands on is written first, into other sections.
   const uint32_t node = kind == Kind::kSharedMemory ? 0 : to.node(file->node());
   uint32_t thing = 0;
-  if (const auto* const end = dynamic_cast<const PipeEnd*>(file.get())) thing = to.pipe(end->pipe_, end->node_);
+  if (const auto* const end = dynamic_cast<const PipeEnd*>(file.get()))
+    thing = to.pipe(end->pipe_, end->node_);
   if (const auto* const of = dynamic_cast<const ProcessFile*>(file.get())) thing = to.process_end(of->end_);
   if (const auto input = OutsideInput::of(*file)) thing = to.input(input);
   if (const auto output = OutsideOutput::of(*file)) thing = to.output(output);
   if (const auto* const master = dynamic_cast<const PtyMaster*>(file.get()))
     thing = to.terminal(master->terminal());
-  if (const auto* const slave = dynamic_cast<const PtySlave*>(file.get())) thing = to.terminal(slave->terminal());
+  if (const auto* const slave = dynamic_cast<const PtySlave*>(file.get()))
+    thing = to.terminal(slave->terminal());
   if (const auto* const named = dynamic_cast<const ControllingTerminal*>(file.get()))
     thing = to.terminal(named->terminal());
   StateWriter& state = to.file_section;

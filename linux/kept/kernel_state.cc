@@ -426,7 +426,8 @@ class KernelState::Reader {
     GuestClock::Time now;
     transfer_time(state_, now);
     const bool has_stream = state_.get<bool>();
-    state_.require(now.time_since_epoch().count() >= 0 && has_stream == kernel_.options().clock->is_virtual());
+    state_.require(now.time_since_epoch().count() >= 0 &&
+                   has_stream == kernel_.options().clock->is_virtual());
     if (!state_.is_good()) return;
     kernel_.options().clock->go_on_from(now);
     if (has_stream) {
@@ -552,9 +553,8 @@ class KernelState::Reader {
     state_.raw(task.thread->registers);
     std::vector<std::byte> vectors;
     state_.blob(vectors, kMostVectorState);
-    state_.require(task.is_parked == (what == TaskIs::kParked) &&
-                   task.thread->stop.kind < StopKind::kGone && task.name.size() < 16 &&
-                   (what != TaskIs::kWaiting || task.waiting.is_again));
+    state_.require(task.is_parked == (what == TaskIs::kParked) && task.thread->stop.kind < StopKind::kGone &&
+                   task.name.size() < 16 && (what != TaskIs::kWaiting || task.waiting.is_again));
     if (!state_.is_good()) return damaged();
     if (!task.thread->set_vector_state(vectors)) return damaged();
     task.is_held = what == TaskIs::kHeld;
@@ -603,7 +603,8 @@ class KernelState::Reader {
       each.errors = from_.take(from_.outputs);
       each.terminal = std::dynamic_pointer_cast<PtyMaster>(from_.take(from_.files));
       const bool has_streams = each.input != nullptr && each.output != nullptr && each.errors != nullptr;
-      state_.require(kernel_.process_of(each.process) != nullptr && has_streams != (each.terminal != nullptr));
+      state_.require(kernel_.process_of(each.process) != nullptr &&
+                     has_streams != (each.terminal != nullptr));
     }
   }
 

@@ -28,7 +28,7 @@ constexpr size_t kAgainAtOnce = 64;  // calls asked again between two looks at t
 
 constexpr auto kLookAtMemoryEvery = std::chrono::milliseconds(50),
                kLookAtMuchMemoryEvery = std::chrono::milliseconds(250);
-constexpr int kLooksShare = 20;  // a look takes one part in so many of the time
+constexpr int kLooksShare = 20;                         // a look takes one part in so many of the time
 constexpr auto kLongestStop = std::chrono::seconds(5);  // that a thread may take
 constexpr auto kNoLook = std::chrono::milliseconds(3'600'000);  // there is no process
 

@@ -34,7 +34,8 @@ struct MountedDirectory {
 };
 
 struct LiveSpec {
-  std::string image;  // path of an image file (linux/image/layer.h); "" with `kept`: where it was when that was written
+  std::string
+      image;  // path of an image file (linux/image/layer.h); "" with `kept`: where it was when that was written
   // A file that keep() wrote: the sandbox goes on from there. Borrowed until create() has returned; its bytes must not change while the
   // sandbox lives.
   int kept = -1;
