@@ -116,6 +116,11 @@ Try<int> PipeEnd::set_capacity(uint64_t bytes) {
   return static_cast<int>(wanted);
 }
 
+void PipeEnd::drop(size_t count) {
+  pipe_->bytes.drop(count);
+  pipe_->changed.wake();
+}
+
 Try<PipePair> make_pipe(const Credentials& owner, int flags) {
   if ((flags & ~O_NONBLOCK) != 0) return err(EINVAL);
   auto pipe = std::make_shared<Pipe>();

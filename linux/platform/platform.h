@@ -95,6 +95,8 @@ class Space {
 
   // Bytes of memory that are this space's alone (its dirty private pages), as the host counts them; 0 when it is not known.
   virtual uint64_t resident_bytes() = 0;
+  // As many or more: those that it shares with spaces forked from it or that it was forked from count, too. Cheaper to know.
+  virtual uint64_t most_resident_bytes() { return resident_bytes(); }
 };
 
 class Thread {

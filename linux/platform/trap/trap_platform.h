@@ -70,6 +70,7 @@ class TrapSpace final : public Space {
   size_t write(uint64_t address, std::span<const std::byte> bytes) override;
   size_t poke(uint64_t address, std::span<const std::byte> bytes) override;
   uint64_t resident_bytes() override;
+  uint64_t most_resident_bytes() override;
 
   // A message with descriptors for the stub. False: the stub has not taken what was sent before, as it must have.
   bool send(std::span<const int> descriptors);
