@@ -43,6 +43,7 @@ class SocketSpace;         // linux/files/socket_end.h
 class Vdso;                // linux/kernel/vdso.h
 class Watches;             // linux/files/inotify.h
 struct SystemDirectories;  // linux/proc/mounts.h
+struct SystemV;            // linux/kernel/system_v.h
 
 class Kernel final : public Timers, public Jobs, public Signals {
  public:
@@ -83,6 +84,7 @@ class Kernel final : public Timers, public Jobs, public Signals {
   std::shared_ptr<Vdso> vdso;
   NodeRef memory_files;  // what memfd_create() makes files in
   SharedMemories shared_memories;
+  std::shared_ptr<SystemV> system_v;
   [[nodiscard]] timespec now(int clock) const override { return options_.clock->read(clock); }
   [[nodiscard]] GuestClock::Time steady_now() const override { return options_.clock->now(); }
   NodeRef& made_memory_files();  // the same, made now if there is none
