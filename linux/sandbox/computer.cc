@@ -99,6 +99,7 @@ Status Running::start() {
                                   .control = control.theirs.number()};
     _exit(run_kernel_process(computer_, theirs));
   }
+  if (streams_.on_started) streams_.on_started();
   output_ = std::move(output.ours);
   errors_ = std::move(errors.ours);
   control_ = std::move(control.ours);

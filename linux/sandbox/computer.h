@@ -34,6 +34,8 @@ struct Computer {
   std::string directory = "/root";
   std::string host_name = "membrane";
   uint32_t user = 0, group = 0;
+  int network =
+      -1;  // where guests' connections go (linux/network/); -1: none leaves. The kernel process takes it over
   ComputerLimits limits;
 };
 
@@ -62,6 +64,7 @@ struct ComputerReport {
 struct ComputerStreams {
   int input = -1;  // read as the guest reads; -1: none
   std::function<void(std::string_view)> on_output, on_error;
+  std::function<void()> on_started;  // the kernel process is there: the caller may start threads now
 };
 
 // Runs it to its end. `cancelled` is asked now and then. The caller's process must have one thread. Errors: kNotFound for an image

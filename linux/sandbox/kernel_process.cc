@@ -15,8 +15,10 @@
 #include "base/json.h"
 #include "linux/files/devices.h"
 #include "linux/files/outside.h"
+#include "linux/files/socket_end.h"
 #include "linux/image/image_tree.h"
 #include "linux/kernel/kernel.h"
+#include "linux/network/outside_network.h"
 #include "linux/proc/mounts.h"
 #include "linux/sandbox/kernel_walls.h"
 
@@ -109,13 +111,27 @@ ComputerReport run(const Computer& computer, const KernelStreams& streams) {
       .platform = std::move(*platform), .root = *root, .limits = {}, .host_name = computer.host_name};
   options.limits.most_tasks = computer.limits.most_tasks;
   options.limits.memory_bytes = computer.limits.memory_bytes;
+  Platform& guests = *options.platform;
+  std::unique_ptr<OutsideNetwork> network;
+  if (computer.network >= 0) {
+    auto made = OutsideNetwork::create([&guests] { guests.wake(); });
+    if (!made) return failed(made.error().to_string());
+    network = std::move(*made);
+    if (const Status attached = network->attach(HostFile(computer.network)); !attached)
+      return failed(attached.error().to_string());
+  }
   Kernel kernel(std::move(options));
+  kernel.sockets = std::make_shared<SocketSpace>();
+  kernel.sockets->network = network.get();
   ComputerReport report;
   report.platform = kernel.platform().name();
   if (const Done mounted = mount_system_directories(kernel); !mounted)
     return failed(std::string("/proc, /sys and /dev cannot be made: ") + std::strerror(mounted.error()));
   Outside outside(streams, kernel);
-  kernel.on_outside = [&outside] { outside.after_wake(); };
+  kernel.on_outside = [&outside, &network] {
+    outside.after_wake();
+    if (network != nullptr) network->after_wake();
+  };
   Kernel::Start start = {.arguments = computer.arguments,
                          .environment = computer.environment,
                          .directory = computer.directory,
