@@ -217,8 +217,9 @@ class HttpEgress::Impl {
   HostResult<HttpResponse> follow(const HttpRequest& request, Lane& lane);
   HostResult<const Grant*> decide(const Hop& hop, bool is_redirected);
   // `reached`: whether somebody was at the other end, also when it failed.
+  using TakePiece = std::function<bool(const RawResponse& head, std::string_view piece)>;
   HostResult<RawResponse> perform(const Hop& hop, const Grant& grant, const Deadline& deadline, Lane& lane,
-                                  bool& reached);
+                                  const TakePiece& take_piece, bool& reached);
   bool hear(const HttpRequest& request, const Hop& hop, Lane& lane);
   static HostResult<HttpClient*> client_of(const Grant& grant, Lane& lane);
   HostResult<std::vector<Address>> look_up(const Url& url, const Grant& grant, const Deadline& deadline);
@@ -332,7 +333,8 @@ HostResult<HttpClient*> HttpEgress::Impl::client_of(const Grant& grant, Lane& la
 }
 
 HostResult<RawResponse> HttpEgress::Impl::perform(const Hop& hop, const Grant& grant,
-                                                  const Deadline& deadline, Lane& lane, bool& reached) {
+                                                  const Deadline& deadline, Lane& lane,
+                                                  const TakePiece& take_piece, bool& reached) {
   if (auto good = check_headers(hop.headers, grant.words); !good) return std::unexpected(good.error());
   if (auto good = check_size(hop, grant.words); !good) return std::unexpected(good.error());
   const bool may_echo = gets_secret(hop.url);
@@ -354,6 +356,7 @@ HostResult<RawResponse> HttpEgress::Impl::perform(const Hop& hop, const Grant& g
                                  .body = hop.body,
                                  .max_response_bytes = grant.words.max_response_bytes,
                                  .room = lane.room,
+                                 .take_piece = take_piece,
                                  .deadline = deadline,
                                  .run = run_,
                                  .budget = budget_});
@@ -454,9 +457,17 @@ HostResult<HttpResponse> HttpEgress::Impl::follow(const HttpRequest& request, La
     if (redirects == 0) most_redirects = (*grant)->words.max_redirects;
     // The first grant's time is for the whole call; the grant of a later hop may make it shorter.
     deadline = (deadline ? *deadline : run_).within((*grant)->words.timeout_ms);
-    bool reached = false;
-    auto raw = perform(hop, **grant, *deadline, lane, reached);
-    const bool may_follow = reached && hear(request, hop, lane);
+    bool reached = false, is_heard = false;
+    TakePiece take_piece;
+    if (request.take_piece && most_redirects == 0 && mask(lane) == nullptr) {
+      take_piece = [&](const RawResponse& raw, std::string_view piece) {
+        if (!std::exchange(is_heard, true)) hear(request, hop, lane);
+        return request.take_piece(
+            {.status = raw.status, .headers = for_program(raw.headers), .body = {}, .final_url = hop.url.text()}, piece);
+      };
+    }
+    auto raw = perform(hop, **grant, *deadline, lane, take_piece, reached);
+    const bool may_follow = reached && !is_heard && hear(request, hop, lane);
     if (!raw) return failed(raw.error());
     const std::string* location = find(raw->headers, "location");
     if (!is_redirect(raw->status) || location == nullptr || most_redirects == 0 || !may_follow)
