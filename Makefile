@@ -16,7 +16,7 @@ CONFIGURE := tools/configure
 .DEFAULT_GOAL := help
 .PHONY: help setup build languages images demo demo-local-model test test-all test-quick test-aarch64 test-modules test-languages \
         test-corpus fuzz \
-        fuzz-diff bench bench-micro bench-engine bench-host bench-languages bench-peers bench-process bench-service soak-service bench-programs format \
+        fuzz-diff bench bench-micro bench-engine bench-host bench-languages bench-linux bench-peers bench-process bench-service soak-service bench-programs format \
         format-check tidy coverage docs \
         install dist clean
 
@@ -121,6 +121,11 @@ bench-languages:  ## Python and JavaScript beside others, which pip and npm brin
 bench-programs:  ## Lua, SQLite, zstd and others as WASI programs: each tier beside other engines (not part of bench)
 	@tools/install-dependencies bench programs
 	@$(PYTHON) tools/bench-programs --jobs $(JOBS)
+
+bench-linux:  ## Linux programs in a sandbox beside a chroot, bubblewrap, runc and runsc (not part of bench; wants root and make images)
+	@$(CONFIGURE) release
+	@$(BUILD) release --target membrane
+	@$(PYTHON) tools/bench-linux
 
 bench-service:  ## The service: create, exec, fork, idle sandboxes, many clients; beside bubblewrap and others (not part of bench)
 	@tools/install-dependencies bench

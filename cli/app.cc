@@ -40,6 +40,7 @@ std::unique_ptr<CLI::App> make_app(int& exit_code, std::string_view first_word) 
   add_doctor(*app, exit_code);
   add_serve(*app, exit_code);
   add_image(*app, exit_code);
+  add_shell(*app, exit_code);
   add_remote(*app, exit_code);
   add_audit(*app, exit_code);
   add_spectest(*app, exit_code);

@@ -30,7 +30,7 @@ Written find_option(const CLI::App& command, const std::string& word) {
 
 class Order {
  public:
-  Order(const CLI::App& command, const CLI::Option& text_option, size_t before)
+  Order(const CLI::App& command, const CLI::Option* text_option, size_t before)
       : command_(command), text_option_(text_option), before_(before) {}
 
   Result<std::vector<std::string>> of(const std::vector<std::string>& words) {
@@ -65,7 +65,7 @@ class Order {
       positionals_.push_back(word);
       return false;
     }
-    if (written.option == &text_option_) {
+    if (text_option_ != nullptr && written.option == text_option_) {
       if (positionals_.size() > before_) {
         std::string words = "membrane " + command_.get_name();
         for (const std::string& each : positionals_) words += " " + each;
@@ -96,7 +96,7 @@ class Order {
   }
 
   const CLI::App& command_;
-  const CLI::Option& text_option_;
+  const CLI::Option* text_option_;
   const size_t before_;
   std::vector<std::string> options_, positionals_;
   bool has_text_ = false;
@@ -105,12 +105,13 @@ class Order {
 }  // namespace
 
 Result<std::vector<std::string>> order_arguments(const CLI::App& app, std::vector<std::string> words) {
-  if (words.empty() || (words.front() != "run" && words.front() != "exec")) return words;
+  if (words.empty() || (words.front() != "run" && words.front() != "exec" && words.front() != "shell"))
+    return words;
   const size_t before = words.front() == "exec" ? 1 : 0;  // the sandbox
   const CLI::App& command = *app.get_subcommand(words.front());
   MEMBRANE_ASSIGN(
       auto ordered,
-      Order(command, *command.get_option("--evaluate"), before).of({words.begin() + 1, words.end()}));
+      Order(command, command.get_option_no_throw("--evaluate"), before).of({words.begin() + 1, words.end()}));
   ordered.insert(ordered.begin(), std::move(words.front()));
   return ordered;
 }

@@ -14,11 +14,13 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "base/result.h"
 #include "engine/tier.h"
 #include "policy/policy.h"
+#include "sandbox/report.h"
 #include "sandbox/template.h"
 #include "worker/guests.h"
 
@@ -49,6 +51,7 @@ void add_serve(CLI::App& app, int& exit_code);
 // The verbs of a service: create, exec, cp, … (command_remote*.cc).
 void add_remote(CLI::App& app, int& exit_code);
 void add_image(CLI::App& app, int& exit_code);
+void add_shell(CLI::App& app, int& exit_code);
 void add_audit(CLI::App& app, int& exit_code);
 void add_completion(CLI::App& app);
 
@@ -110,6 +113,11 @@ Result<std::string> read_input(const std::string& path, uint64_t max_bytes);
 // a text of the command line. A guess is told on standard error. Errors: kInvalidArgument when there is none.
 Result<std::string> program_language(const std::string& word, const std::string& file,
                                      std::string_view source);
+// The exit code of a command that ran one program. One that ended itself has the last word on how.
+int exit_code_of(const sandbox::Report& report);
+// Of --env: NAME=VALUE, or NAME for the value that the host's has. Errors: kInvalidArgument.
+Result<std::vector<std::pair<std::string, std::string>>> environment_of(
+    const std::vector<std::string>& written);
 // The tier that --tier names. Errors: kInvalidArgument.
 Result<engine::Tier> tier_of(const std::string& name);
 // A file that appears whole or not at all: written beside its place, and renamed. Readable by its owner only.

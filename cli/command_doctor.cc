@@ -5,6 +5,8 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
+#include <cstdio>
 #include <filesystem>
 #include <nlohmann/json.hpp>
 
@@ -13,6 +15,8 @@
 #include "base/sqlite.h"
 #include "cli/cli.h"
 #include "lang/package.h"
+#include "linux/image/store.h"
+#include "linux/platform/choice.h"
 #include "policy/quantity.h"
 #include "sandbox/languages.h"
 #include "worker/control_groups.h"
@@ -94,6 +98,22 @@ Json languages_here() {
   return languages;
 }
 
+// What Linux programs run on and over (docs/linux.md).
+Json linux_here() {
+  Json platforms = Json::array(), images = Json::array();
+  for (const linux::PlatformDescription& each : linux::describe_platforms()) {
+    Json platform{{"name", each.name}, {"usable", each.is_usable}, {"chosen", each.is_chosen}};
+    if (each.is_usable) platform["call_us"] = each.call_us;
+    else platform["reason"] = each.why_not;
+    if (each.is_chosen) platform["reason"] = each.reason;
+    platforms.push_back(std::move(platform));
+  }
+  if (const auto stored = linux::list_images())
+    for (const linux::StoredImage& image : *stored)
+      images.push_back({{"name", image.name}, {"size_bytes", image.size_bytes}});
+  return {{"platforms", platforms}, {"images", images}};
+}
+
 Json limits_here() {
   rlimit files{}, processes{};
   getrlimit(RLIMIT_NOFILE, &files);
@@ -136,6 +156,21 @@ std::string text_of(const Json& found) {
          each["is_warm"].get<bool>() ? "warm"
                                      : "its first program makes its warm image, which takes some seconds");
   if (found["languages"].empty()) out += "  none: membrane languages add python\n";
+  out += "linux programs\n";
+  for (const Json& each : found["linux"]["platforms"]) {
+    std::string words = each.value("reason", "");
+    if (each["usable"].get<bool>()) {
+      std::array<char, 32> cost{};
+      std::snprintf(cost.data(), cost.size(), "%.1f", each["call_us"].get<double>());
+      words = std::string("a system call takes ") + cost.data() + " µs" +
+              (each["chosen"].get<bool>() ? "; used unless another is demanded: " + words : "");
+    }
+    line(each["usable"], each["name"], words);
+  }
+  for (const Json& each : found["linux"]["images"])
+    line(true, "image " + each["name"].get<std::string>(),
+         policy::format_size(each["size_bytes"].get<uint64_t>() >> 20 << 20));
+  if (found["linux"]["images"].empty()) out += "  no image: make images, or membrane image import\n";
   out += "limits\n";
   const Json& limits = found["limits"];
   const auto amount = [](const Json& value) {
@@ -152,7 +187,8 @@ std::string text_of(const Json& found) {
 void add_doctor(CLI::App& app, int& exit_code) {
   auto options = std::make_shared<Options>();
   CLI::App* const command = app.add_subcommand(
-      "doctor", "What this machine has of what Membrane needs: walls, libraries, languages, limits");
+      "doctor",
+      "What this machine has of what Membrane needs: walls, libraries, languages, Linux programs, limits");
   command->add_flag("--json", options->json, "As one JSON object");
   command->footer(
       "Example:\n"
@@ -166,6 +202,7 @@ void add_doctor(CLI::App& app, int& exit_code) {
     found["kernel"] = kernel_here();
     found["libraries"] = libraries_here();
     found["languages"] = languages_here();
+    found["linux"] = linux_here();
     found["limits"] = limits_here();
     if (options->json) print_json(found);
     else print(text_of(found));

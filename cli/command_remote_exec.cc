@@ -44,6 +44,8 @@ Result<Json> turn_of(const ExecOptions& options) {
   } else if (words.empty()) {
     return fail(ErrorCode::kInvalidArgument, "there is nothing to run",
                 "Give -e CODE or a file; - is standard input.");
+  } else if (words.front() != "-" && !std::filesystem::exists(words.front())) {
+    turn["command"] = std::exchange(words, {});
   } else {
     MEMBRANE_ASSIGN(turn["code"], read_input(words.front(), kMostCodeBytes));
     if (words.front() != "-") turn["name"] = words.front();
@@ -211,7 +213,9 @@ void add_remote_exec(CLI::App& app, int& exit_code) {
       command->add_option("-e,--evaluate", options->code, "The code")->type_name("CODE");
   command
       ->add_option("words", options->words,
-                   "Without -e a file with the code; then arguments of the code. Options that are not "
+                   "Without -e a file with the code; then arguments of the code. What is no file here is a "
+                   "command of a "
+                   "Linux sandbox and its arguments. Options that are not "
                    "Membrane's, too; "
                    "write -- before those that are")
       ->type_name("[FILE] [ARGUMENT]");

@@ -1,11 +1,16 @@
 // membrane run and membrane thaw: one program, one report.
 
+#include <fcntl.h>
 #include <unistd.h>
+
 #include <algorithm>
+#include <cerrno>
 #include <chrono>
 #include <csignal>
 #include <cstdlib>
+#include <cstring>
 #include <filesystem>
+#include <fstream>
 #include <optional>
 #include <span>
 
@@ -22,6 +27,7 @@
 #include "engine/region_pool.h"
 #include "host/journal_file.h"
 #include "lang/language_names.h"
+#include "linux/platform/trap/host_file.h"
 #include "sandbox/languages.h"
 #include "sandbox/sandbox.h"
 #include "sandbox/session.h"
@@ -62,29 +68,14 @@ struct Options {
   bool json = false;
   bool quiet = false;
   bool in_process = false;
-  std::string kind;   // "" for that of the program
-  std::string image;  // of --kind linux
+  std::string kind;            // "" for that of the program
+  std::string image;           // of --kind linux
+  bool deterministic = false;  // the same
+  bool has_terminal = false;   // the same
+  std::string platform;        // the same
   PolicyOptions policy;
   PackageOptions packages;
 };
-
-Result<std::vector<std::pair<std::string, std::string>>> environment_of(
-    const std::vector<std::string>& written) {
-  std::vector<std::pair<std::string, std::string>> environment;
-  for (const std::string& each : written) {
-    const size_t equals = each.find('=');
-    std::string name = each.substr(0, equals);
-    if (name.empty())
-      return fail(ErrorCode::kInvalidArgument, "--env " + each + " names no variable",
-                  "Write --env NAME=VALUE, or --env NAME to pass the one of this process.");
-    std::optional<std::string> value;
-    if (equals != std::string::npos) value = each.substr(equals + 1);
-    else if (const char* const inherited = std::getenv(name.c_str())) value = inherited;
-    std::erase_if(environment, [&](const auto& before) { return before.first == name; });
-    if (value) environment.emplace_back(std::move(name), *std::move(value));
-  }
-  return environment;
-}
 
 Result<sandbox::Program> program_of(const Options& options) {
   sandbox::Program program;
@@ -204,15 +195,6 @@ Result<sandbox::Report> run_in_language(const Options& options, const std::strin
   sandbox::Report report = session.exec(turn);
   session.end(report);
   return report;
-}
-
-// A program that ended itself has the last word on how.
-int exit_code_of(const sandbox::Report& report) {
-  const bool ended_itself = report.outcome == sandbox::Outcome::kOk ||
-                            report.outcome == sandbox::Outcome::kDenied ||
-                            report.outcome == sandbox::Outcome::kRaised;
-  if (!ended_itself || !report.exit_code) return sandbox::exit_code_of(report.outcome);
-  return sandbox::exit_code_of_process(*report.exit_code);
 }
 
 // What the program writes, as it comes: byte for byte into a pipe or a file, on a terminal made printable.
@@ -472,26 +454,124 @@ Result<std::unique_ptr<host::JournalSource>> open_journal(const std::string& pat
               "Raise --wall.");
 }
 
-// `--kind linux`: the words are a command, not a program's file.
-Result<int> run_in_linux(const Options& options) {
-  if (options.file.empty())
+// What only the other kinds have is refused, not ignored.
+Status check_for_linux(const Options& options) {
+  const std::pair<bool, const char*> absent[] = {{!options.language.empty(), "--lang"},
+                                                 {options.entry.has_value(), "--invoke"},
+                                                 {!options.journal_file.empty(), "--journal"},
+                                                 {!options.replay_file.empty(), "--replay"},
+                                                 {!options.seal_file.empty(), "--seal"},
+                                                 {!options.freeze_after.empty(), "--freeze-after"},
+                                                 {!options.snapshot_file.empty(), "--snapshot"},
+                                                 {!options.out.empty(), "--out"},
+                                                 {options.tier != "auto", "--tier"},
+                                                 {!options.code_cache.empty(), "--code-cache"},
+                                                 {options.in_process, "--in-process"},
+                                                 {options.packages.given(), "--with"}};
+  for (const auto& [is_given, name] : absent)
+    if (is_given)
+      return fail(ErrorCode::kUnsupported, std::string(name) + " is not for --kind linux",
+                  "Leave it out; docs/linux.md says what this kind has.");
+  if (!options.has_terminal) return {};
+  if (options.json)
+    return fail(ErrorCode::kInvalidArgument, "--json keeps what a command prints, and --tty shows it",
+                "Leave one of them out.");
+  if (!options.input_file.empty())
+    return fail(ErrorCode::kInvalidArgument,
+                "with --tty the terminal is the input, and --input names another", "Leave one of them out.");
+  return {};
+}
+
+// The file of --input as it is, not read: standard input for "" and "-".
+class HostInput {
+ public:
+  static Result<HostInput> open(const std::string& path) {
+    HostInput input;
+    if (path.empty() || path == "-") return input;
+    input.file_ = linux::HostFile(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
+    if (!input.file_)
+      return fail(ErrorCode::kNotFound, path + " cannot be read: " + std::strerror(errno), "");
+    return input;
+  }
+  [[nodiscard]] int number() const { return file_ ? file_.number() : STDIN_FILENO; }
+
+ private:
+  linux::HostFile file_;
+};
+
+// A script for the sandbox's shell, with its name and its arguments.
+std::vector<std::string> shell_command(std::string script, std::string name) {
+  return {"/bin/sh", "-c", "s=/bin/sh; [ -x /bin/bash ] && s=/bin/bash; exec $s -c \"$0\" \"$@\"",
+          std::move(script), std::move(name)};
+}
+
+// The first line of a script for a shell: of sh, bash and dash, however they are found.
+bool is_for_shell(std::string_view script) {
+  if (!script.starts_with("#!")) return false;
+  std::string_view line = script.substr(2, script.find('\n') - 2);
+  line = line.substr(0, line.find_last_not_of(" \t\r") + 1);
+  const std::string_view word = line.substr(line.find_last_of(" /") + 1);
+  return word == "sh" || word == "bash" || word == "dash";
+}
+
+// Where no kind is named, the least powerful one that serves: what is no file here is a command of an image, and a script for a shell
+// wants one. Why it is Linux; "" when it is not.
+std::string why_linux(const Options& options) {
+  if (options.text || options.file.empty() || options.file == "-" || !options.language.empty()) return "";
+  std::error_code error;
+  if (!std::filesystem::exists(options.file, error))
+    return options.file.find_first_of("./") == std::string::npos
+               ? "there is no file " + options.file + " here, and a command may have that name"
+               : "";
+  if (options.file.ends_with(".sh")) return options.file + " is a script for a shell";
+  std::string head(128, '\0');
+  std::ifstream(options.file).read(head.data(), static_cast<std::streamsize>(head.size()));
+  return is_for_shell(head) ? options.file + " is a script for a shell" : "";
+}
+
+Result<std::vector<std::string>> linux_words(const Options& options, const std::string& why) {
+  std::vector<std::string> words;
+  if (options.text) {
+    words = shell_command(*options.text, "-e");
+    if (!options.file.empty()) words.push_back(options.file);
+  } else if (!why.empty() && std::filesystem::exists(options.file)) {
+    MEMBRANE_ASSIGN(std::string script, read_input(options.file, kMaxProgramBytes));
+    words = shell_command(std::move(script), options.file);
+  } else {
+    words = {options.file};
+  }
+  words.insert(words.end(), options.arguments.begin(), options.arguments.end());
+  return words;
+}
+
+// `--kind linux`: the words are a command, not a program's file. `why`: the reason, where nobody named the kind.
+Result<int> run_in_linux(const Options& options, const std::string& why) {
+  if (options.file.empty() && !options.text)
     return fail(ErrorCode::kInvalidArgument, "no command is given",
                 "membrane run --kind linux -- sh -c 'echo hello'");
   LinuxCommand command;
   command.image = options.image;
-  command.arguments = {options.file};
-  command.arguments.insert(command.arguments.end(), options.arguments.begin(), options.arguments.end());
-  MEMBRANE_ASSIGN(const auto environment, environment_of(options.environment));
-  for (const auto& [name, value] : environment) command.environment.push_back(name + "=" + value);
-  MEMBRANE_ASSIGN(command.policy, options.policy.policy(linux_limits()));
-  command.input = STDIN_FILENO;
+  command.platform = options.platform;
+  MEMBRANE_ASSIGN(command.arguments, linux_words(options, why));
+  MEMBRANE_ASSIGN(command.environment, linux_environment(options.environment));
+  MEMBRANE_TRY(check_for_linux(options));
+  MEMBRANE_ASSIGN(command.policy,
+                  options.policy.policy(options.has_terminal ? terminal_limits() : linux_limits()));
+  if (options.deterministic)
+    command.deterministic =
+        linux::Determinism{.start_ms = command.policy.time.start_ms, .seed = command.policy.random.seed};
+  HostInput input;
+  MEMBRANE_ASSIGN(input, HostInput::open(options.input_file));
+  command.input = input.number();
+  command.has_terminal = options.has_terminal;
   std::signal(SIGINT, [](int) { interrupted = true; });
   Output output;
   if (!options.json) {
     command.on_output = [&](std::string_view bytes) { output.write_out(bytes); };
     command.on_error = [&](std::string_view bytes) { output.write_error(bytes); };
   }
-  MEMBRANE_ASSIGN(const sandbox::Report report, run_linux(command, interrupted));
+  MEMBRANE_ASSIGN(sandbox::Report report, run_linux(command, interrupted));
+  report.kind_reason = why;
   output.finish();
   show(report, options);
   return exit_code_of(report);
@@ -501,7 +581,17 @@ Result<int> run(const Options& options) {
   if (!options.kind.empty() && options.kind != "wasm" && options.kind != "linux")
     return fail(ErrorCode::kInvalidArgument, "--kind " + options.kind + " is unknown",
                 "Write wasm or linux.");
-  if (options.kind == "linux") return run_in_linux(options);
+  if (options.kind == "linux") return run_in_linux(options, "");
+  if (options.kind.empty())
+    if (const std::string why = why_linux(options); !why.empty()) return run_in_linux(options, why);
+  if (options.has_terminal)
+    return fail(ErrorCode::kInvalidArgument, "--tty is for --kind linux", "Leave it out.");
+  if (options.deterministic)
+    return fail(ErrorCode::kInvalidArgument, "--deterministic is for --kind linux: other programs always are",
+                "Leave it out.");
+  if (!options.platform.empty())
+    return fail(ErrorCode::kInvalidArgument, "--platform is for --kind linux",
+                "Add --kind linux, or leave it out.");
   if (!options.image.empty())
     return fail(ErrorCode::kInvalidArgument, "--image is for --kind linux",
                 "Add --kind linux, or leave it out.");
@@ -651,8 +741,17 @@ void add_run(CLI::App& app, int& exit_code) {
       ->add_option("--kind", options->kind,
                    "wasm, or linux: a command of an image, with shell, files and processes (docs/linux.md)")
       ->type_name("KIND");
+  command->add_flag(
+      "--deterministic", options->deterministic,
+      "Of --kind linux: the same run each time, with the policy's virtual clock and seed (docs/linux.md)");
+  command
+      ->add_option("--platform", options->platform,
+                   "Of --kind linux: trap or kvm (default: the faster one of this machine; docs/linux.md)")
+      ->type_name("PLATFORM");
   command->add_option("--image", options->image, "Of --kind linux: the image, or its file (default: debian)")
       ->type_name("IMAGE");
+  command->add_flag("-t,--tty", options->has_terminal,
+                    "Of --kind linux: this terminal is the command's, as with membrane shell");
   add_repeatable(
       *command, "--env", options->environment,
       "An environment variable of a WASI program; NAME alone passes the one of this process; may be "

@@ -994,7 +994,7 @@ class Doctor(CommandTest):
             self.assertIn(done.returncode, (0, 2), done.stderr)  # 2: a wall is missing on this machine
             return done.stdout
         text = doctor()
-        for part in "walls", "libraries", "languages", "limits":
+        for part in "walls", "libraries", "languages", "linux programs", "limits":
             self.assertIn(f"\n{part}\n", text)
         limits = json.loads(doctor("--json"))["limits"]
         shown = text.partition("\nlimits\n")[2]

@@ -113,6 +113,32 @@ Result<std::string> program_language(const std::string& word, const std::string&
   return guess;
 }
 
+int exit_code_of(const sandbox::Report& report) {
+  const bool ended_itself = report.outcome == sandbox::Outcome::kOk ||
+                            report.outcome == sandbox::Outcome::kDenied ||
+                            report.outcome == sandbox::Outcome::kRaised;
+  if (!ended_itself || !report.exit_code) return sandbox::exit_code_of(report.outcome);
+  return sandbox::exit_code_of_process(*report.exit_code);
+}
+
+Result<std::vector<std::pair<std::string, std::string>>> environment_of(
+    const std::vector<std::string>& written) {
+  std::vector<std::pair<std::string, std::string>> environment;
+  for (const std::string& each : written) {
+    const size_t equals = each.find('=');
+    std::string name = each.substr(0, equals);
+    if (name.empty())
+      return fail(ErrorCode::kInvalidArgument, "--env " + each + " names no variable",
+                  "Write --env NAME=VALUE, or --env NAME to pass the one of this process.");
+    std::optional<std::string> value;
+    if (equals != std::string::npos) value = each.substr(equals + 1);
+    else if (const char* const inherited = std::getenv(name.c_str())) value = inherited;
+    std::erase_if(environment, [&](const auto& before) { return before.first == name; });
+    if (value) environment.emplace_back(std::move(name), *std::move(value));
+  }
+  return environment;
+}
+
 Result<engine::Tier> tier_of(const std::string& name) {
   if (const auto tier = engine::find_tier(name)) return *tier;
   return fail(ErrorCode::kInvalidArgument, "there is no tier \"" + name + "\"",

@@ -3,11 +3,13 @@
 
 #include <atomic>
 #include <functional>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "base/result.h"
+#include "linux/abi/determinism.h"
 #include "policy/policy.h"
 #include "sandbox/report.h"
 
@@ -17,15 +19,24 @@ struct LinuxCommand {
   std::string image;  // a name of `membrane image ls`, or an image file; "" for the usual one
   std::vector<std::string> arguments;    // the program and its arguments
   std::vector<std::string> environment;  // NAME=VALUE, on top of the image's
-  int input = -1;                        // a descriptor
+  std::optional<linux::Determinism> deterministic;
+  std::string platform;       // "trap", "kvm"; "" for the faster one of this machine
+  int input = -1;             // a descriptor
+  bool has_terminal = false;  // standard input is this process's terminal, and the command's too
   policy::Policy policy;
   std::function<void(std::string_view)> on_output, on_error;  // null: kept in the report
 };
 
 // Errors: kNotFound without the image; kUnsupported for a grant that this kind cannot hold, or a machine without its platform.
-Result<sandbox::Report> run_linux(const LinuxCommand& command, const std::atomic<bool>& cancelled);
+// kInvalidArgument for a terminal where there is none.
+Result<sandbox::Report> run_linux(const LinuxCommand& command, std::atomic<bool>& cancelled);
 
-// What a limit is when nothing names it.
+// What a limit is when nothing names it; the same for a command on a terminal.
 policy::Limits linux_limits();
+policy::Limits terminal_limits();
+// --env, as a command has it.
+Result<std::vector<std::string>> linux_environment(const std::vector<std::string>& written);
+// The best shell that an image has.
+std::vector<std::string> login_shell();
 
 }  // namespace membrane::cli

@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 """`membrane run --kind linux`: unmodified programs of this machine in a sandbox.
 
-MEMBRANE_COMMAND names the command. The image is made of this machine's own programs (linux_testing.py).
+MEMBRANE_COMMAND names the command. The image is made of this machine's own programs (linux_testing.py). MEMBRANE_LINUX_PLATFORM
+names the platform of all tests; without it they run on the faster one of this machine, and a few on `kvm` too, where it is there.
 """
 
 import json
@@ -20,10 +21,13 @@ MEMBRANE = os.environ.get("MEMBRANE_COMMAND", "build/release/membrane")
 HERE = Path(__file__).resolve().parent
 ENVIRONMENT = {"PATH": "/usr/bin:/bin:/usr/sbin:/sbin", "HOME": "/root", "LANG": "C", "LC_ALL": "C"}
 ENDS_S = 120
+PLATFORM = os.environ.get("MEMBRANE_LINUX_PLATFORM", "")
 
 
 @unittest.skipUnless(platform.machine() == "x86_64", "the linux kind runs on x86-64")
 class LinuxTest(unittest.TestCase):
+    PLATFORM = PLATFORM
+
     @classmethod
     def setUpClass(cls):
         folder = tempfile.TemporaryDirectory()
@@ -43,8 +47,12 @@ class LinuxTest(unittest.TestCase):
 
     def run_linux(self, *words, options=(), input=None):
         environment = [f"--env={name}={value}" for name, value in ENVIRONMENT.items()]
-        return self.membrane("run", "--kind", "linux", "--image", "host", "-q", *environment, *options, "--", *words,
-                             input=input)
+        return self.membrane("run", "--kind", "linux", "--image", "host", "-q", *self.platform(), *environment, *options, "--",
+                             *words, input=input)
+
+    @classmethod
+    def platform(cls):
+        return ["--platform", cls.PLATFORM] if cls.PLATFORM else []
 
 
 class Commands(LinuxTest):
@@ -63,18 +71,39 @@ class Commands(LinuxTest):
         self.assertNotEqual(done.returncode, 0)
 
     def test_the_report(self):
-        done = self.membrane("run", "--kind", "linux", "--image", "host", "--json", "--", "sh", "-c", "echo x; exit 3")
+        done = self.membrane("run", "--kind", "linux", "--image", "host", "--json", *self.platform(), "--", "sh", "-c", "echo x; exit 3")
         report = json.loads(done.stdout)
         self.assertEqual((report["outcome"], report["exit_code"], report["stdout"]), ("ok", 3, "x\n"))
 
     def test_a_signal_is_told(self):
-        done = self.membrane("run", "--kind", "linux", "--image", "host", "--json", "--", "sh", "-c", "kill -SEGV $$")
+        done = self.membrane("run", "--kind", "linux", "--image", "host", "--json", *self.platform(), "--", "sh", "-c", "kill -SEGV $$")
         self.assertEqual(json.loads(done.stdout)["outcome"], "trapped")
 
     def test_what_cannot_be_granted_is_refused(self):
         done = self.run_linux("true", options=["--allow", "http:GET:https://example.org/*"])
         self.assertEqual(done.returncode, 2)
         self.assertIn(b"network", done.stderr)
+
+    def test_a_kind_that_nobody_names(self):
+        self.membrane("image", "import", self.folder / "host.tar", "--tag", "debian", check=True)
+        self.addCleanup(self.membrane, "image", "rm", "debian")
+        done = self.membrane("run", "--json", "--", "uname", "-s")
+        report = json.loads(done.stdout)
+        self.assertEqual(report["stdout"], "Linux\n")
+        self.assertIn("no file uname here", report["kind_reason"])
+        script = self.folder / "greet"
+        script.write_text("#!/bin/sh\necho hello $1\n")
+        report = json.loads(self.membrane("run", "--json", script, "you").stdout)
+        self.assertEqual(report["stdout"], "hello you\n")
+        self.assertIn("a script for a shell", report["kind_reason"])
+
+    def test_code_for_the_shell(self):
+        self.assertEqual(self.membrane("run", "--kind", "linux", "--image", "host", "-q", "-e", "echo $1", "x").stdout, b"x\n")
+
+    def test_fuel_is_refused(self):
+        done = self.run_linux("true", options=["--fuel", "1000"])
+        self.assertEqual(done.returncode, 2)
+        self.assertIn(b"counts no instructions", done.stderr)
 
     def test_an_image_that_is_not_there(self):
         done = self.membrane("run", "--kind", "linux", "--image", "nosuch", "--", "true")
@@ -86,9 +115,133 @@ class Commands(LinuxTest):
         self.assertEqual(done.stdout, b"1\n0\n")
 
 
+# Each clock, read by the vdso between two system calls that read it.
+CLOCKS = r"""
+import ctypes
+libc = ctypes.CDLL(None, use_errno=True)
+libc.getauxval.restype = ctypes.c_ulong
+assert open("/proc/self/maps").read().count("[vdso]") == 1
+assert ctypes.string_at(libc.getauxval(33), 4) == b"\x7fELF"
+class Time(ctypes.Structure):
+    _fields_ = [("s", ctypes.c_long), ("ns", ctypes.c_long)]
+def read(function, clock):
+    time = Time()
+    assert function(clock, ctypes.byref(time)) == 0, clock
+    return time.s, time.ns
+by_call = lambda clock, time: libc.syscall(228, clock, time)
+for _ in range(200):
+    for clock in (0, 1, 2, 3, 4, 7):
+        before, now, after = read(by_call, clock), read(libc.clock_gettime, clock), read(by_call, clock)
+        assert before <= now <= after, (clock, before, now, after)
+for clock in (0, 1, 2, 3, 4, 7):
+    assert read(libc.clock_getres, clock) == read(lambda *a: libc.syscall(229, *a), clock)
+time = Time()
+assert libc.clock_gettime(99, ctypes.byref(time)) == -1 and ctypes.get_errno() == 22
+assert libc.time(None) in (libc.syscall(201, None) - 1, libc.syscall(201, None))
+assert libc.sched_getcpu() == 0
+print("ok")
+"""
+
+
+# What a program computes is its own time, or its children's; what it sleeps is nobody's.
+CPU_TIMES = r"""
+import os, resource, signal, threading, time
+def spin(seconds):
+    end = time.thread_time() + seconds
+    while time.thread_time() < end: pass
+wall, start = time.monotonic(), time.process_time()
+time.sleep(0.3)
+assert time.process_time() - start < 0.25, "a sleep is no work"
+spin(0.2)
+used = time.process_time() - start
+assert 0.2 <= used <= time.monotonic() - wall, used
+before = resource.getrusage(resource.RUSAGE_CHILDREN).ru_utime
+assert before == 0 and os.times().children_user == 0
+child = os.fork()
+if child == 0:
+    spin(0.2)
+    os._exit(0)
+_, _, usage = os.wait4(child, 0)
+assert usage.ru_utime + usage.ru_stime >= 0.19, usage
+assert resource.getrusage(resource.RUSAGE_CHILDREN).ru_utime == usage.ru_utime
+assert os.times().children_user >= 0.1
+own = time.process_time()
+threads = [threading.Thread(target=spin, args=(0.1,)) for _ in range(2)]
+for thread in threads: thread.start()
+for thread in threads: thread.join()
+assert time.process_time() - own >= 0.2
+fields = open("/proc/self/stat").read().rsplit(")", 1)[1].split()
+assert int(fields[11]) + int(fields[12]) >= 40 and int(fields[13]) >= 10, fields
+told = []
+signal.signal(signal.SIGXCPU, lambda *_: told.append(1))
+child = os.fork()
+if child == 0:
+    resource.setrlimit(resource.RLIMIT_CPU, (1, 2))
+    while True:
+        if told: os.write(2, b"told "); told.clear()
+_, status = os.waitpid(child, 0)
+assert os.WIFSIGNALED(status) and os.WTERMSIG(status) == signal.SIGKILL, status
+print("ok")
+"""
+
+
+class Clocks(LinuxTest):
+    def test_cpu_times_and_their_limit(self):
+        done = self.run_linux("python3", "-c", CPU_TIMES)
+        self.assertEqual((done.stdout, done.stderr), (b"ok\n", b"told "))
+
+    def test_the_vdso_agrees_with_the_system_calls(self):
+        for options in ((), ("--deterministic",)):
+            done = self.run_linux("python3", "-c", CLOCKS, options=options)
+            self.assertEqual(done.stdout, b"ok\n", done.stderr)
+
+
+# Reads every clock and source of random numbers, sleeps for longer than a test may last, and lets two programs take turns.
+SAME_EACH_TIME = """
+date; sleep 5000; date; cat /proc/uptime /proc/sys/kernel/random/uuid; od -An -tx1 -N8 /dev/urandom
+python3 -c 'import os, random, time; print(random.random(), os.urandom(4), time.time(), time.monotonic(), id(object()))'
+touch new; stat -c %Y.%i new
+(for i in 1 2 3 4; do echo a$i; sleep 0.1; done) & for i in 1 2 3 4; do echo b$i; sleep 0.13; done; wait
+{ seq 1 20000; } | { head -c 5; echo; cat > /dev/null; }
+"""
+
+
+class Deterministic(LinuxTest):
+    def run_it(self, *options):
+        done = self.run_linux("bash", "-c", "cd /tmp" + SAME_EACH_TIME, options=["--deterministic", *options])
+        self.assertEqual((done.returncode, done.stderr), (0, b""))
+        return done.stdout.decode()
+
+    def test_runs_are_the_same(self):
+        first = self.run_it()
+        self.assertTrue(first.startswith("Sat Jan  1 00:00:01 UTC 2000\nSat Jan  1 01:23:21 UTC 2000\n"), first)
+        self.assertEqual(first, self.run_it())
+
+    def test_the_policy_sets_the_clock_and_the_seed(self):
+        policy = self.folder / "later.toml"
+        policy.write_text('[time]\nstart = "2020-01-01T00:00:00Z"\n[random]\nseed = 7\n')
+        other = self.run_it("--policy", str(policy))
+        self.assertIn("UTC 2020", other)
+        self.assertNotEqual(other.splitlines()[3:5], self.run_it().splitlines()[3:5])
+
+    def test_a_time_stamp_is_that_of_the_clock(self):
+        program = self.folder / "stamp"
+        text = "#include <x86intrin.h>\n#include <stdio.h>\nint main() { printf(\"%d\\n\", __rdtsc() < 100ull << 32); }"
+        subprocess.run(["cc", "-static", "-o", program, "-xc", "-"], input=text.encode(), check=True)
+        done = self.run_linux("sh", "-c", "cat > /tmp/stamp; chmod 755 /tmp/stamp; /tmp/stamp",
+                              input=program.read_bytes(), options=["--deterministic"])
+        self.assertEqual(done.stdout, b"1\n", done.stderr)
+
+    def test_other_programs_always_are(self):
+        done = self.membrane("run", "--deterministic", "-e", "1")
+        self.assertEqual(done.returncode, 2)
+        self.assertIn(b"--kind linux", done.stderr)
+
+
 class Limits(LinuxTest):
     def outcome(self, *words, options=()):
-        done = self.membrane("run", "--kind", "linux", "--image", "host", "--json", *options, "--", *words)
+        done = self.membrane("run", "--kind", "linux", "--image", "host", "--json", *self.platform(), *options, "--",
+                             *words)
         return json.loads(done.stdout)["outcome"]
 
     def test_a_spinner_ends(self):
@@ -114,26 +267,95 @@ class Limits(LinuxTest):
 
 
 class AsOnTheHost(LinuxTest):
-    """Each script gives the same output and exit code here and on this machine."""
+    """Each script gives the same output, exit code and files here and on this machine. A sandbox runs many, one after the other."""
 
-    def on_host(self, script):
+    DRIVER = (HERE / "linux_scripts_driver.sh").read_text()
+    AT_ONCE = 40
+    ONE_OF = 1  # each script; 2: every other one
+
+    @staticmethod
+    def input_of(scripts):
+        return b"".join(script.encode() + b"\0" for script in scripts)
+
+    @staticmethod
+    def told(output):
+        """What the driver tells, by number: exit code, output, files."""
+        all = {}
+        while output:
+            head, _, output = output.partition(b"\n")
+            number, code, size, tree = map(int, head.split())
+            all[number] = (code, output[:size], output[size:size + tree])
+            output = output[size + tree:]
+        return all
+
+    def on_host(self, scripts):
         with tempfile.TemporaryDirectory() as folder:
-            done = subprocess.run(["bash", "-c", script], cwd=folder, env=ENVIRONMENT, stdin=subprocess.DEVNULL,
-                                  capture_output=True, timeout=ENDS_S)
-            return done.stdout, done.returncode
+            done = subprocess.run(["bash", "-c", self.DRIVER, "driver", folder], env=ENVIRONMENT, capture_output=True,
+                                  input=self.input_of(scripts), start_new_session=True, timeout=ENDS_S)
+            return self.told(done.stdout)
 
-    def here(self, script):
-        done = self.run_linux("bash", "-c", "mkdir -p /tmp/w; cd /tmp/w; " + script, input=b"")
-        return done.stdout, done.returncode
+    def here(self, scripts):
+        done = self.run_linux("bash", "-c", self.DRIVER, "driver", "/tmp/w", input=self.input_of(scripts))
+        return self.told(done.stdout)
 
     def test_scripts(self):
         lines = (HERE / "linux_scripts.txt").read_text().splitlines()
         scripts = [line.replace("\\n", "\n") if "<<" in line or "\\nif" in line or "\\ntry" in line else line
                    for line in lines if line and not line.startswith("#")]
+        scripts = scripts[::self.ONE_OF]
+        batches = [scripts[at:at + self.AT_ONCE] for at in range(0, len(scripts), self.AT_ONCE)]
         with ThreadPoolExecutor(2) as pool:
-            for script, host, here in zip(scripts, pool.map(self.on_host, scripts), pool.map(self.here, scripts)):
-                with self.subTest(script=script):
-                    self.assertEqual(here, host)
+            for batch, host, here in zip(batches, pool.map(self.on_host, batches), pool.map(self.here, batches)):
+                for number, script in enumerate(batch, 1):
+                    with self.subTest(script=script):
+                        self.assertEqual(here.get(number), host.get(number))
+
+
+class OnKvm(AsOnTheHost):
+    """A selection on the platform `kvm`, whose every system call takes long where /dev/kvm is emulated."""
+
+    PLATFORM = "kvm"
+    ONE_OF = 12
+
+    @classmethod
+    def setUpClass(cls):
+        super().setUpClass()
+        done = cls.membrane("run", "--kind", "linux", "--image", "host", "-q", "--platform", "kvm", "--", "true")
+        if b"kvm" in done.stderr and done.returncode != 0:
+            raise unittest.SkipTest(done.stderr.decode(errors="replace"))
+
+    def test_the_report_names_it(self):
+        done = self.membrane("run", "--kind", "linux", "--image", "host", "--json", "--platform", "kvm", "--", "true")
+        self.assertEqual(json.loads(done.stdout)["platform"], "kvm")
+
+    def test_threads_and_processes(self):
+        done = self.run_linux("python3", "-c", ON_KVM)
+        self.assertEqual((done.stdout, done.returncode), (b"45 9 b'8\\n' -11\n", 0), done.stderr)
+
+    def test_a_compiler(self):
+        done = self.run_linux("sh", "-c", "cd /tmp; echo 'int main(){return 3;}' > a.c; gcc a.c && ./a.out")
+        if b"not found" in done.stderr or b"cannot execute" in done.stderr:
+            self.skipTest("this machine has no compiler")
+        self.assertEqual(done.returncode, 3, done.stderr)
+
+    def test_a_spinner_ends(self):
+        done = self.run_linux("sh", "-c", "while :; do :; done", options=["--wall", "300ms"])
+        self.assertIn(b"timed", done.stderr + done.stdout)
+
+
+ON_KVM = """
+import os, subprocess, threading
+seen = []
+threads = [threading.Thread(target=seen.append, args=(i,)) for i in range(10)]
+[thread.start() for thread in threads], [thread.join() for thread in threads]
+child = os.fork()
+if child == 0:
+    os._exit(9)
+code = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+shell = subprocess.run(["sh", "-c", "echo $((2 * 4)) | cat"], capture_output=True).stdout
+fault = subprocess.run(["python3", "-S", "-c", "import ctypes; ctypes.string_at(8)"], capture_output=True).returncode
+print(sum(seen), code, shell, fault)
+"""
 
 
 if __name__ == "__main__":

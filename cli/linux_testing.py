@@ -8,7 +8,10 @@ from pathlib import Path
 
 PROGRAMS = ("sh bash dash cat ls echo true false env printf seq sort uniq wc head tail tr cut tee sed grep awk find xargs mkdir "
             "rmdir rm cp mv ln touch chmod stat readlink test expr sleep date id uname pwd basename dirname md5sum sha256sum od "
-            "dd cmp diff comm join paste tac rev nl fold mktemp mkfifo nproc timeout kill nice df du yes python3 perl gcc as ld git tar gzip").split()
+            "stty dd cmp split csplit expand unexpand fmt sha1sum sha512sum cksum sum b2sum base64 base32 basenc realpath truncate fallocate "
+            "factor numfmt shuf whoami groups arch tty printenv pathchk sync install link unlink mknod chroot hostid users who "
+            "tsort ptx pr chown chgrp dir nohup setsid logname pinky getfattr setfattr patch make node bzip2 bzcat xz xzcat cpio "
+            "diff comm join paste tac rev nl fold mktemp mkfifo nproc timeout kill nice df du yes python3 perl gcc as ld git git-upload-pack git-receive-pack tar gzip gunzip zcat").split()
 # What Python needs of its library, and nothing that takes long to pack.
 LEFT_OUT = {"test", "tests", "idlelib", "lib2to3", "tkinter", "__pycache__", "turtledemo", "ensurepip", "site-packages",
             "dist-packages"}
@@ -38,6 +41,7 @@ class Image:
         for name in ("bin", "sbin", "lib", "lib64"):
             self.link(name, f"usr/{name}")
         self.text("etc/passwd", "root:x:0:0:root:/root:/bin/bash\nnobody:x:65534:65534::/:/bin/false\n")
+        self.text("etc/hosts", "127.0.0.1 localhost\n")
         self.text("etc/group", "root:x:0:\nnogroup:x:65534:\n")
 
     def info(self, name: str, kind: bytes, mode: int) -> tarfile.TarInfo:

@@ -39,7 +39,7 @@ LINES_NOT_RUN = {
     r"make (bench|soak)|tools/bench|mkdir data\npython3|python3 -c 'rows|cat > (read|sum)|/usr/bin/time": "measures; writes 800 MB",
     r"make test-languages|tools/run-corpus": "runs the tests of others, for minutes: a stage of tools/test",
     r"cmake --preset": "builds",
-    r"make images|membrane (run --kind linux|image (import|export|rm)) ": "takes an image of Debian: cli/linux_test.py runs Linux programs",
+    r"make images|membrane (shell|run --kind linux|image (import|export|rm))\b": "takes an image of Debian: cli/linux_test.py runs Linux programs",
     r"python3 (-m unittest discover -s attacks|attacks/)": "ctest runs these: attack.*",
     r"examples/languages/(ruby/get|sqlite/build)": "brings sources from the internet",
     r"(\w+=\$\()?membrane (create|execs?|wait|cancel|templates|tokens|cp|info|update|contexts?|fork|pause|resume|snapshots?|approvals|approve|logs|ps|rm)\b":

@@ -166,14 +166,29 @@ json report_of_a_language() {
   return json::parse(sandbox::render_json(report, false));
 }
 
+// Of a command in a Linux sandbox.
+json report_of_linux() {
+  sandbox::Report report;
+  report.exit_code = 0;
+  report.platform = "trap";
+  report.kind_reason = "there is no file git here, and a command may have that name";
+  return json::parse(sandbox::render_json(report, false));
+}
+
 TEST(ReportSchema, HoldsForALanguage) {
   Schema schema;
   EXPECT_EQ(schema.check(report_of_a_language()), "");
 }
 
+TEST(ReportSchema, HoldsForALinuxSandbox) {
+  Schema schema;
+  EXPECT_EQ(schema.check(report_of_linux()), "");
+}
+
 TEST(ReportSchema, HasNoFieldThatNoReportHas) {
   Schema schema;
   (void)schema.check(report_of_a_language());
+  (void)schema.check(report_of_linux());
   for (const auto& [outcome, report] : reports()) (void)schema.check(json::parse(report.to_json()));
   for (const auto& [name, field] : schema.root()["properties"].items())
     EXPECT_TRUE(schema.seen().contains("report." + name)) << name;

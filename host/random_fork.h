@@ -9,13 +9,6 @@
 
 namespace membrane::host {
 
-// The stream that a seed names.
-inline RandomStream::Key key_of_seed(uint64_t seed) {
-  RandomStream::Key key{};
-  for (size_t i = 0; i < 8; ++i) key[i] = static_cast<uint8_t>(seed >> (8 * i));
-  return key;
-}
-
 // Of the fork `number` of what draws from the stream of `key`: another for each number, and independent of what that
 // stream gives, or its other forks. It is the beginning of a stream that nobody reads otherwise.
 inline RandomStream::Key key_of_fork(RandomStream::Key key, uint64_t number) {

@@ -163,7 +163,9 @@ Result<std::shared_ptr<const sandbox::Template>> provide(std::shared_ptr<const s
 
 Result<std::shared_ptr<const sandbox::Template>> find_template(const sandbox::TemplateSpec& spec) {
   MEMBRANE_ASSIGN(lang::Package package, lang::read_package(spec.package_directory));
-  sandbox::TemplateOptions options{.cache_directory = spec.cache_directory, .tier = spec.tier};
+  sandbox::TemplateOptions options;
+  options.cache_directory = spec.cache_directory;
+  options.tier = spec.tier;
   options.only_finds = true;
   MEMBRANE_ASSIGN(auto found, sandbox::Template::open(std::move(package), options, spec.modules));
   if (spec.layer_path.empty()) return found;

@@ -16,7 +16,8 @@ struct Unit {
   uint64_t factor;
 };
 
-constexpr std::array<Unit, 10> kSizes{{{"B", 1},
+// K, M, G and T are those of 1024, as other tools that bound programs have them.
+constexpr std::array<Unit, 14> kSizes{{{"B", 1},
                                        {"KiB", 1ull << 10},
                                        {"MiB", 1ull << 20},
                                        {"GiB", 1ull << 30},
@@ -25,7 +26,11 @@ constexpr std::array<Unit, 10> kSizes{{{"B", 1},
                                        {"KB", 1'000},
                                        {"MB", 1'000'000},
                                        {"GB", 1'000'000'000},
-                                       {"TB", 1'000'000'000'000}}};
+                                       {"TB", 1'000'000'000'000},
+                                       {"K", 1ull << 10},
+                                       {"M", 1ull << 20},
+                                       {"G", 1ull << 30},
+                                       {"T", 1ull << 40}}};
 constexpr std::array<Unit, 4> kDurations{{{"ms", 1}, {"s", 1'000}, {"min", 60'000}, {"h", 3'600'000}}};
 
 bool is_digit(char c) { return c >= '0' && c <= '9'; }

@@ -23,11 +23,13 @@ TEST(Quantity, RefusesWhatIsNoWholeNumberOrDoesNotFit) {
 TEST(Quantity, ReadsSizes) {
   EXPECT_EQ(parse_size_bytes("64 MiB"), 64u << 20);
   EXPECT_EQ(parse_size_bytes("64MiB"), 64u << 20);
+  EXPECT_EQ(parse_size_bytes("64M"), 64u << 20);
+  EXPECT_EQ(parse_size_bytes("2 G"), 2ull << 30);
   EXPECT_EQ(parse_size_bytes("1.5 KiB"), 1536u);
   EXPECT_EQ(parse_size_bytes("10 MB"), 10'000'000u);
   EXPECT_EQ(parse_size_bytes("512"), 512u);
   EXPECT_EQ(parse_size_bytes("512 B"), 512u);
-  for (const char* text : {"MiB", "64 M", "64 mib", "64 Mib", "0.3 B", "-1 KiB", "1 KiB KiB", "16777216 TiB"})
+  for (const char* text : {"MiB", "64 mib", "64 Mib", "0.3 B", "-1 KiB", "1 KiB KiB", "16777216 TiB"})
     EXPECT_FALSE(parse_size_bytes(text)) << text;
 }
 

@@ -20,7 +20,7 @@ host::FlowState read_some(size_t reads) {
 
 SessionState session(const host::FlowState& flows) {
   SessionState state;
-  state.fresh = host::RandomStream(host::key_of_seed(0));
+  state.fresh = RandomStream(RandomStream::key_of(0));
   state.flows = flows;
   return state;
 }

@@ -228,7 +228,7 @@ TEST(FrozenRunState, ComesBackAsItWas) {
   state.arguments = {"a", std::string("\0b", 2)};
   state.heap_next = 4096;
   state.history.state.http_headers = {{"name", "value"}};
-  state.history.state.random.emplace(host::RandomStream::Key{1, 2, 3}, 70);
+  state.history.state.random.emplace(RandomStream::Key{1, 2, 3}, 70);
   state.history.denial.emplace().name = "http.get";
   state.history.records.resize(2);
   const auto bytes = write_state(state);

@@ -184,6 +184,8 @@ std::string render_json(const Report& report, bool pretty) {
   if (report.flows) out["flows"] = flows_json(*report.flows);
   if (report.output_bytes_cut != 0) out["output_bytes_cut"] = report.output_bytes_cut;
   if (report.snapshot_bytes) out["snapshot_bytes"] = *report.snapshot_bytes;
+  if (!report.platform.empty()) out["platform"] = report.platform;
+  if (!report.kind_reason.empty()) out["kind_reason"] = report.kind_reason;
   return out.dump(pretty ? 2 : -1, ' ', false, Json::error_handler_t::replace);
 }
 
@@ -427,11 +429,16 @@ std::string account_text(const Report& report) {
   if (report.exit_code) out += "exit code: " + std::to_string(*report.exit_code) + "\n";
   if (report.host_calls_dropped != 0)
     out += "and " + std::to_string(report.host_calls_dropped) + " more calls that are not listed\n";
-  out += "fuel: " + std::to_string(report.fuel_used) +
-         ", memory: " + std::to_string(report.memory_peak_bytes >> 10) + " KiB, compiled in " +
-         milliseconds(report.compile_us) + ", ran " + milliseconds(report.run_us);
+  // Linux programs have no fuel, and are not compiled.
+  const bool is_linux = !report.platform.empty();
+  if (!is_linux) out += "fuel: " + std::to_string(report.fuel_used) + ", ";
+  out += "memory: " + std::to_string(report.memory_peak_bytes >> 10) + " KiB, " +
+         (is_linux ? "started in " : "compiled in ") + milliseconds(report.compile_us) + ", ran " +
+         milliseconds(report.run_us);
   if (report.tokens_used != 0) out += ", tokens: " + std::to_string(report.tokens_used);
+  if (is_linux) out += ", platform: " + report.platform;
   out += "\n";
+  if (!report.kind_reason.empty()) out += "kind: linux, since " + on_one_line(report.kind_reason) + "\n";
   if (report.snapshot_bytes == 0) return out + "no snapshot: the program ended before it was to be frozen\n";
   if (report.snapshot_bytes) out += "snapshot: " + std::to_string(*report.snapshot_bytes) + " bytes\n";
   return out;

@@ -123,6 +123,8 @@ struct Report {
   std::optional<host::FlowReport> flows;   // where the policy has the trifecta rule
   std::vector<uint8_t> snapshot;           // of a frozen run; not rendered
   std::optional<uint64_t> snapshot_bytes;  // when freezing was asked for; 0: the program ended before
+  std::string platform = {};               // of a Linux sandbox: "trap", "kvm"
+  std::string kind_reason = {};            // why it was one, where nobody said so
 };
 
 // What stands in a report for an error of Membrane's, and for a mistake in the program.

@@ -105,7 +105,7 @@ class Session::Impl final : public host::DoorSession {
         options_(std::move(options)),
         budget_(options_.budget ? options_.budget : std::make_shared<policy::Budget>(options_.policy.limits)),
         world_(world_of(options_, budget_)),
-        fresh_(host::key_of_fork(host::key_of_seed(options_.policy.random.seed), kOfFresh)) {}
+        fresh_(host::key_of_fork(RandomStream::key_of(options_.policy.random.seed), kOfFresh)) {}
 
   using Image = std::shared_ptr<const engine::InstanceImage>;  // null: the template's
   Status begin(std::unique_ptr<wasi::System> system, const Image& image,
@@ -191,7 +191,7 @@ class Session::Impl final : public host::DoorSession {
   // Where the randomness and the clock of a fork begin.
   struct ForkPlace {
     uint64_t number;  // among all that is made of a template
-    host::RandomStream fresh;
+    RandomStream fresh;
     host::LocalBroker::Position sources;
   };
   [[nodiscard]] ForkPlace place_of_fork(uint64_t number) const;
@@ -244,7 +244,7 @@ class Session::Impl final : public host::DoorSession {
   std::unique_ptr<host::World> world_;
   Conversation said_;
   std::unique_ptr<Body> body_;
-  host::RandomStream fresh_;  // what turns are given of it is never given again, whatever they end in
+  RandomStream fresh_;  // what turns are given of it is never given again, whatever they end in
 
   bool completes_ = false;                                       // its turn is to say which names there are
   std::optional<Turn> turn_;                                     // until it was asked for
@@ -775,7 +775,7 @@ std::vector<std::string> Session::Impl::complete(std::string_view code) {
 // A place of its own in the seed's stream, far from where others can come to; the clock does not go back.
 Session::Impl::ForkPlace Session::Impl::place_of_fork(uint64_t number) const {
   number = (number + 1) % kOfPrograms;
-  host::RandomStream fresh(host::key_of_fork(fresh_.key(), number));
+  RandomStream fresh(host::key_of_fork(fresh_.key(), number));
   const uint64_t seed_place = fresh.next_u64() >> 1;
   return {number, fresh, {seed_place, world_->position().clock_readings}};
 }
@@ -856,7 +856,7 @@ Result<KeptPause> Session::Impl::keep_pause(KeptBytes& bytes) {
   if (!options_.budget) {
     const policy::Limits& limits = options_.policy.limits;
     const host::World::Amounts left = world_->left();
-    const auto used = [](uint64_t limit, uint64_t left) { return limit - std::min(limit, left); };
+    const auto used = [](uint64_t limit, uint64_t rest) { return limit - std::min(limit, rest); };
     kept.host_calls = used(limits.host_calls, left.host_calls);
     kept.bytes_in = used(limits.bytes_in, left.bytes_in);
     kept.bytes_out = used(limits.bytes_out, left.bytes_out);

@@ -64,7 +64,7 @@ struct SessionState {
   uint64_t heap_next = 0;
   uint64_t turns = 0;
   bool needs_entropy = false;
-  std::optional<host::RandomStream> fresh;  // always there
+  std::optional<RandomStream> fresh;  // always there
   host::LocalBroker::Position sources;
   std::string input_ahead;  // of what RunOptions::read_input gave
   uint64_t input_bytes = 0;

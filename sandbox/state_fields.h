@@ -100,11 +100,11 @@ void record(Io& io, host::CallRecord& call) {
 }
 
 template <typename Io>
-void random_stream(Io& io, std::optional<host::RandomStream>& stream) {
+void random_stream(Io& io, std::optional<RandomStream>& stream) {
   bool has = stream.has_value();
   io.flag(has);
   if (!has) return;
-  host::RandomStream::Key key = stream ? stream->key() : host::RandomStream::Key{};
+  RandomStream::Key key = stream ? stream->key() : RandomStream::Key{};
   uint64_t position = stream ? stream->position() : 0;
   for (uint8_t& byte : key) io.number(byte);
   io.number(position);

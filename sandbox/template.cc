@@ -341,7 +341,8 @@ class WarmRun {
                                           .broker = &run->gate_,
                                           .session = nullptr,
                                           .interpreter = &of.interpreter(),
-                                          .must_stop = {}},
+                                          .must_stop = {},
+                                          .give_input = {}},
                        std::move(system));
     return run;
   }

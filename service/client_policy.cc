@@ -1,5 +1,6 @@
 #include "service/client_policy.h"
 
+#include <algorithm>
 #include <string>
 #include <string_view>
 
@@ -74,6 +75,12 @@ Answer<void> check_limits(const policy::Limits& limits) {
 }
 
 }  // namespace
+
+void bound_limits(policy::Limits& limits) {
+  limits.memory_bytes = std::min(limits.memory_bytes, kMostMemoryBytes);
+  limits.wall_ms = std::min(limits.wall_ms, kMostWallMs);
+  limits.output_bytes = std::min(limits.output_bytes, kMostOutputBytes);
+}
 
 Answer<policy::Policy> read_client_policy(const nlohmann::json& json, const policy::Limits& usual,
                                           bool is_owner) {

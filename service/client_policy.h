@@ -15,6 +15,9 @@ namespace membrane::service {
 // `usual` are the limits that the policy does not name. Addresses that are not the public internet are the owner's to
 // grant. Secrets of headers are the service's (secrets.h), never variables of its environment. Errors: kInvalidValue,
 // kForbidden.
+// No client's limits are above these.
+void bound_limits(policy::Limits& limits);
+
 Answer<policy::Policy> read_client_policy(const nlohmann::json& json, const policy::Limits& usual,
                                           bool is_owner = false);
 

@@ -29,6 +29,7 @@ struct Config {
   uint64_t usual_ttl_s = 3'600, most_ttl_s = 30ull * 24 * 3'600;
   uint64_t drain_s = 10;
   uint64_t ready_workers = 4;
+  uint64_t ready_computers = 1;       // kernel processes of Linux sandboxes that wait ready
   uint64_t workers_memory_bytes = 0;  // of all workers together; 0: three quarters of the machine's
   uint64_t workers_processes = 0;     // the same; 0: as many as sandboxes, ready workers and some more
   uint64_t workers_cpu_percent = 0;   // of one processor; 0: no limit

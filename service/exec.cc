@@ -141,9 +141,43 @@ Answer<void> Exec::write_input(std::string_view bytes, bool is_end) {
 
 sandbox::InputPiece Exec::read_input(std::chrono::milliseconds patience) {
   std::unique_lock lock(mutex_);
-  input_came_.wait_for(lock, patience, [&] { return !input_.empty() || !takes_input_; });
+  input_came_.wait_for(lock, patience, [&] { return !input_.empty() || !takes_input_ || !is_read_; });
   held_.shrink(input_.size());
   return {.bytes = std::exchange(input_, {}), .is_end = !takes_input_};
+}
+
+void Exec::stop_reading() {
+  const std::lock_guard lock(mutex_);
+  is_read_ = false;
+  input_came_.notify_all();
+}
+
+void Exec::set_command(std::shared_ptr<linux::Command> command) {
+  const std::lock_guard lock(mutex_);
+  command_ = std::move(command);
+}
+
+Answer<std::shared_ptr<linux::Command>> Exec::running_command() const {
+  const std::lock_guard lock(mutex_);
+  if (state_ == ExecState::kDone) return refuse(ApiCode::kConflict, "the exec " + id + " is over");
+  if (command_ != nullptr) return command_;
+  return refuse(
+      ApiCode::kConflict, "the exec " + id + " is no program of a Linux sandbox that runs",
+      "Cancel it instead; it can be sent signals once it has begun, in a sandbox of the template linux.");
+}
+
+Answer<void> Exec::signal(int number) {
+  const auto command = running_command();
+  if (!command) return std::unexpected(command.error());
+  (*command)->signal(number);
+  return {};
+}
+
+Answer<void> Exec::resize(linux::TerminalSize size) {
+  const auto command = running_command();
+  if (!command) return std::unexpected(command.error());
+  (*command)->resize(size);
+  return {};
 }
 
 void Exec::set_receipt(std::string digest) {
@@ -168,8 +202,10 @@ void Exec::finish(const sandbox::Report& report) {
   std::string json = head + sandbox::render_json(report, false).substr(1);
   while (!json.ends_with('}')) json.pop_back();
   std::vector<std::function<void()>> wakes, done;
+  std::shared_ptr<linux::Command> command;  // ends outside of the lock
   {
     const std::lock_guard lock(mutex_);
+    command.swap(command_);
     state_ = ExecState::kDone;
     outcome_ = sandbox::name_of(report.outcome);
     held_.shrink(asked_bytes_ + input_.size());

@@ -19,6 +19,7 @@
 
 #include "base/json.h"
 #include "host/flows.h"
+#include "linux/sandbox/live_computer.h"
 #include "sandbox/report.h"
 #include "sandbox/sandbox.h"
 #include "service/errors.h"
@@ -65,7 +66,17 @@ class Exec : public std::enable_shared_from_this<Exec> {
   // What has come, for who runs it; nothing when nothing comes within `patience`.
   [[nodiscard]] sandbox::InputPiece read_input(std::chrono::milliseconds patience);
 
-  // Before it has begun: it shall not.
+  // Nobody reads more of it: a read_input() that waits returns.
+  void stop_reading();
+
+  // -- while it runs, of a Linux sandbox
+  // What it is told goes there from now on, until its end.
+  void set_command(std::shared_ptr<linux::Command> command);
+  // Errors: kConflict for an exec that does not run, or is of another kind.
+  Answer<void> signal(int number);
+  Answer<void> resize(linux::TerminalSize size);
+
+  // Before it has begun: it shall not. One of a Linux sandbox that runs ends.
   void cancel() { is_cancelled_ = true; }
   [[nodiscard]] bool is_cancelled() const { return is_cancelled_; }
 
@@ -114,6 +125,7 @@ class Exec : public std::enable_shared_from_this<Exec> {
   void add(Event event);
   // Under the mutex; then wakes_ are to be called without it.
   void keep(Event event);
+  Answer<std::shared_ptr<linux::Command>> running_command() const;
 
   const uint64_t asked_bytes_;
   std::atomic<bool> is_cancelled_ = false;
@@ -125,7 +137,9 @@ class Exec : public std::enable_shared_from_this<Exec> {
   std::string input_;         // that was not read yet
   bool has_input_ = false;    // it was opened
   bool takes_input_ = false;  // and has not ended
+  bool is_read_ = true;       // by somebody, still
   std::condition_variable input_came_;
+  std::shared_ptr<linux::Command> command_;
   std::vector<std::function<void()>> wakes_;  // of readers that wait
   std::vector<std::function<void()>> when_done_;
   std::optional<PendingApproval> pending_;

@@ -1,6 +1,6 @@
 // A sandbox's program, wherever it runs: the one face that the lifecycle (sandboxes.h) has of guests.
 //
-// Threads: a Guest is one thread's at a time; stop() may be called from any. Guests: any.
+// Threads: a Guest is one thread's at a time; stop() may be called from any, and so may exec() of a Linux guest. Guests: any.
 #pragma once
 
 #include <chrono>
@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "host/egress/http_egress.h"
+#include "linux/sandbox/live_computer.h"
 #include "policy/policy.h"
 #include "sandbox/receipt.h"
 #include "sandbox/report.h"
@@ -24,11 +25,18 @@
 
 namespace membrane::service {
 
+// kWasm: a session of a language, or runs of WebAssembly's text. kLinux: programs of an image, whose turns run at once, each as a
+// process of its own.
+enum class Kind : uint8_t { kWasm, kLinux };
+std::string_view name_of(Kind kind);
+// "linux" and "linux:IMAGE" are of kind kLinux.
+Kind kind_of_template(std::string_view template_name);
+
 // Names and values.
 using Environment = std::map<std::string, std::string>;
 
 struct GuestSpec {
-  std::string template_name;  // "python", "js", "wat", or that of an added language
+  std::string template_name;  // "python", "js", "wat", that of an added language, "linux" or "linux:IMAGE"
   policy::Policy policy;      // and the packages that it is made with
   // What programs find as os.environ, process.env, or the environment of a WASI program.
   Environment environment = {};
@@ -49,14 +57,14 @@ struct TurnSeal {
 
 struct GuestTurn {
   std::string code;
-  std::string stdin_text;
-  std::vector<std::string> arguments;
+  std::string stdin_text = {};
+  std::vector<std::string> arguments = {};
   std::string name = {};   // of the code, for tracebacks; "": one of its own
   bool is_script = false;  // a whole program, which leaves no state but files (sandbox::Turn)
-  std::optional<std::chrono::milliseconds> most_time;  // less than the policy's limit counts
-  std::optional<uint64_t> most_fuel = {};              // the same
+  std::optional<std::chrono::milliseconds> most_time = {};  // less than the policy's limit counts
+  std::optional<uint64_t> most_fuel = {};                   // the same
   // Hear UTF-8 as it is written, on the turn's thread; may be null.
-  std::function<void(std::string_view)> on_stdout, on_stderr;
+  std::function<void(std::string_view)> on_stdout = {}, on_stderr = {};
   host::Approve approve = nullptr;  // asked on the turn's thread; null: nobody is there
   std::string context = {};         // "": the one that is there from the start
   Environment environment = {};     // of this turn alone, over the sandbox's
@@ -65,6 +73,17 @@ struct GuestTurn {
   host::EgressWatch* egress = nullptr;  // hears of its http requests; borrowed, may be null
   // There always for a guest that seals; for others only where each turn is a run of its own. Borrowed; may be null.
   const TurnSeal* seal = nullptr;
+
+  // -- of the kind kLinux alone
+  std::vector<std::string> command = {};             // a program and its arguments, in the place of code
+  std::string directory = {};                        // where it begins; "": where the context is
+  std::optional<linux::TerminalSize> terminal = {};  // its standard streams are a terminal
+  // Makes a read_input() that waits return: nobody will read more. May be null.
+  std::function<void()> stop_reading = {};
+  // It has begun: what it is told while it runs goes there. May be null.
+  std::function<void(std::shared_ptr<linux::Command>)> on_begun = {};
+  std::function<bool()> is_cancelled = {};  // asked now and then; true ends this turn alone. May be null
+
   // Of the conversation that the turn is part of: while it runs, what either has read counts for both. May be null.
   std::shared_ptr<host::Flows> flows = nullptr;
 };
@@ -80,6 +99,10 @@ struct KeptContext {
 class Guest {
  public:
   virtual ~Guest() = default;
+
+  [[nodiscard]] virtual Kind kind() const { return Kind::kWasm; }
+  // Something of it runs though no turn does, so that it is not parked.
+  [[nodiscard]] virtual bool works_by_itself() { return false; }
 
   // A context that there is not is an outcome: kInvalid. So is a turn that would not be sealed and has to be.
   virtual sandbox::Report exec(const GuestTurn& turn) = 0;
@@ -121,6 +144,7 @@ struct TemplateInfo {
   std::string name;  // what requests call it: "javascript"
   std::string version;
   std::string description;
+  Kind kind = Kind::kWasm;
 };
 
 class Guests {

@@ -77,7 +77,7 @@ class WatGuest final : public Guest {
     if (read.is_empty()) return std::vector<KeptContext>();
     sandbox::SessionState state;
     state.template_name = kWat;
-    state.fresh = host::RandomStream(host::key_of_seed(0));
+    state.fresh = RandomStream(RandomStream::key_of(0));
     state.flows = read;
     return std::vector<KeptContext>{{"", std::string(kWat), sandbox::write_session(std::move(state))}};
   }

@@ -212,8 +212,12 @@ void Rest::Impl::exec(const SharedCall& call) {
     return call->refuse(
         {ApiCode::kInvalidValue, "\"open_stdin\" is for an exec that streams or runs in the background",
          "Add \"stream\": true or \"background\": true: its id is then known while it runs."});
+  if (body.contains("code") == body.contains("command"))
+    return call->refuse({ApiCode::kInvalidValue,
+                         "\"code\" and \"command\": one of them is to be there, and not the other",
+                         "Give \"code\", or for a Linux sandbox \"command\": [\"git\", \"status\"]."});
   const auto begun = sandboxes.exec(call->caller.tenant, call->parameter("sandbox"),
-                                    {.code = body["code"],
+                                    {.code = body.value("code", ""),
                                      .stdin_text = body.value("stdin", ""),
                                      .arguments = body.value("arguments", std::vector<std::string>()),
                                      .timeout_ms = optional_at<uint64_t>(body, "timeout_ms"),
@@ -222,6 +226,8 @@ void Rest::Impl::exec(const SharedCall& call) {
                                      .environment = body.value("env", Environment()),
                                      .trace = call->request.trace,
                                      .open_stdin = body.value("open_stdin", false),
+                                     .command = body.value("command", std::vector<std::string>()),
+                                     .directory = body.value("directory", ""),
                                      .seal = body.value("seal", false)});
   if (!begun) return call->refuse(begun.error());
   const std::shared_ptr<Exec>& exec = *begun;

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <algorithm>
+#include <condition_variable>
 #include <deque>
 
 #include "service/sandboxes.h"
@@ -37,7 +38,9 @@ struct Sandboxes::Sandbox {
   bool is_paused = false;
   bool is_adopted = false;  // of the service before
   std::shared_ptr<Exec> running;
-  std::deque<std::shared_ptr<Exec>> execs;  // the newest last
+  std::vector<std::shared_ptr<Exec>> at_once;  // that run beside all else, of a Linux guest
+  std::condition_variable at_once_changed;     // there is one less
+  std::deque<std::shared_ptr<Exec>> execs;     // the newest last
   std::vector<std::shared_ptr<FileWatch>> watches;
 
   // Of the task that runs, which changes them under the mutex; a guest that runs may be stopped by others under it. One

@@ -87,6 +87,7 @@ Sandboxes::Sandboxes(Guests& guests, Images& images, Snapshots& snapshots, Sandb
       options_(std::move(options)),
       watcher_(options_.watcher ? *options_.watcher : no_watcher()),
       held_(std::make_shared<HeldBytes>(options_.most_held_bytes)),
+      at_once_({.threads = options_.most_at_once, .queued = options_.most_at_once}),
       pool_({.threads = options_.threads, .queued = options_.most_queued}) {}
 
 Sandboxes::~Sandboxes() {
@@ -156,7 +157,7 @@ void Sandboxes::work_on(const std::shared_ptr<Sandbox>& sandbox) {
       --sandbox->uses;
     }
     has_more = sandbox->is_at_work = !sandbox->tasks.empty();
-    if (!has_more && sandbox->is_dead) let_go(*sandbox);
+    if (!has_more && sandbox->is_dead && sandbox->at_once.empty()) let_go(*sandbox);
   }
   tell();  // before what the next task has to tell
   if (has_more) pool_.post_rest(sandbox->tenant, [this, sandbox] { work_on(sandbox); });
@@ -404,8 +405,8 @@ void Sandboxes::end(Sandbox& sandbox) {
   sandbox.is_dead = true;
   for (const auto& watch : sandbox.watches) watch->end();
   sandbox.watches.clear();
-  if (sandbox.running) sandbox.guest->stop();
-  if (!sandbox.is_at_work) let_go(sandbox);
+  stop_all_that_runs(sandbox);
+  if (!sandbox.is_at_work && sandbox.at_once.empty()) let_go(sandbox);
 }
 
 Answer<void> Sandboxes::kill(const std::string& tenant, const std::string& id) {
@@ -493,6 +494,7 @@ SandboxInfo Sandboxes::info_under_lock(const Sandbox& sandbox) {
           .execs = sandbox.execs_run,
           .parent = sandbox.parent,
           .seals = sandbox.spec.seals,
+          .kind = kind_of_template(sandbox.spec.template_name),
           .has_exec = std::ranges::any_of(
               sandbox.execs, [](const auto& exec) { return exec->state() != ExecState::kDone; })};
 }
@@ -576,7 +578,7 @@ Sandboxes::Counts Sandboxes::counts() const {
   Counts counts{.sandboxes = sandboxes_.size(), .queued = pool_.queued()};
   for (const auto& [id, sandbox] : sandboxes_) {
     const std::lock_guard lock_sandbox(sandbox->mutex);
-    counts.running += sandbox->running ? 1 : 0;
+    counts.running += sandbox->at_once.size() + (sandbox->running ? 1 : 0);
     counts.resident += sandbox->guest ? 1 : 0;
     if (sandbox->parked) counts.parked_bytes += sandbox->parked->held.bytes();
     counts.memory_bytes += sandbox->memory_bytes;
@@ -599,6 +601,13 @@ Answer<std::shared_ptr<Exec>> Sandboxes::exec(const std::string& tenant, const s
         std::ranges::find((*sandbox)->contexts, spec.context, &ContextInfo::id) == (*sandbox)->contexts.end())
       return refuse(ApiCode::kNotFound, "the sandbox has no context " + spec.context,
                     "GET …/contexts lists them.");
+    if (const auto checked = check_command(**sandbox, spec); !checked)
+      return std::unexpected(checked.error());
+    if ((*sandbox)->at_once.size() >= options_.most_at_once_each)
+      return refuse(ApiCode::kTooManyRequests,
+                    "the sandbox runs " + std::to_string((*sandbox)->at_once.size()) +
+                        " programs that were asked for, which is the most",
+                    "Wait for some, or cancel them; what they start themselves counts not.");
   }
   if (const auto may = watcher_.may_exec(tenant); !may) return std::unexpected(may.error());
   if (const auto sealable = check_seal(tenant, **sandbox, spec.seal); !sealable)
@@ -618,10 +627,10 @@ Answer<std::shared_ptr<Exec>> Sandboxes::exec(const std::string& tenant, const s
   }
   const Answer<void> posted =
       post(*sandbox,
-           [this, exec, spec = std::move(spec), queued = std::chrono::steady_clock::now(),
-            unfinished = *unfinished](Sandbox& in) -> std::function<void()> {
-             const uint64_t waited_us = us_since(queued);
-             return [tell = run(in, exec, spec, waited_us), unfinished] { tell(); };
+           [this, shared = std::weak_ptr(*sandbox), exec, spec = std::move(spec),
+            queued = std::chrono::steady_clock::now(),
+            unfinished = *unfinished](Sandbox&) mutable -> std::function<void()> {
+             return run(shared.lock(), exec, std::move(spec), us_since(queued), unfinished);
            });
   if (posted) return exec;
   const std::lock_guard lock((*sandbox)->mutex);
@@ -751,18 +760,32 @@ Answer<std::optional<TurnSeal>> Sandboxes::seal_of(Sandbox& sandbox, const std::
                   }};
 }
 
-std::function<void()> Sandboxes::run(Sandbox& sandbox, const std::shared_ptr<Exec>& exec,
-                                     const ExecSpec& spec, uint64_t waited_us) {
-  const auto began = std::chrono::steady_clock::now();
+Answer<void> Sandboxes::check_command(const Sandbox& in, const ExecSpec& spec) {
+  if (kind_of_template(in.spec.template_name) == Kind::kLinux) return {};
+  if (spec.command.empty() && spec.directory.empty() && !spec.terminal) return {};
+  return refuse(
+      ApiCode::kUnsupported,
+      "a sandbox of the template " + in.template_name + " has no programs, directories or terminals",
+      "Give \"code\", or make a sandbox of the template linux.");
+}
+
+Sandboxes::Begun Sandboxes::begin(Sandbox& sandbox, const std::shared_ptr<Exec>& exec, ExecSpec spec,
+                                  uint64_t waited_us) {
+  Begun begun{.exec = exec,
+              .spec = std::move(spec),
+              .began = std::chrono::steady_clock::now(),
+              .waited_us = waited_us};
   bool shall_begin = true;
   {
     const std::lock_guard lock(sandbox.mutex);
     shall_begin = !sandbox.is_dead && !exec->is_cancelled();
   }
-  const auto seal = shall_begin ? seal_of(sandbox, exec, spec) : Answer<std::optional<TurnSeal>>();
-  const bool seals_alone = seal && *seal && !sandbox.spec.seals;
-  const Answer<void> room =
-      seals_alone ? hold_memory(sandbox, memory_of(sandbox.spec.policy.limits, 1, true)) : Answer<void>();
+  const auto seal = shall_begin ? seal_of(sandbox, exec, begun.spec) : Answer<std::optional<TurnSeal>>();
+  if (seal) begun.seal = *seal;
+  begun.seals_alone = begun.seal && !sandbox.spec.seals;
+  const Answer<void> room = begun.seals_alone
+                                ? hold_memory(sandbox, memory_of(sandbox.spec.policy.limits, 1, true))
+                                : Answer<void>();
   const Answer<Guest*> guest = !seal         ? std::unexpected(seal.error())
                                : !room       ? std::unexpected(room.error())
                                : shall_begin ? wake(sandbox)
@@ -770,75 +793,155 @@ std::function<void()> Sandboxes::run(Sandbox& sandbox, const std::shared_ptr<Exe
   if (shall_begin && guest) {
     const std::lock_guard lock(sandbox.mutex);
     shall_begin = !sandbox.is_dead && !exec->is_cancelled();
-    if (shall_begin) {
+    begun.is_at_once = shall_begin && (*guest)->kind() == Kind::kLinux;
+    if (begun.is_at_once) {
+      sandbox.at_once.push_back(exec);
+      ++sandbox.uses;
+    } else if (shall_begin) {
       sandbox.running = exec;
-      ++sandbox.execs_run;
     }
+    sandbox.execs_run += shall_begin ? 1 : 0;
   }
-  Answer<std::optional<uint64_t>> fuel;
-  if (shall_begin && guest) fuel = watcher_.hold_fuel(sandbox.tenant, sandbox.spec.policy.limits.fuel);
-  sandbox::Report report;
-  if (!fuel) {
-    const ApiError& error = fuel.error();
-    report = report_of(sandbox::Outcome::kOutOfFuel, "out_of_fuel", error.message, error.hint);
+  if (shall_begin && guest) begun.fuel = watcher_.hold_fuel(sandbox.tenant, sandbox.spec.policy.limits.fuel);
+  if (!begun.fuel) {
+    const ApiError& error = begun.fuel.error();
+    begun.report = report_of(sandbox::Outcome::kOutOfFuel, "out_of_fuel", error.message, error.hint);
   } else if (!guest) {
     const ApiError& error = guest.error();
-    report = report_of(sandbox::Outcome::kFailed, name_of(error.code), error.message, error.hint);
+    begun.report = report_of(sandbox::Outcome::kFailed, name_of(error.code), error.message, error.hint);
   } else if (shall_begin) {
-    exec->begin();
-    GuestTurn turn{
-        .code = spec.code,
-        .stdin_text = spec.stdin_text,
-        .arguments = spec.arguments,
-        .name = spec.name,
-        .is_script = spec.is_script,
-        .most_time = {},
-        .most_fuel = *fuel,
-        .on_stdout = [&](std::string_view text) { exec->add_output(false, text); },
-        .on_stderr = [&](std::string_view text) { exec->add_output(true, text); },
-        .approve = [&](const host::EgressQuestion& question) { return exec->ask(question, now_ms()); },
-        .context = spec.context,
-        .environment = spec.environment,
-        .read_input = {},
-        .seal = *seal ? &**seal : nullptr,
-        .flows = spec.flows};
-    std::shared_ptr<host::EgressWatch> egress;
-    if (options_.watch_egress && !spec.trace.empty()) egress = options_.watch_egress(spec.trace);
-    turn.egress = egress.get();
-    if (spec.open_stdin) {
-      turn.stdin_text.clear();
-      turn.read_input = [&](std::chrono::milliseconds patience) { return exec->read_input(patience); };
-    }
-    if (spec.timeout_ms) turn.most_time = std::chrono::milliseconds(*spec.timeout_ms);
-    report = (*guest)->exec(turn);
-    if (spec.timeout_ms) sandbox::tell_timeout(*spec.timeout_ms, sandbox.spec.policy.limits.wall_ms, report);
-    if (*fuel) tell_fuel_of_quota(**fuel, sandbox.spec.policy.limits.fuel, report);
+    begun.guest = *guest;
   } else {
-    report = report_of(sandbox::Outcome::kCancelled, "cancelled", "the exec was cancelled before it began");
+    begun.report =
+        report_of(sandbox::Outcome::kCancelled, "cancelled", "the exec was cancelled before it began");
   }
+  return begun;
+}
+
+void Sandboxes::perform(Sandbox& sandbox, Begun& begun) const {
+  const ExecSpec& spec = begun.spec;
+  const std::shared_ptr<Exec>& exec = begun.exec;
+  exec->begin();
+  GuestTurn turn{
+      .code = spec.code,
+      .stdin_text = spec.stdin_text,
+      .arguments = spec.arguments,
+      .name = spec.name,
+      .is_script = spec.is_script,
+      .most_time = {},
+      .most_fuel = *begun.fuel,
+      .on_stdout = [&](std::string_view text) { exec->add_output(false, text); },
+      .on_stderr = [&](std::string_view text) { exec->add_output(true, text); },
+      .approve = [&](const host::EgressQuestion& question) { return exec->ask(question, now_ms()); },
+      .context = spec.context,
+      .environment = spec.environment,
+      .read_input = {},
+      .seal = begun.seal ? &*begun.seal : nullptr,
+      .command = spec.command,
+      .directory = spec.directory,
+      .terminal = spec.terminal,
+      .flows = spec.flows};
+  if (begun.is_at_once) {
+    turn.is_cancelled = [&] { return exec->is_cancelled(); };
+    turn.on_begun = [&](std::shared_ptr<linux::Command> command) { exec->set_command(std::move(command)); };
+    turn.stop_reading = [&] { exec->stop_reading(); };
+  }
+  std::shared_ptr<host::EgressWatch> egress;
+  if (options_.watch_egress && !spec.trace.empty()) egress = options_.watch_egress(spec.trace);
+  turn.egress = egress.get();
+  if (spec.open_stdin) {
+    turn.stdin_text.clear();
+    turn.read_input = [&](std::chrono::milliseconds patience) { return exec->read_input(patience); };
+  }
+  if (spec.timeout_ms) turn.most_time = std::chrono::milliseconds(*spec.timeout_ms);
+  uint64_t wall_ms = 0, fuel = 0;
   {
     const std::lock_guard lock(sandbox.mutex);
-    sandbox.running = nullptr;
-    if (!sandbox.is_dead && sandbox.guest) sandbox.guest->allow();
+    wall_ms = sandbox.spec.policy.limits.wall_ms;
+    fuel = sandbox.spec.policy.limits.fuel;
+  }
+  begun.report = begun.guest->exec(turn);
+  if (begun.is_at_once) exec->set_command(nullptr);  // before its sandbox can end
+  if (spec.timeout_ms) sandbox::tell_timeout(*spec.timeout_ms, wall_ms, begun.report);
+  if (*begun.fuel) tell_fuel_of_quota(**begun.fuel, fuel, begun.report);
+}
+
+std::function<void()> Sandboxes::conclude(Sandbox& sandbox, Begun begun) {
+  sandbox::Report& report = begun.report;
+  {
+    const std::lock_guard lock(sandbox.mutex);
+    if (begun.is_at_once) {
+      std::erase(sandbox.at_once, begun.exec);
+      --sandbox.uses;
+      sandbox.last_used_at_ms = now_ms();
+      sandbox.cannot_be_kept = false;
+    } else {
+      sandbox.running = nullptr;
+    }
+    if (!sandbox.is_dead && sandbox.guest && sandbox.at_once.empty()) sandbox.guest->allow();
     forget_old_execs(sandbox);
+    if (begun.is_at_once && sandbox.is_dead && !sandbox.is_at_work && sandbox.at_once.empty())
+      let_go(sandbox);
   }
   if (is_stopping_ && report.outcome == sandbox::Outcome::kCancelled) tell_stop(report);
   for (sandbox::ReportError& error : report.errors) error.hint = client_hint(std::move(error.hint));
-  if (seals_alone) static_cast<void>(hold_memory(sandbox, memory_with(sandbox, 0)));
+  if (begun.seals_alone) static_cast<void>(hold_memory(sandbox, memory_with(sandbox, 0)));
   watcher_.exec_ended({.tenant = sandbox.tenant,
                        .sandbox = sandbox.id,
                        .template_name = sandbox.template_name,
-                       .exec = exec->id,
-                       .waited_us = waited_us,
-                       .ran_us = us_since(began),
+                       .exec = begun.exec->id,
+                       .waited_us = begun.waited_us,
+                       .ran_us = us_since(begun.began),
                        .most_egress_bytes = sandbox.egress_bytes,
-                       .held_fuel = fuel ? fuel->value_or(0) : 0},
+                       .held_fuel = begun.fuel ? begun.fuel->value_or(0) : 0},
                       report);
-  return [this, exec, tenant = sandbox.tenant, report = std::move(report), hear = spec.hear_report] {
+  return [this, exec = begun.exec, tenant = sandbox.tenant, report = std::move(report),
+          hear = std::move(begun.spec.hear_report)] {
     if (hear) hear(report);
     exec->finish(report);
     if (held_->of(tenant) > options_.most_held_bytes) make_room(tenant, 0);
   };
+}
+
+std::function<void()> Sandboxes::run(const std::shared_ptr<Sandbox>& sandbox,
+                                     const std::shared_ptr<Exec>& exec, ExecSpec spec, uint64_t waited_us,
+                                     const Unfinished& unfinished) {
+  Begun begun = begin(*sandbox, exec, std::move(spec), waited_us);
+  if (begun.is_at_once && begun.guest != nullptr) return run_at_once(sandbox, std::move(begun), unfinished);
+  if (begun.guest != nullptr) perform(*sandbox, begun);
+  return [tell = conclude(*sandbox, std::move(begun)), unfinished] { tell(); };
+}
+
+std::function<void()> Sandboxes::run_at_once(const std::shared_ptr<Sandbox>& sandbox, Begun begun,
+                                             const Unfinished& unfinished) {
+  const auto shared = std::make_shared<Begun>(std::move(begun));
+  const bool is_posted = at_once_.post(sandbox->tenant, [this, sandbox, shared, unfinished] {
+    perform(*sandbox, *shared);
+    const auto tell = conclude(*sandbox, std::move(*shared));
+    bool is_watched = false;
+    {
+      const std::lock_guard lock(sandbox->mutex);
+      sandbox->at_once_changed.notify_all();
+      is_watched = !sandbox->watches.empty();
+    }
+    tell();
+    const auto look = [](Sandbox&) -> std::function<void()> { return [] {}; };
+    if (is_watched) static_cast<void>(post(sandbox, look));
+  });
+  if (is_posted) return [] {};
+  shared->report = report_of(sandbox::Outcome::kFailed, name_of(ApiCode::kOverloaded),
+                             "the service runs as many programs as it takes", "Try again later.");
+  return [tell = conclude(*sandbox, std::move(*shared)), unfinished] { tell(); };
+}
+
+void Sandboxes::stop_all_that_runs(Sandbox& in) {
+  if (in.guest != nullptr && (in.running || !in.at_once.empty())) in.guest->stop();
+}
+
+void Sandboxes::end_at_once(Sandbox& in) {
+  std::unique_lock lock(in.mutex);
+  stop_all_that_runs(in);
+  in.at_once_changed.wait(lock, [&] { return in.at_once.empty(); });
 }
 
 Answer<std::vector<std::shared_ptr<Exec>>> Sandboxes::list_execs(const std::string& tenant,
@@ -918,8 +1021,22 @@ Answer<void> Sandboxes::cancel_exec(const std::string& tenant, const std::string
   if (!sandbox) return std::unexpected(sandbox.error());
   const std::lock_guard lock((*sandbox)->mutex);
   if ((*sandbox)->running == *found) (*sandbox)->guest->stop();
-  else if ((*found)->state() == ExecState::kQueued) (*found)->cancel();
+  else if ((*found)->state() != ExecState::kDone) (*found)->cancel();
   return {};
+}
+
+Answer<void> Sandboxes::signal_exec(const std::string& tenant, const std::string& id, const std::string& exec,
+                                    int number) {
+  const auto found = find_exec(tenant, id, exec);
+  if (!found) return std::unexpected(found.error());
+  return (*found)->signal(number);
+}
+
+Answer<void> Sandboxes::resize_exec(const std::string& tenant, const std::string& id, const std::string& exec,
+                                    linux::TerminalSize size) {
+  const auto found = find_exec(tenant, id, exec);
+  if (!found) return std::unexpected(found.error());
+  return (*found)->resize(size);
 }
 
 }  // namespace membrane::service

@@ -2,7 +2,8 @@
 // service's end. Knows nothing of HTTP: REST, MCP and E2B's interface are written on it.
 //
 // A sandbox does one thing at a time, in the order in which it was asked; what waits holds no thread. What takes longer
-// than a moment answers by a callback, on a thread of the pool (or at once, when it is refused).
+// than a moment answers by a callback, on a thread of the pool (or at once, when it is refused). Execs of a Linux sandbox are begun in
+// that order, and run beside all else.
 //
 // A sandbox belongs to a tenant. For others it does not exist: kNotFound.
 //
@@ -77,7 +78,8 @@ struct SandboxInfo {
   uint64_t execs = 0;       // that have run in it, and in those that it was forked from
   std::string parent = {};  // the sandbox that it was forked from; "" for none
   bool seals = false;       // a receipt is made of every exec
-  bool has_exec = false;    // one that runs or waits; a sandbox whose files are read runs, but has none
+  Kind kind = Kind::kWasm;
+  bool has_exec = false;  // one that runs or waits; a sandbox whose files are read runs, but has none
 };
 
 struct ContextInfo {
@@ -118,8 +120,12 @@ struct ExecSpec {
   bool is_script = false;
   std::string context = {};  // "": the one that is there from the start
   Environment environment = {};
-  std::string trace = {};    // the traceparent of the span that it is part of; "": it is not traced
-  bool open_stdin = false;   // Exec::write_input() gives it more than stdin_text
+  std::string trace = {};   // the traceparent of the span that it is part of; "": it is not traced
+  bool open_stdin = false;  // Exec::write_input() gives it more than stdin_text
+  // These three as in GuestTurn: of Linux sandboxes alone.
+  std::vector<std::string> command = {};
+  std::string directory = {};
+  std::optional<linux::TerminalSize> terminal = {};
   bool seal = false;         // make a receipt, also where the sandbox makes none by itself
   uint64_t other_bytes = 0;  // that who asks keeps with it in memory, and that count with it
   std::shared_ptr<host::Flows> flows = nullptr;  // as in GuestTurn
@@ -128,9 +134,11 @@ struct ExecSpec {
 };
 
 struct SandboxesOptions {
-  size_t threads = 8;          // execs and file operations at once
-  size_t most_queued = 1'000;  // sandboxes that wait for a thread
-  size_t most_waiting = 64;    // things that one sandbox has yet to do
+  size_t threads = 8;             // execs and file operations at once
+  size_t most_queued = 1'000;     // sandboxes that wait for a thread
+  size_t most_waiting = 64;       // things that one sandbox has yet to do
+  size_t most_at_once = 256;      // execs of Linux sandboxes that run
+  size_t most_at_once_each = 32;  // of one of them
   size_t most_sandboxes = 10'000;
   size_t most_of_tenant = 1'000;
   size_t most_kept_execs = 32;           // of one sandbox, after their end
@@ -209,6 +217,11 @@ class Sandboxes {
                                                                       const std::string& id);
   [[nodiscard]] Answer<std::shared_ptr<Exec>> find_exec(const std::string& tenant, const std::string& id,
                                                         const std::string& exec);
+  // Of a Linux sandbox's exec that runs. Errors: those of find_exec(), Exec::signal() and Exec::resize().
+  [[nodiscard]] Answer<void> signal_exec(const std::string& tenant, const std::string& id,
+                                         const std::string& exec, int number);
+  [[nodiscard]] Answer<void> resize_exec(const std::string& tenant, const std::string& id,
+                                         const std::string& exec, linux::TerminalSize size);
   // Errors: those of find_exec() and Exec::write_input(); kTooManyRequests when the execs of the sandbox have too much.
   [[nodiscard]] Answer<void> write_input(const std::string& tenant, const std::string& id,
                                          const std::string& exec, std::string_view bytes, bool is_end);
@@ -334,8 +347,31 @@ class Sandboxes {
   [[nodiscard]] Answer<Unfinished> count_exec();
   void end_of_exec();
   [[nodiscard]] std::vector<std::shared_ptr<Sandbox>> all_sandboxes() const;
-  std::function<void()> run(Sandbox& sandbox, const std::shared_ptr<Exec>& exec, const ExecSpec& spec,
-                            uint64_t waited_us);
+  // An exec that a task has begun. `report` is there when nothing is to be run.
+  struct Begun {
+    std::shared_ptr<Exec> exec;
+    ExecSpec spec;
+    std::chrono::steady_clock::time_point began;
+    uint64_t waited_us = 0;
+    std::optional<TurnSeal> seal = {};
+    bool seals_alone = false;
+    Guest* guest = nullptr;
+    bool is_at_once = false;
+    Answer<std::optional<uint64_t>> fuel = {};
+    sandbox::Report report = {};
+  };
+  Begun begin(Sandbox& sandbox, const std::shared_ptr<Exec>& exec, ExecSpec spec, uint64_t waited_us);
+  void perform(Sandbox& sandbox, Begun& begun) const;
+  // Gives what is to be told.
+  std::function<void()> conclude(Sandbox& sandbox, Begun begun);
+  std::function<void()> run(const std::shared_ptr<Sandbox>& sandbox, const std::shared_ptr<Exec>& exec,
+                            ExecSpec spec, uint64_t waited_us, const Unfinished& unfinished);
+  std::function<void()> run_at_once(const std::shared_ptr<Sandbox>& sandbox, Begun begun,
+                                    const Unfinished& unfinished);
+  // Of a task: ends what runs beside all else, and waits until that is over.
+  static void end_at_once(Sandbox& in);
+  static void stop_all_that_runs(Sandbox& in);
+  static Answer<void> check_command(const Sandbox& in, const ExecSpec& spec);
   // An exec that holds what it was asked. The oldest that are over make room for it. Errors: kTooManyRequests.
   Answer<std::shared_ptr<Exec>> begin_exec(const std::string& tenant, const std::string& id, ExecSpec& spec);
   // Those of a sandbox that are over and too many, or hold too much; under its mutex.
@@ -389,7 +425,8 @@ class Sandboxes {
   std::atomic<bool> is_stopping_ = false;      // execs that are cancelled are so since the service is stopped
   std::atomic<bool> is_ending_ = false;        // what is in images stays there, for the next service
   std::shared_ptr<HeldBytes> held_;
-  WorkPool pool_;  // the last, so that its threads end first, and may use all else until then
+  WorkPool at_once_;  // of execs of Linux sandboxes
+  WorkPool pool_;     // the last, so that its threads end first, and may use all else until then
 };
 
 }  // namespace membrane::service

@@ -283,7 +283,7 @@ void Sandboxes::set_policy(const std::string& tenant, const std::string& id, pol
       },
       Turn::kNext);
   const std::lock_guard lock((*sandbox)->mutex);
-  if ((*sandbox)->running && (*sandbox)->guest) (*sandbox)->guest->stop();
+  stop_all_that_runs(**sandbox);
 }
 
 }  // namespace membrane::service

@@ -54,6 +54,7 @@ Answer<void> Sandboxes::put_away(Sandbox& in, bool is_paused, const std::vector<
     if (!in.kept) drop_images(images_, *guest);
     return noted;
   }
+  end_at_once(in);
   std::unique_ptr<Guest> ended;  // outside of the lock
   const std::lock_guard lock(in.mutex);
   in.kept = *std::move(guest);
@@ -77,6 +78,11 @@ Answer<void> Sandboxes::note_change(Sandbox& in) {
 // In memory, where it is small; else on the disk, since what a worker may hold is bounded, and the service is not.
 void Sandboxes::park(Sandbox& in) {
   if (in.guest == nullptr) return;
+  if (in.guest->works_by_itself()) {
+    const std::lock_guard lock(in.mutex);
+    in.cannot_be_kept = true;  // until it is next used
+    return;
+  }
   auto contexts = in.guest->keep();
   uint64_t bytes = 0;
   if (contexts)
@@ -121,8 +127,8 @@ Answer<Guest*> Sandboxes::bring_back(Sandbox& in) {
 // -- when ---------------------------------------------------------------------------------------------------------
 
 bool Sandboxes::is_due(const Sandbox& in, int64_t now, uint64_t after_ms) {
-  return in.guest != nullptr && !in.is_at_work && !in.cannot_be_kept && in.watches.empty() &&
-         in.last_used_at_ms + static_cast<int64_t>(after_ms) <= now;
+  return in.guest != nullptr && !in.is_at_work && in.at_once.empty() && !in.cannot_be_kept &&
+         in.watches.empty() && in.last_used_at_ms + static_cast<int64_t>(after_ms) <= now;
 }
 
 void Sandboxes::park_idle() {
@@ -156,7 +162,7 @@ void Sandboxes::park_idle() {
 // What it runs and what waits, and what is told of its files.
 void Sandboxes::cancel_all(Sandbox& in) {
   const std::lock_guard lock(in.mutex);
-  if (in.running) in.guest->stop();
+  stop_all_that_runs(in);
   for (const auto& exec : in.execs)
     if (exec->state() == ExecState::kQueued) exec->cancel();
   for (const auto& watch : in.watches) watch->end();

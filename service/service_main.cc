@@ -23,6 +23,7 @@
 #include "service/idempotency.h"
 #include "service/image_files.h"
 #include "service/ledger.h"
+#include "service/linux_guest.h"
 #include "service/mcp_interface.h"
 #include "service/receipts.h"
 #include "service/rest.h"
@@ -232,9 +233,28 @@ worker::ControlGroups bound_workers(const Config& config, const worker::Zygote& 
   return groups;
 }
 
+// Makes Linux sandboxes; none, and why, where this machine cannot. To be called while there is one thread.
+struct LinuxSource {
+  std::unique_ptr<linux::ComputerSource> source;
+  std::string why_none;
+
+  static LinuxSource start(const Config& config) {
+#ifdef MEMBRANE_WITHOUT_LINUX  // of a build with a sanitizer
+    static_cast<void>(config);
+    return {nullptr, "a sanitizer makes calls that the kernel process may not make"};
+#else
+    // Where there is no image, none is made.
+    const size_t most_ready = stored_images()->list().empty() ? 0 : config.ready_computers;
+    auto source = linux::ComputerSource::create(most_ready);
+    if (source) return {*std::move(source), ""};
+    return {nullptr, source.error().message};
+#endif
+  }
+};
+
 // `zygote` was started before all else. `groups` get those of the workers, for as long as the zygote is there.
-Status serve(const Config& config, const std::shared_ptr<worker::Zygote>& zygote, HiddenVariable& secrets_key,
-             std::optional<worker::ControlGroups>& groups) {
+Status serve(const Config& config, const std::shared_ptr<worker::Zygote>& zygote, LinuxSource computers,
+             HiddenVariable& secrets_key, std::optional<worker::ControlGroups>& groups) {
   Log log(stderr, level_of(config.log_level));
   groups.emplace(bound_workers(config, *zygote, log));
   MEMBRANE_TRY(check_walls(*zygote, config.accepted_walls));
@@ -242,10 +262,12 @@ Status serve(const Config& config, const std::shared_ptr<worker::Zygote>& zygote
   Metrics metrics;
   MEMBRANE_ASSIGN(const auto ledger,
                   Ledger::open({*kept.state, *kept.tokens, metrics, kept.audit.get(), log}, config.quotas));
-  const auto guests = local_guests(
-      {.cache_directory = sandbox::Languages::default_cache_directory(),
-       .packages_cache_directory = config.packages ? packages::default_cache_directory() : std::string(),
-       .where = worker::Guests(zygote, config.ready_workers)});
+  const auto guests = with_linux_guests(
+      local_guests(
+          {.cache_directory = sandbox::Languages::default_cache_directory(),
+           .packages_cache_directory = config.packages ? packages::default_cache_directory() : std::string(),
+           .where = worker::Guests(zygote, config.ready_workers)}),
+      std::move(computers.source), stored_images(), computers.why_none);
   Snapshots snapshots(*kept.images, kept.state.get());
   MEMBRANE_ASSIGN(const auto receipts, Receipts::open(*kept.files, *kept.state, *kept.images));
   ledger->on_forgotten([&receipts](const std::string& sandbox) { receipts->forget(sandbox); });
@@ -371,6 +393,6 @@ int main(int argc, char** argv) {
     return complain_of_usage(app, error);
   }
   warn_of_open_listener(config);
-  const membrane::Status served = serve(config, *zygote, secrets_key, groups);
+  const membrane::Status served = serve(config, *zygote, LinuxSource::start(config), secrets_key, groups);
   return served ? 0 : complain(served.error());
 }

@@ -39,12 +39,21 @@ class NotStarted(Exception):
         self.code, self.text = code, text
 
 
+def name_of(pid):
+    try:
+        with open(f"/proc/{pid}/comm") as file:
+            return file.read().strip()
+    except FileNotFoundError:
+        return ""
+
+
 def children(pid):
+    """But for the process that makes kernel processes of Linux sandboxes."""
     found = []
     for task in os.listdir(f"/proc/{pid}/task"):
         with open(f"/proc/{pid}/task/{task}/children") as file:
             found += [int(child) for child in file.read().split()]
-    return found
+    return [child for child in found if name_of(child) != "membrane-linux"]
 
 
 class Service:

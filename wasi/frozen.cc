@@ -234,9 +234,9 @@ void read_rest(Reader& in, State& state) {
   state.real_start_ns = in.number<uint64_t>();
   state.real_monotonic_ns = in.number<uint64_t>();
   state.real_now_ns = in.number<uint64_t>();
-  host::RandomStream::Key key{};
+  RandomStream::Key key{};
   for (uint8_t& byte : key) byte = in.number<uint8_t>();
-  state.random = host::RandomStream(key, in.number<uint64_t>());
+  state.random = RandomStream(key, in.number<uint64_t>());
 }
 
 std::unexpected<Error> damaged() {
@@ -458,7 +458,7 @@ Result<std::unique_ptr<State>> read_frozen(std::span<const uint8_t> bytes, std::
     return membrane::fail(ErrorCode::kInvalidInput, "The frozen WASI state is of another image.",
                           "thaw it over the image that it was frozen with");
   auto state = std::make_unique<State>(std::make_unique<FileTree>(std::move(image), quota),
-                                       host::RandomStream(host::RandomStream::Key{}));
+                                       RandomStream(RandomStream::Key{}));
   read_rest(in, *state);
   FrozenTree::read(in, *state->files);
   if (!in.ok()) return damaged();

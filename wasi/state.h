@@ -17,7 +17,7 @@
 namespace membrane::wasi {
 
 struct State {
-  State(std::unique_ptr<FileTree> files_of_it, host::RandomStream stream)
+  State(std::unique_ptr<FileTree> files_of_it, RandomStream stream)
       : files(std::move(files_of_it)), random(std::move(stream)) {}
 
   std::vector<std::string> arguments;
@@ -35,7 +35,7 @@ struct State {
   uint64_t real_start_ns = 0;  // the first reading of the real monotonic clock
   uint64_t real_monotonic_ns = 0;
   uint64_t real_now_ns = 0;  // the last reading of the real clock, for the times of files
-  host::RandomStream random;
+  RandomStream random;
   std::optional<uint32_t> exit_code;
 
   std::optional<host::HostError> last_denial;

@@ -98,7 +98,7 @@ Result<std::unique_ptr<System>> System::create(Config config) {
   if (config.image == nullptr) config.image = Image::empty();
   const uint64_t seed = config.policy == nullptr ? 0 : config.policy->random.seed;
   auto state = std::make_unique<State>(std::make_unique<FileTree>(config.image, config.quota),
-                                       host::RandomStream(host::key_of_seed(seed)));
+                                       RandomStream(RandomStream::key_of(seed)));
   MEMBRANE_TRY(set_texts(*state, config));
   set_grants(*state, config.policy);
   state->stdin_text = std::move(config.stdin_text);
@@ -110,7 +110,7 @@ Result<std::unique_ptr<System>> System::create(Config config) {
 }
 
 Result<std::unique_ptr<System>> System::fork(const ForkConfig& config) const {
-  const host::RandomStream stream(host::key_of_fork(state_->random.key(), config.fork_number));
+  const RandomStream stream(host::key_of_fork(state_->random.key(), config.fork_number));
   auto fork = std::make_unique<State>(state_->files->fork(), stream);
   fork->arguments = state_->arguments;
   fork->environment = state_->environment;

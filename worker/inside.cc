@@ -234,8 +234,11 @@ bool is_own(const sandbox::TemplateSpec& spec) {
 uint64_t Worker::rehearse() {
   uint64_t rehearsed = 0;
   sandbox::RunOptions options;
-  static_cast<void>(
-      sandbox::run({.source = "(func (export \"main\") (result i32) (i32.const 0))", .entry = {}}, options));
+  static_cast<void>(sandbox::run({.source = "(func (export \"main\") (result i32) (i32.const 0))",
+                                  .entry = {},
+                                  .arguments = {},
+                                  .input = {}},
+                                 options));
   options.policy.limits = policy::language_limits();
   for (const auto& [spec, opened] : templates_) {
     if (!is_own(spec)) continue;

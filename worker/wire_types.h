@@ -104,7 +104,7 @@ inline auto wire_fields(Report& r) {
   return std::tie(r.outcome, r.errors, r.results, r.result, r.value, r.displays, r.files, r.kept, r.exit_code,
                   r.answer, r.submitted, r.stdout_text, r.stderr_text, r.fuel_used, r.cost_version,
                   r.memory_peak_bytes, r.tokens_used, r.compile_us, r.run_us, r.host_calls,
-                  r.output_bytes_cut, r.host_calls_dropped, r.snapshot, r.snapshot_bytes);
+                  r.output_bytes_cut, r.host_calls_dropped, r.snapshot, r.snapshot_bytes, r.platform);
 }
 inline auto wire_fields(Program& p) {
   return std::tie(p.source, p.name, p.language, p.entry, p.arguments, p.input, p.environment);

@@ -600,7 +600,7 @@ std::shared_ptr<Worker> answering(const std::function<std::string(Kind, Link&, u
 sandbox::SessionState empty_session() {
   sandbox::SessionState state;
   state.template_name = "python";
-  state.fresh.emplace(host::RandomStream::Key{}, 0);
+  state.fresh.emplace(RandomStream::Key{}, 0);
   return state;
 }
 sandbox::SessionState paused_session(std::vector<host::CallRecord> calls) {

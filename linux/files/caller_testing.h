@@ -93,6 +93,9 @@ class FakeTimers final : public Timers {
  public:
   int64_t now_ns = 1'000'000'000;
   [[nodiscard]] timespec now(int) const override { return {now_ns / 1'000'000'000, now_ns % 1'000'000'000}; }
+  [[nodiscard]] std::chrono::steady_clock::time_point steady_now() const override {
+    return std::chrono::steady_clock::time_point(std::chrono::nanoseconds(now_ns));
+  }
   void at(std::chrono::steady_clock::time_point, std::weak_ptr<void> alive,
           std::function<void()> act) override {
     timers_.emplace_back(std::move(alive), std::move(act));

@@ -16,8 +16,8 @@ bool is_full(const SocketEnd& end, size_t size) {
 
 }  // namespace
 
-DatagramSocket::DatagramSocket(End end, const End& peer, const Credentials& owner)
-    : SocketFile(std::move(end), owner), peer_(peer), is_connected_(true) {}
+DatagramSocket::DatagramSocket(End end, const End& peer, const Credentials& maker)
+    : SocketFile(std::move(end), maker), peer_(peer), is_connected_(true) {}
 
 DatagramSocket::~DatagramSocket() {
   end_->space->unbind(*end_);
@@ -181,14 +181,14 @@ void DatagramSocket::take_answer(std::string_view answer, const InetAddress& fro
   if (end_->add(std::move(packet))) end_->changed.wake();
 }
 
-Try<Incoming> DatagramSocket::receive(Caller&, Buffer& to, int flags) {
+Try<Incoming> DatagramSocket::receive(Caller&, Buffer& to, int how) {
   Incoming got;
   if (end_->packets.empty()) {
     if (end_->error != 0) return err(std::exchange(end_->error, 0));
     if (end_->receives_no_more) return got;
     return err(EAGAIN);
   }
-  const bool stays = (flags & MSG_PEEK) != 0;
+  const bool stays = (how & MSG_PEEK) != 0;
   got.from = end_->packets.front().from;
   MEMBRANE_TRY(receive_packet(to, stays, got));
   if (stays) return got;

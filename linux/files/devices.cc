@@ -1,7 +1,6 @@
 #include "linux/files/devices.h"
 
 #include <fcntl.h>
-#include <sys/random.h>
 
 #include <algorithm>
 #include <array>
@@ -14,7 +13,8 @@ namespace {
 // null, zero, full, random.
 class MemoryDevice final : public File {
  public:
-  MemoryDevice(uint64_t number, NodeRef node) : number_(number), node_(std::move(node)) {}
+  MemoryDevice(uint64_t number, NodeRef node, std::shared_ptr<Entropy> entropy)
+      : number_(number), node_(std::move(node)), entropy_(std::move(entropy)) {}
   [[nodiscard]] const NodeRef& node() const override { return node_; }
   [[nodiscard]] std::string description() const override { return description_of(location, *node_); }
 
@@ -24,7 +24,7 @@ class MemoryDevice final : public File {
     size_t done = 0;
     while (to.size() > 0 && done < kMostBytesOfCall) {
       const size_t wanted = std::min({to.size(), piece.size(), kMostBytesOfCall - done});
-      if (is_random() && getrandom(piece.data(), wanted, 0) != static_cast<ssize_t>(wanted)) return err(EIO);
+      if (is_random() && !entropy_->fill(std::span(piece).first(wanted))) return err(EIO);
       auto put = to.put(std::span(piece).first(wanted));
       if (!put && done == 0) return put;
       if (!put) break;
@@ -51,14 +51,15 @@ class MemoryDevice final : public File {
   [[nodiscard]] bool is_random() const { return number_ == kRandomDevice || number_ == kUrandomDevice; }
   const uint64_t number_;
   const NodeRef node_;
+  const std::shared_ptr<Entropy> entropy_;
 };
 
 }  // namespace
 
-Devices::Devices() {
+Devices::Devices(const std::shared_ptr<Entropy>& entropy) {
   for (const uint64_t number : {kNullDevice, kZeroDevice, kFullDevice, kRandomDevice, kUrandomDevice}) {
-    add(number, [number](Caller&, const NodeRef& node, int) -> Try<FileRef> {
-      return std::make_shared<MemoryDevice>(number, node);
+    add(number, [number, entropy](Caller&, const NodeRef& node, int) -> Try<FileRef> {
+      return std::make_shared<MemoryDevice>(number, node, entropy);
     });
   }
   add(kTtyDevice, [](Caller& caller, const NodeRef&, int flags) -> Try<FileRef> {

@@ -5,6 +5,7 @@
 #include <functional>
 #include <map>
 
+#include "linux/abi/entropy.h"
 #include "linux/files/file.h"
 
 namespace membrane::linux {
@@ -19,7 +20,8 @@ constexpr uint64_t kNullDevice = device_number(1, 3), kZeroDevice = device_numbe
 class Devices {
  public:
   using Opener = std::function<Try<FileRef>(Caller&, const NodeRef&, int flags)>;
-  Devices();  // with those of this file: null, zero, full, random, urandom, tty
+  // With those of this file: null, zero, full, random, urandom, tty.
+  explicit Devices(const std::shared_ptr<Entropy>& entropy = std::make_shared<Entropy>());
   void add(uint64_t number, Opener opener) { openers_[number] = std::move(opener); }
   // Errors: ENXIO for a number that no device has.
   [[nodiscard]] Try<FileRef> open(uint64_t number, Caller& caller, const NodeRef& node, int flags) const;

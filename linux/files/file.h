@@ -9,6 +9,7 @@
 
 #include <poll.h>
 
+#include <atomic>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -81,7 +82,11 @@ class Buffer {
 
 class File : public std::enable_shared_from_this<File> {
  public:
-  virtual ~File() = default;
+  File() { ++alive_; }
+  virtual ~File() { --alive_; }
+  File(const File&) = delete;
+  // How many there are, of all processes: a kernel process has one kernel.
+  [[nodiscard]] static int alive() { return alive_; }
 
   int flags =
       0;  // O_ACCMODE, O_APPEND, O_NONBLOCK, O_PATH, O_DIRECT…; not O_CLOEXEC, which is a descriptor's
@@ -123,6 +128,9 @@ class File : public std::enable_shared_from_this<File> {
   virtual Try<FileRef> reopen(Caller&, int /*flags*/) { return err(ENXIO); }
   // A descriptor of it was closed in a process; the description itself goes with its last reference.
   virtual void on_close(Caller&) {}
+
+ private:
+  static inline std::atomic<int> alive_ = 0;
 };
 
 }  // namespace membrane::linux

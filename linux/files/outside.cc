@@ -20,14 +20,8 @@ class OutsideInput::InputFile final : public File {
   void join(Waiter& waiter) override { waiter.join(input_->changed_); }
 
   Try<size_t> read(Caller&, Buffer& to) override {
-    const std::scoped_lock lock(input_->mutex_);
-    if (to.size() == 0) return 0;
-    if (input_->bytes_.is_empty()) {
-      if (input_->has_ended_) return 0;
-      return err(EAGAIN);
-    }
-    auto count = input_->bytes_.give_to(to, to.size());
-    input_->room_.notify_all();
+    auto count = take(to);
+    if (count && *count > 0 && input_->on_taken) input_->on_taken(*count);
     return count;
   }
 
@@ -49,6 +43,18 @@ class OutsideInput::InputFile final : public File {
   }
 
  private:
+  Try<size_t> take(Buffer& to) {
+    const std::scoped_lock lock(input_->mutex_);
+    if (to.size() == 0) return 0;
+    if (input_->bytes_.is_empty()) {
+      if (input_->has_ended_) return 0;
+      return err(EAGAIN);
+    }
+    auto count = input_->bytes_.give_to(to, to.size());
+    input_->room_.notify_all();
+    return count;
+  }
+
   const std::shared_ptr<OutsideInput> input_;
 };
 
@@ -71,6 +77,11 @@ bool OutsideInput::wait_for_room() {
   std::unique_lock lock(mutex_);
   room_.wait(lock, [this] { return is_stopped_ || has_ended_ || bytes_.size() < capacity_; });
   return !is_stopped_ && !has_ended_;
+}
+
+bool OutsideInput::has_ended() {
+  const std::scoped_lock lock(mutex_);
+  return has_ended_;
 }
 
 void OutsideInput::end() {

@@ -26,9 +26,12 @@ class OutsideInput : public std::enable_shared_from_this<OutsideInput> {
   void end();  // what is fed by then is the last
 
   // -- in the kernel's thread
-  FileRef open();     // a new description, for reading
-  void after_wake();  // wakes those who wait for input
-  void stop();        // no guest will read again: wait_for_room() ends
+  FileRef open();                  // a new description, for reading
+  void after_wake();               // wakes those who wait for input
+  [[nodiscard]] bool has_ended();  // nothing more will be fed
+  void stop();                     // no guest will read again: wait_for_room() ends
+  // Called when a guest has read so many bytes.
+  std::function<void(size_t)> on_taken;
 
  private:
   class InputFile;

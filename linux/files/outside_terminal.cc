@@ -118,6 +118,11 @@ Try<size_t> OutsideTerminal::sink(std::span<const std::byte> bytes) {
   return count;
 }
 
+size_t OutsideTerminal::held() {
+  const std::scoped_lock lock(mutex_);
+  return outside_.bytes.size();
+}
+
 void OutsideTerminal::stop() {
   const std::scoped_lock lock(mutex_);
   is_stopped_ = true;

@@ -42,7 +42,8 @@ class OutsideTerminal final : private Waiter {
   [[nodiscard]] const std::shared_ptr<Terminal>& terminal() const { return terminal_; }
   // Moves what can be moved, in both directions.
   void after_wake();
-  void stop();  // no guest will read again: wait_for_room() ends
+  void stop();                  // no guest will read again: wait_for_room() ends
+  [[nodiscard]] size_t held();  // bytes that were fed and that the terminal has not taken
 
  private:
   struct FromOutside {

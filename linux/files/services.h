@@ -19,6 +19,8 @@ class Timers {
  public:
   virtual ~Timers() = default;
   [[nodiscard]] virtual timespec now(int clock) const = 0;  // CLOCK_REALTIME, CLOCK_MONOTONIC
+  // What times of at() are of.
+  [[nodiscard]] virtual std::chrono::steady_clock::time_point steady_now() const = 0;
   // Calls `act` at the time, in the kernel's loop, unless `alive` is gone by then.
   virtual void at(std::chrono::steady_clock::time_point time, std::weak_ptr<void> alive,
                   std::function<void()> act) = 0;

@@ -2,6 +2,9 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <set>
+
+#include "linux/files/socket_file.h"
 
 namespace membrane::linux {
 namespace {
@@ -74,10 +77,61 @@ void SocketEnd::clear() {
 Try<FilesInFlight> SocketSpace::count(std::vector<FileRef> files) {
   const size_t number = files.size();
   if (number == 0) return FilesInFlight();
+  if (number > kMostFilesInFlight - *files_in_flight_ || sent_sockets_.size() > 4 * kMostFilesInFlight)
+    collect();
   if (number > kMostFilesInFlight - *files_in_flight_) return err(ETOOMANYREFS);
   *files_in_flight_ += number;
+  for (const FileRef& file : files)
+    if (dynamic_cast<const SocketFile*>(file.get()) != nullptr) sent_sockets_.push_back(file);
   std::shared_ptr<void> count(nullptr, [all = files_in_flight_, number](void*) { *all -= number; });
   return FilesInFlight{.files = std::move(files), .count = std::move(count)};
+}
+
+namespace {
+
+// The files of the packets that wait at a socket, and at connections that wait for its accept().
+void add_files_at(const SocketEnd& end, std::vector<File*>& files) {
+  for (const Packet& packet : end.packets)
+    for (const FileRef& file : packet.files.files) files.push_back(file.get());
+  for (const auto& connection : end.pending)
+    for (const Packet& packet : connection->packets)
+      for (const FileRef& file : packet.files.files) files.push_back(file.get());
+}
+
+}  // namespace
+
+// A socket is garbage when nothing but packets of garbage has it. So all that more than such packets have is not, nor what waits
+// there, and so on; the rest is.
+void SocketSpace::collect() {
+  has_garbage_ = false;
+  std::map<File*, FileRef> sockets;
+  for (const auto& sent : std::exchange(sent_sockets_, {}))
+    if (FileRef socket = sent.lock()) sockets.try_emplace(socket.get(), std::move(socket));
+  std::map<File*, long> kept_by_sent;  // by packets at sockets that were sent
+  std::map<File*, std::vector<File*>> holds;
+  for (const auto& [file, socket] : sockets) {
+    add_files_at(static_cast<SocketFile&>(*file).end(), holds[file]);
+    for (File* const held : holds[file]) ++kept_by_sent[held];
+  }
+  std::vector<File*> left;
+  for (const auto& [file, socket] : sockets)
+    if (socket.use_count() - 1 > kept_by_sent[file]) left.push_back(file);
+  std::set<File*> alive(left.begin(), left.end());
+  while (!left.empty()) {
+    File* const file = left.back();
+    left.pop_back();
+    for (File* const held : holds[file])
+      if (sockets.contains(held) && alive.insert(held).second) left.push_back(held);
+  }
+  for (const auto& [file, socket] : sockets) {
+    if (alive.contains(file)) {
+      sent_sockets_.push_back(socket);
+      continue;
+    }
+    SocketEnd& end = static_cast<SocketFile&>(*file).end();
+    for (const auto& connection : end.pending) connection->clear();
+    end.clear();
+  }
 }
 
 // -- names of AF_UNIX

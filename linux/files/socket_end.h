@@ -24,8 +24,7 @@ struct Sender {
 };
 Sender sender_of(const Caller& caller);
 
-// Files on their way: while there are any, they count. A socket that is on its way to itself is never closed, and counts until the
-// kernel ends: programs that do so use up kMostFilesInFlight.
+// Files on their way: while there are any, they count.
 struct FilesInFlight {
   std::vector<FileRef> files;
   std::shared_ptr<void> count;
@@ -91,6 +90,11 @@ class SocketSpace {
 
   // Errors: ETOOMANYREFS.
   Try<FilesInFlight> count(std::vector<FileRef> files);
+  // Closes sockets that only their own packets keep: those that are on their way to themselves, or to each other.
+  void collect();
+  // A socket was closed; collect() may find something then.
+  void expect_garbage() { has_garbage_ |= *files_in_flight_ > 0; }
+  [[nodiscard]] bool has_garbage() const { return has_garbage_; }
 
   // -- AF_UNIX: by abstract name or by node. Errors: EADDRINUSE.
   Done bind_abstract(const std::string& name, const End& end);
@@ -119,6 +123,8 @@ class SocketSpace {
   uint32_t last_name_ = 0;
   size_t queued_bytes_ = 0;
   std::shared_ptr<size_t> files_in_flight_ = std::make_shared<size_t>(0);
+  std::vector<std::weak_ptr<File>> sent_sockets_;  // that may be on their way
+  bool has_garbage_ = false;
 };
 
 }  // namespace membrane::linux

@@ -15,8 +15,8 @@
 
 namespace membrane::linux {
 
-SocketFile::SocketFile(std::shared_ptr<SocketEnd> end, const Credentials& owner)
-    : end_(std::move(end)), node_(make_anonymous_node(AnonymousDevice::kSockets, S_IFSOCK | 0777, owner)) {
+SocketFile::SocketFile(std::shared_ptr<SocketEnd> end, const Credentials& maker)
+    : end_(std::move(end)), node_(make_anonymous_node(AnonymousDevice::kSockets, S_IFSOCK | 0777, maker)) {
   flags = O_RDWR;
 }
 

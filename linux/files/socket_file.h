@@ -77,6 +77,8 @@ class SocketFile : public File {
   [[nodiscard]] std::chrono::microseconds receive_limit() const { return receive_limit_; }
   [[nodiscard]] std::chrono::microseconds send_limit() const { return send_limit_; }
   [[nodiscard]] bool passes_credentials() const { return end_->passes_credentials; }
+  [[nodiscard]] SocketEnd& end() const { return *end_; }
+  void on_close(Caller&) override { end_->space->expect_garbage(); }
 
  protected:
   Done bind_inet(Caller& caller, const InetAddress& to);

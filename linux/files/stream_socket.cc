@@ -15,8 +15,8 @@ constexpr size_t kMostPiece = 65536;  // bytes of a stream that are one packet
 }  // namespace
 
 StreamSocket::StreamSocket(std::shared_ptr<SocketEnd> end, std::shared_ptr<SocketEnd> peer,
-                           const Credentials& owner)
-    : SocketFile(std::move(end), owner), peer_(std::move(peer)) {}
+                           const Credentials& maker)
+    : SocketFile(std::move(end), maker), peer_(std::move(peer)) {}
 
 namespace {
 
@@ -213,6 +213,10 @@ Try<size_t> StreamSocket::send(Caller& caller, Buffer& from, const Outgoing& how
   if (!was_connected && !is_inet()) return err(ENOTCONN);
   // SHUT_RD of the peer's, of which TCP tells nothing.
   const bool is_refused = was_connected && !is_inet() && peer_->receives_no_more;
+  // TCP learns from its first bytes to a peer that has closed that nobody is there.
+  if (was_connected && is_inet() && peer_->is_closed && end_->error == 0 && !sends_no_more_ &&
+      !std::exchange(has_been_reset_, true))
+    return lose(from);
   if (!was_connected || sends_no_more_ || is_refused || peer_->is_closed) {
     if (end_->error != 0) return err(std::exchange(end_->error, 0));
     if ((how.flags & MSG_NOSIGNAL) == 0) caller.signal_self(SIGPIPE);
@@ -226,6 +230,17 @@ Try<size_t> StreamSocket::send(Caller& caller, Buffer& from, const Outgoing& how
                                                  : send_packet(caller, from, std::move(files)));
   peer_->changed.wake();
   return sent;
+}
+
+Try<size_t> StreamSocket::lose(Buffer& from) {
+  std::array<std::byte, 4096> piece;
+  size_t done = 0;
+  while (from.size() > 0) {
+    const auto taken = from.take(std::span(piece).first(std::min(piece.size(), from.size())));
+    if (!taken || *taken == 0) return done > 0 ? Try<size_t>(done) : err(taken ? EFAULT : taken.error());
+    done += *taken;
+  }
+  return done;
 }
 
 Try<size_t> StreamSocket::send_bytes(Caller& caller, Buffer& from, FilesInFlight files) {
@@ -265,7 +280,7 @@ Try<size_t> StreamSocket::send_packet(Caller& caller, Buffer& from, FilesInFligh
   return size;
 }
 
-Try<Incoming> StreamSocket::receive(Caller&, Buffer& to, int flags) {
+Try<Incoming> StreamSocket::receive(Caller&, Buffer& to, int how) {
   if (peer_ == nullptr) return err(end_->is_listening && !is_inet() ? EINVAL : ENOTCONN);
   Incoming got;
   if (end_->packets.empty()) {
@@ -274,7 +289,7 @@ Try<Incoming> StreamSocket::receive(Caller&, Buffer& to, int flags) {
     return err(EAGAIN);
   }
   if (is_stream() && to.size() == 0) return got;
-  const bool stays = (flags & MSG_PEEK) != 0;
+  const bool stays = (how & MSG_PEEK) != 0;
   MEMBRANE_TRY(is_stream() ? receive_bytes(to, stays, got) : receive_packet(to, stays, got));
   got.is_end_of_record = !is_stream();
   if (!stays) peer_->changed.wake();

@@ -34,10 +34,13 @@ class StreamSocket final : public SocketFile {
   Done connect_outside(const InetAddress& to);
   Try<size_t> send_bytes(Caller& caller, Buffer& from, FilesInFlight files);
   Try<size_t> send_packet(Caller& caller, Buffer& from, FilesInFlight files);
+  // Takes bytes that nobody will receive.
+  static Try<size_t> lose(Buffer& from);
   Done receive_bytes(Buffer& to, bool stays, Incoming& got);
   [[nodiscard]] bool is_stream() const { return end_->type == SOCK_STREAM; }
   std::shared_ptr<SocketEnd> peer_;  // nullptr: not connected
   bool sends_no_more_ = false;
+  bool has_been_reset_ = false;             // bytes went to a peer of TCP that had closed
   std::weak_ptr<SocketEnd> full_listener_;  // that connect() found without room
 };
 

@@ -352,5 +352,71 @@ TEST(Socket, HasOptions) {
   EXPECT_EQ(set(SOL_SOCKET, SO_REUSEADDR, 'c'), EINVAL);
 }
 
+TEST(StreamSocket, TcpLosesItsFirstBytesToAPeerThatHasClosed) {
+  Sockets sockets;
+  const SocketRef listener = sockets.listening(AF_INET, SOCK_STREAM, at_v4({127, 0, 0, 1}, 4000));
+  const SocketRef client = sockets.connected(AF_INET, SOCK_STREAM, at_v4({127, 0, 0, 1}, 4000));
+  SocketRef server = listener->accept(sockets.caller).value();
+  server.reset();
+  EXPECT_EQ(sockets.send(client, "lost").value(), 4u);
+  EXPECT_EQ(sockets.send(client, "x", {.flags = MSG_NOSIGNAL}).error(), EPIPE);
+}
+
+// -- sockets on their way
+
+// Whether a socket that is garbage, and its peer, are closed by collect().
+TEST(StreamSocket, OneThatIsOnItsWayToItselfIsClosed) {
+  Sockets sockets;
+  auto [first, second] = sockets.pair(SOCK_STREAM | SOCK_NONBLOCK);
+  ASSERT_TRUE(sockets.send(first, "x", {.files = {second}}));
+  const std::weak_ptr<SocketFile> gone = second;
+  sockets.space->collect();
+  EXPECT_FALSE(gone.expired()) << "it is open here still";
+  second.reset();
+  EXPECT_FALSE(gone.expired());
+  sockets.space->collect();
+  EXPECT_TRUE(gone.expired());
+  EXPECT_EQ(first->ready() & POLLHUP, POLLHUP);
+}
+
+TEST(StreamSocket, SocketsOnTheirWayToEachOtherAreClosed) {
+  Sockets sockets;
+  auto [first, second] = sockets.pair(SOCK_STREAM | SOCK_NONBLOCK);
+  auto [third, fourth] = sockets.pair(SOCK_STREAM | SOCK_NONBLOCK);
+  ASSERT_TRUE(sockets.send(first, "x", {.files = {fourth}}));  // waits at second
+  ASSERT_TRUE(sockets.send(third, "x", {.files = {second}}));  // waits at fourth
+  second.reset();
+  fourth.reset();
+  sockets.space->collect();
+  EXPECT_EQ(first->ready() & POLLHUP, POLLHUP);
+  EXPECT_EQ(third->ready() & POLLHUP, POLLHUP);
+}
+
+TEST(StreamSocket, WhatWaitsAtAnOpenSocketStays) {
+  Sockets sockets;
+  auto [first, second] = sockets.pair(SOCK_STREAM | SOCK_NONBLOCK);
+  auto [third, fourth] = sockets.pair(SOCK_STREAM | SOCK_NONBLOCK);
+  ASSERT_TRUE(sockets.send(first, "x", {.files = {fourth}}));
+  ASSERT_TRUE(
+      sockets.send(third, "y", {.files = {fourth}}));  // waits at itself, too, which is to be had from second
+  fourth.reset();
+  sockets.space->collect();
+  EXPECT_EQ(third->ready() & POLLHUP, 0);
+  auto got = sockets.receive(second);
+  ASSERT_EQ(got.files.size(), 1u);
+  got.files.clear();
+  sockets.space->collect();
+  EXPECT_EQ(third->ready() & POLLHUP, POLLHUP);
+}
+
+TEST(StreamSocket, NoNumberOfLostSocketsUsesUpThoseOnTheirWay) {
+  Sockets sockets;
+  for (size_t i = 0; i < 2 * SocketSpace::kMostFilesInFlight; ++i) {
+    auto [first, second] = sockets.pair(SOCK_STREAM | SOCK_NONBLOCK);
+    ASSERT_TRUE(sockets.send(first, "x", {.files = {second}}));
+  }
+  sockets.space->collect();  // those that came after the last time
+}
+
 }  // namespace
 }  // namespace membrane::linux

@@ -217,7 +217,7 @@ Try<int64_t> Terminal::ioctl(Caller& caller, uint64_t request, uint64_t argument
   }
 }
 
-Try<FileRef> ControllingTerminal::reopen(Caller&, int flags) { return open_slave(terminal_, flags); }
+Try<FileRef> ControllingTerminal::reopen(Caller&, int how) { return open_slave(terminal_, how); }
 
 void end_session(File& controlling_terminal) {
   if (auto* controlling = dynamic_cast<ControllingTerminal*>(&controlling_terminal))

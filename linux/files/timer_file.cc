@@ -53,7 +53,7 @@ void TimerFile::arm() {
   alive_ = nullptr;
   if (!next_ || count_ > 0) return;
   const nanoseconds rest = std::max(nanoseconds(0), *next_ - now());
-  const auto steady = std::chrono::steady_clock::now();
+  const auto steady = timers_.steady_now();
   const nanoseconds left = std::chrono::steady_clock::time_point::max() - steady;
   if (rest >= left) return;
   alive_ = std::make_shared<char>();

@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <iterator>
 
 namespace membrane::linux {
 namespace {
@@ -47,14 +48,53 @@ uint64_t Content::allocated() const {
 
 std::span<const std::byte> Content::base_page(uint64_t page) const {
   const uint64_t begin = page * kPageBytes;
+  if (const auto* const run = kept_run(page)) {
+    if (begin >= kept_end_) return {};
+    const uint64_t at = run->second.at + (page - run->first) * kPageBytes;
+    return kept_file_->bytes().subspan(at, std::min(kPageBytes, kept_end_ - begin));
+  }
   if (begin >= base_size_) return {};
   return base_.subspan(begin, std::min(kPageBytes, base_size_ - begin));
+}
+
+const Content::KeptRuns::value_type* Content::kept_run(uint64_t page) const {
+  auto after = kept_.upper_bound(page);
+  if (after == kept_.begin()) return nullptr;
+  --after;
+  return page - after->first < after->second.pages ? &*after : nullptr;
+}
+
+uint64_t Content::next_kept(uint64_t page) const {
+  const auto next = kept_.lower_bound(page);
+  return next == kept_.end() ? UINT64_MAX : next->first;
+}
+
+void Content::cut_base(uint64_t size) {
+  base_size_ = std::min(base_size_, size);
+  if (size >= kept_end_) return;
+  const uint64_t from = page_of(round_up(size)), to = page_of(round_up(kept_end_));
+  kept_end_ = size;
+  uint64_t gone = 0;
+  for (const auto& [first, run] : kept_) {
+    const uint64_t begin = std::max(first, from), end = std::min(first + run.pages, to);
+    if (begin >= end) continue;
+    const auto entries = std::distance(pages_.lower_bound(begin), pages_.lower_bound(end));
+    gone += end - begin - static_cast<uint64_t>(entries);
+  }
+  account_->give(gone * kPageBytes);
+  charged_ -= gone * kPageBytes;
+}
+
+// Whether it is nothing but pages that follow each other in the file that it was kept in.
+bool Content::is_one_run() const {
+  return file_ < 0 && pages_.empty() && kept_.size() == 1 && kept_.begin()->first == 0 &&
+         kept_end_ == size_ && kept_.begin()->second.pages >= page_of(round_up(size_));
 }
 
 bool Content::has_data(uint64_t page) const {
   const auto found = pages_.find(page);
   if (found != pages_.end()) return found->second != nullptr;
-  return page * kPageBytes < base_size_;
+  return !base_page(page).empty();
 }
 
 Try<size_t> Content::read(uint64_t offset, std::span<std::byte> to) {
@@ -65,7 +105,7 @@ Try<size_t> Content::read(uint64_t offset, std::span<std::byte> to) {
     if (got < 0) return err(EIO);
     return static_cast<size_t>(got);
   }
-  if (pages_.empty() && offset + to.size() <= base_size_) {
+  if (pages_.empty() && kept_.empty() && offset + to.size() <= base_size_) {
     std::memcpy(to.data(), base_.data() + offset, to.size());
     return to.size();
   }
@@ -95,9 +135,13 @@ Content::Pages::iterator Content::drop(Pages::iterator page) {
 // A hole where the image has a page has to be noted, which takes memory as well.
 Done Content::hide(uint64_t page) {
   const auto found = pages_.find(page);
-  if (found == pages_.end()) {
+  if (found == pages_.end() && !is_kept_page(page)) {
     MEMBRANE_TRY(account_->take(kHoleBytes));
     charged_ += kHoleBytes;
+    pages_.emplace(page, nullptr);
+  } else if (found == pages_.end()) {
+    account_->give(kPageBytes - kHoleBytes);
+    charged_ -= kPageBytes - kHoleBytes;
     pages_.emplace(page, nullptr);
   } else if (found->second) {
     account_->give(kPageBytes - kHoleBytes);
@@ -111,7 +155,8 @@ Try<Content::Page*> Content::writable(uint64_t page) {
   const auto found = pages_.find(page);
   const bool is_hole = found != pages_.end() && !found->second;
   if (found != pages_.end() && !is_hole) return found->second.get();
-  const uint64_t charge = is_hole ? kPageBytes - kHoleBytes : kPageBytes;
+  uint64_t charge = is_hole ? kPageBytes - kHoleBytes : kPageBytes;
+  if (found == pages_.end() && is_kept_page(page)) charge = 0;
   MEMBRANE_TRY(account_->take(charge));
   charged_ += charge;
   auto made = std::make_unique<Page>();
@@ -163,12 +208,12 @@ Done Content::resize(uint64_t size) {
     return {};
   }
   if (size < size_) {
+    cut_base(size);
     const auto first = pages_.lower_bound(page_of(round_up(size)));
     for (auto page = first; page != pages_.end();) page = drop(page);
     const auto last = pages_.find(page_of(size));
     if (size % kPageBytes != 0 && last != pages_.end() && last->second)
       std::ranges::fill(std::span(*last->second).subspan(size % kPageBytes), std::byte{0});
-    base_size_ = std::min(base_size_, size);
   }
   size_ = size;
   return {};
@@ -187,8 +232,8 @@ Done Content::zero(uint64_t offset, uint64_t end) {
   MEMBRANE_TRY(clear(offset, std::min(first * kPageBytes, end)));
   if (last >= first) MEMBRANE_TRY(clear(last * kPageBytes, end));
   if (first >= last) return {};
-  if (last * kPageBytes >= base_size_) base_size_ = std::min(base_size_, first * kPageBytes);
-  const uint64_t base_pages = page_of(round_up(base_size_));
+  if (last * kPageBytes >= base_end()) cut_base(first * kPageBytes);
+  const uint64_t base_pages = page_of(round_up(base_end()));
   for (uint64_t page = first; page < std::min(last, base_pages); ++page) MEMBRANE_TRY(hide(page));
   for (auto page = pages_.lower_bound(std::max(first, base_pages));
        page != pages_.end() && page->first < last;)
@@ -233,13 +278,14 @@ Try<uint64_t> Content::seek_data(uint64_t offset, bool hole) {
   }
   // Page by page where there are some; from one to the next where there are none.
   uint64_t page = page_of(offset);
-  if (hole && pages_.empty()) page = std::max(page, page_of(round_up(base_size_)));
+  if (hole && pages_.empty() && kept_.empty()) page = std::max(page, page_of(round_up(base_size_)));
   while (page * kPageBytes < size_) {
     if (has_data(page) != hole) return std::max(offset, page * kPageBytes);
     if (!hole && page * kPageBytes >= base_size_) {
-      const auto next = pages_.lower_bound(page + 1);
-      if (next == pages_.end()) return err(ENXIO);
-      page = next->first;
+      const auto own = pages_.lower_bound(page + 1);
+      const auto kept = kept_run(page + 1) != nullptr ? page + 1 : next_kept(page + 1);
+      page = std::min(own == pages_.end() ? UINT64_MAX : own->first, kept);
+      if (page >= page_of(round_up(size_))) return err(ENXIO);
     } else {
       ++page;
     }
@@ -260,6 +306,13 @@ Done Content::move_to_file() {
   };
   if (file < 0 || ftruncate(file, static_cast<off_t>(size_)) != 0) return give_up(error_of_host());
   if (const auto wrote = write_all(file, 0, base_.first(base_size_)); !wrote) return give_up(wrote.error());
+  for (const auto& [first, run] : kept_) {
+    const uint64_t begin = first * kPageBytes;
+    if (begin >= kept_end_) break;
+    const auto bytes =
+        kept_file_->bytes().subspan(run.at, std::min(run.pages * kPageBytes, kept_end_ - begin));
+    if (const auto wrote = write_all(file, begin, bytes); !wrote) return give_up(wrote.error());
+  }
   for (const auto& [number, page] : pages_) {
     const uint64_t begin = number * kPageBytes;
     if (begin >= size_) break;
@@ -272,6 +325,9 @@ Done Content::move_to_file() {
   charged_ = needed;
   file_ = file;
   pages_.clear();
+  kept_.clear();
+  kept_file_ = nullptr;
+  kept_end_ = 0;
   base_ = {};
   base_size_ = 0;
   layer_ = nullptr;
@@ -282,6 +338,11 @@ Try<Backing> Content::mapping(uint64_t offset, bool is_shared) {
   if (is_base() && layer_ && !is_shared && base_at_ != 0) {
     const uint64_t end = round_up(size_);
     return Backing{layer_->fd(), base_at_ + offset, false, offset < end ? end - offset : 0};
+  }
+  if (!is_shared && is_one_run()) {
+    const uint64_t end = round_up(size_);
+    return Backing{kept_file_->fd(), kept_.begin()->second.at + offset, false,
+                   offset < end ? end - offset : 0};
   }
   if (file_ < 0) MEMBRANE_TRY(move_to_file());
   return Backing{file_, offset, is_shared};

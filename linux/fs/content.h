@@ -4,6 +4,7 @@
 // Threads: the kernel's one.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cstdint>
 #include <map>
@@ -11,6 +12,7 @@
 #include <span>
 
 #include "linux/abi/answer.h"
+#include "linux/fs/page_file.h"
 #include "linux/image/layer.h"
 #include "linux/platform/platform.h"
 
@@ -62,7 +64,7 @@ class Content {
   [[nodiscard]] uint64_t allocated() const;
   // Whether it is as the image has it.
   [[nodiscard]] bool is_base() const {
-    return file_ < 0 && pages_.empty() && size_ == base_size_ && size_ == base_.size();
+    return file_ < 0 && pages_.empty() && kept_.empty() && size_ == base_size_ && size_ == base_.size();
   }
 
   // As of Node.
@@ -76,9 +78,25 @@ class Content {
  private:
   using Page = std::array<std::byte, kPageBytes>;
   using Pages = std::map<uint64_t, std::unique_ptr<Page>>;
+  // Pages of the file that the sandbox was kept in. They stand over the image's, and are charged as if they were in pages_.
+  struct KeptRun {
+    uint64_t pages = 0, at = 0;  // in the file
+  };
+  using KeptRuns = std::map<uint64_t, KeptRun>;  // by the number of their first page
 
-  // The page's bytes in the image; none beyond them.
+  friend class ContentState;  // linux/kept/tree_state.h
+  friend class ContentPages;
+
+  // The page's bytes as they lie under pages_: kept ones, or the image's; none beyond them.
   [[nodiscard]] std::span<const std::byte> base_page(uint64_t page) const;
+  [[nodiscard]] const KeptRuns::value_type* kept_run(uint64_t page) const;
+  [[nodiscard]] uint64_t next_kept(uint64_t page) const;  // where a run begins; UINT64_MAX for none
+  [[nodiscard]] uint64_t base_end() const { return std::max(base_size_, kept_end_); }
+  [[nodiscard]] bool is_kept_page(uint64_t page) const {
+    return page * kPageBytes < kept_end_ && kept_run(page) != nullptr;
+  }
+  void cut_base(uint64_t size);  // before the pages beyond it are dropped
+  [[nodiscard]] bool is_one_run() const;
   [[nodiscard]] bool has_data(uint64_t page) const;
   Pages::iterator drop(Pages::iterator page);
   Done hide(uint64_t page);
@@ -91,8 +109,11 @@ class Content {
   std::span<const std::byte> base_;
   uint64_t base_at_ = 0;
   uint64_t base_size_ = 0;  // what of the image's bytes is still the file's: less after it was cut
+  std::shared_ptr<const PageFile> kept_file_;
+  KeptRuns kept_;
+  uint64_t kept_end_ = 0;  // what of the kept bytes is still the file's
   uint64_t size_ = 0;
-  Pages pages_;  // by number; an empty one is a hole over the image
+  Pages pages_;  // by number; an empty one is a hole over what lies under it
   uint64_t charged_ = 0;
   int file_ = -1;  // a memfd, which then has all
 };

@@ -32,6 +32,7 @@ class Tree : public std::enable_shared_from_this<Tree> {
   [[nodiscard]] const std::shared_ptr<Account>& account() const { return account_; }
 
  private:
+  friend class TreeState;  // linux/kept/tree_state.h
   struct Slot {
     std::weak_ptr<TreeNode> node;
     std::shared_ptr<TreeNode> kept;
@@ -59,6 +60,7 @@ class Entries {
   [[nodiscard]] const std::map<int64_t, Entry>& by_position() const { return by_position_; }
 
  private:
+  friend class TreeState;
   std::map<int64_t, Entry> by_position_;  // from 1 on
   std::unordered_map<std::string_view, int64_t> by_name_;
   int64_t next_ = 1;
@@ -99,6 +101,7 @@ class TreeNode final : public Node {
 
  private:
   friend class Tree;
+  friend class TreeState;
   using Xattrs = std::map<std::string, std::string, std::less<>>;
 
   [[nodiscard]] bool is_directory() const { return (mode_ & S_IFMT) == S_IFDIR; }

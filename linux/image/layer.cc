@@ -44,9 +44,14 @@ uint64_t check_of(const LayerHeader& header) {
 }
 
 Result<std::shared_ptr<const Layer>> Layer::open(const std::string& path) {
+  const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+  if (fd < 0) return refused_by_system("open", path);
+  return open(fd, path);
+}
+
+Result<std::shared_ptr<const Layer>> Layer::open(int fd, const std::string& path) {
   std::shared_ptr<Layer> layer(new Layer);
-  layer->fd_ = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-  if (layer->fd_ < 0) return refused_by_system("open", path);
+  layer->fd_ = fd;
   struct stat status = {};
   if (fstat(layer->fd_, &status) != 0) return refused_by_system("read", path);
   if (!S_ISREG(status.st_mode)) return damaged(path, "it is not a regular file");

@@ -68,6 +68,8 @@ class Layer {
  public:
   // Errors: kUnavailable; kInvalidInput for what is no such file, or of another version.
   static Result<std::shared_ptr<const Layer>> open(const std::string& path);
+  // Of a file that is open for reading; `name` is for messages. The layer closes it.
+  static Result<std::shared_ptr<const Layer>> open(int fd, const std::string& name);
   ~Layer();
   Layer(const Layer&) = delete;
   Layer& operator=(const Layer&) = delete;

@@ -24,9 +24,9 @@ class TarText {
     std::string header(512, '\0');
     const auto put = [&](size_t at, const std::string& value) { header.replace(at, value.size(), value); };
     const auto octal = [](uint64_t number, int digits) {
-      char text[32];
-      std::snprintf(text, sizeof text, "%0*llo", digits, static_cast<unsigned long long>(number));
-      return std::string(text);
+      char digits_of[32];
+      std::snprintf(digits_of, sizeof digits_of, "%0*llo", digits, static_cast<unsigned long long>(number));
+      return std::string(digits_of);
     };
     put(0, path);
     put(100, octal(mode, 7));

@@ -7,8 +7,6 @@
 
 namespace membrane::linux {
 
-using Clock = std::chrono::steady_clock;
-
 uint64_t Call::arg(int i) const { return task.arguments[static_cast<size_t>(i)]; }
 
 Try<std::string> Call::get_string(uint64_t address, size_t most) {
@@ -32,7 +30,7 @@ int64_t Call::wait(OnSignal on_signal) {
   return kWaits;
 }
 
-int64_t Call::wait_until(Clock::time_point deadline, OnSignal on_signal) {
+int64_t Call::wait_until(std::chrono::steady_clock::time_point deadline, OnSignal on_signal) {
   if (!task.waiting.deadline) {
     task.waiting.deadline = deadline;
     const auto alive = std::make_shared<int>(task.id);
@@ -44,6 +42,6 @@ int64_t Call::wait_until(Clock::time_point deadline, OnSignal on_signal) {
   return wait(on_signal);
 }
 
-bool Call::is_late() const { return task.waiting.deadline && *task.waiting.deadline <= Clock::now(); }
+bool Call::is_late() const { return task.waiting.deadline && *task.waiting.deadline <= kernel.steady_now(); }
 
 }  // namespace membrane::linux

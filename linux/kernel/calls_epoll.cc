@@ -13,7 +13,7 @@ namespace membrane::linux {
 namespace {
 
 constexpr int kMostEventsAsked = INT32_MAX / static_cast<int>(sizeof(epoll_event));
-constexpr size_t kMostEventsTold = 1024;  // by one call; the rest by the next
+constexpr size_t kMostEventsTold = EpollFile::kMostEntries;  // by one call; the rest by the next
 
 Try<std::shared_ptr<EpollFile>> epoll_file(Call& call, int descriptor) {
   MEMBRANE_ASSIGN(const FileRef file, open_file(call, descriptor));

@@ -14,6 +14,7 @@
 #include "linux/kernel/file_calls.h"
 #include "linux/kernel/kernel.h"
 #include "linux/kernel/signals.h"
+#include "linux/proc/process_directory.h"
 
 namespace membrane::linux {
 namespace {
@@ -72,26 +73,41 @@ int64_t sys_signalfd4(Call& call) { return set_signals(call, call.int_arg(3)); }
 
 // -- processes
 
+FileRef process_file_of(Process& process, int flags) {
+  if (process.end == nullptr) {
+    process.end = std::make_shared<ProcessEnd>(process.id);
+    if (process.is_zombie) process.end->tell();
+  }
+  return std::make_shared<ProcessFile>(process.end, flags);
+}
+
 int64_t sys_pidfd_open(Call& call) {
   const int id = call.int_arg(0), flags = call.int_arg(1);
   if (id <= 0 || (flags & ~O_NONBLOCK) != 0) return -EINVAL;
   Process* const process = call.kernel.process_of(id);
   if (process == nullptr) return call.kernel.task_of(id) != nullptr ? -EINVAL : -ESRCH;
-  if (process->end == nullptr) {
-    process->end = std::make_shared<ProcessEnd>(id);
-    if (process->is_zombie) process->end->tell();
+  return answer(add_file(call, process_file_of(*process, flags), true));
+}
+
+// By a pidfd, or by a directory /proc/PID. Errors: EBADF, ESRCH.
+static Try<Process*> process_named_by(Call& call, const File& file) {
+  if (const int id = process_of_directory(*file.node()); id != 0) {
+    Process* const process = call.kernel.process_of(id);
+    if (process == nullptr) return err(ESRCH);
+    return process;
   }
-  return answer(add_file(call, std::make_shared<ProcessFile>(process->end, flags), true));
+  const auto* const named = dynamic_cast<const ProcessFile*>(&file);
+  if (named == nullptr) return err(EBADF);
+  Process* const process = call.kernel.process_of(named->end().process);
+  if (process == nullptr || process->end.get() != &named->end()) return err(ESRCH);
+  return process;
 }
 
 int64_t sys_pidfd_send_signal(Call& call) {
   const int number = call.int_arg(1);
   if (call.arg(3) != 0 || number < 0 || number > 64) return -EINVAL;
   CALL_ASSIGN(const FileRef file, open_file(call, call.int_arg(0)));
-  const auto* const named = dynamic_cast<const ProcessFile*>(file.get());
-  if (named == nullptr) return -EBADF;
-  Process* const process = call.kernel.process_of(named->end().process);
-  if (process == nullptr || process->end.get() != &named->end()) return -ESRCH;
+  CALL_ASSIGN(Process* const process, process_named_by(call, *file));
   const Credentials &own = who(call), &theirs = process->credentials;
   const bool is_same =
       own.euid == theirs.uid || own.euid == theirs.suid || own.uid == theirs.uid || own.uid == theirs.suid;

@@ -13,28 +13,6 @@ namespace {
 
 constexpr uint64_t kMostHeap = 64ull << 30;
 
-// Memory that several processes share, without a name. Its pages are counted when they are touched.
-class SharedMemory final : public File {
- public:
-  explicit SharedMemory(int fd) : fd_(fd) {}
-  ~SharedMemory() override { close(fd_); }
-  [[nodiscard]] const NodeRef& node() const override { return nothing_; }
-  [[nodiscard]] std::string description() const override { return "/dev/zero (deleted)"; }
-  [[nodiscard]] int fd() const { return fd_; }
-
- private:
-  int fd_;
-  NodeRef nothing_;
-};
-
-Try<std::shared_ptr<SharedMemory>> make_shared_memory(uint64_t length) {
-  const int fd = memfd_create("shared", MFD_CLOEXEC);
-  if (fd < 0) return err(ENOMEM);
-  auto made = std::make_shared<SharedMemory>(fd);
-  if (ftruncate(fd, static_cast<off_t>(length)) != 0) return err(ENOMEM);
-  return made;
-}
-
 Done set_file(Call& call, Memory::Wish& wish, int protection) {
   MEMBRANE_ASSIGN(const FileRef file, call.process().descriptors->get(call.int_arg(4)));
   const int access = file->flags & O_ACCMODE;
@@ -52,8 +30,8 @@ Done set_file(Call& call, Memory::Wish& wish, int protection) {
   return {};
 }
 
-Done set_shared(Memory::Wish& wish) {
-  MEMBRANE_ASSIGN(const auto memory, make_shared_memory(wish.length));
+Done set_shared(Call& call, Memory::Wish& wish) {
+  MEMBRANE_ASSIGN(const auto memory, call.kernel.shared_memories.make(wish.length));
   wish.backing = {.fd = memory->fd(), .offset = 0, .is_shared = true};
   wish.file = memory;
   return {};
@@ -76,7 +54,7 @@ int64_t sys_mmap(Call& call) {
                        .file = nullptr,
                        .backing = {}};
   if ((flags & MAP_ANONYMOUS) == 0) CALL_TRY(set_file(call, wish, protection));
-  else if (wish.is_shared) CALL_TRY(set_shared(wish));
+  else if (wish.is_shared) CALL_TRY(set_shared(call, wish));
   return answer(call.process().memory->map(wish));
 }
 
@@ -113,7 +91,11 @@ int64_t sys_madvise(Call& call) {
     case MADV_COLD:
     case MADV_PAGEOUT:
     case MADV_DODUMP:
-    case MADV_DONTDUMP: return memory.is_mapped(call.arg(0), page_up(call.arg(1))) ? 0 : -ENOMEM;
+    case MADV_DONTDUMP:
+    case MADV_MERGEABLE:
+    case MADV_UNMERGEABLE:
+    case MADV_KEEPONFORK:
+    case MADV_DOFORK: return memory.is_mapped(call.arg(0), page_up(call.arg(1))) ? 0 : -ENOMEM;
     default: return -EINVAL;
   }
 }

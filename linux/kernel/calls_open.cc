@@ -93,7 +93,7 @@ Try<Found> find_nameless(Call& call, const OpenWish& wish) {
 Done check(Call& call, const Found& found, int flags) {
   const Attributes attributes = found.location->node->attributes();
   const uint32_t type = attributes.mode & S_IFMT;
-  if (type == S_IFLNK) return (flags & O_PATH) != 0 ? Done() : err(ELOOP);
+  if (type == S_IFLNK && (flags & O_PATH) == 0) return err(ELOOP);
   if ((flags & O_DIRECTORY) != 0 && type != S_IFDIR && (flags & kTmpFile) == 0) return err(ENOTDIR);
   if ((flags & O_PATH) != 0) return {};
   const int wanted = wanted_access(flags);

@@ -13,7 +13,6 @@
 namespace membrane::linux {
 namespace {
 
-using Clock = std::chrono::steady_clock;
 using std::chrono::nanoseconds;
 
 }  // namespace
@@ -23,7 +22,7 @@ using std::chrono::nanoseconds;
 TimeLimit limit_of_milliseconds(Call& call, int timeout_ms) {
   if (timeout_ms < 0) return {};
   if (call.deadline()) return {call.deadline(), false};
-  return {Clock::now() + std::chrono::milliseconds(timeout_ms), timeout_ms == 0};
+  return {call.kernel.steady_now() + std::chrono::milliseconds(timeout_ms), timeout_ms == 0};
 }
 
 Try<TimeLimit> limit_at(Call& call, uint64_t timespec_at) {
@@ -39,9 +38,9 @@ int64_t wait_within(Call& call, const TimeLimit& limit) {
   return call.wait_until(*limit.deadline, OnSignal::kInterrupt);
 }
 
-nanoseconds rest_of(Call&, const TimeLimit& limit) {
+nanoseconds rest_of(Call& call, const TimeLimit& limit) {
   if (!limit.deadline) return nanoseconds(0);
-  return std::max(nanoseconds(0), nanoseconds(*limit.deadline - Clock::now()));
+  return std::max(nanoseconds(0), nanoseconds(*limit.deadline - call.kernel.steady_now()));
 }
 
 Done use_mask_during_call(Call& call, uint64_t mask_at, uint64_t size) {

@@ -3,9 +3,11 @@
 #include <sys/wait.h>
 
 #include <algorithm>
+#include <cstring>
 
 #include "linux/files/process_file.h"
 #include "linux/kernel/call.h"
+#include "linux/kernel/cpu_time.h"
 #include "linux/kernel/exec.h"
 #include "linux/kernel/kernel.h"
 #include "linux/kernel/memory.h"
@@ -17,17 +19,58 @@ namespace {
 
 constexpr size_t kMostWords = 1u << 17, kMostWordBytes = 128u << 10;
 
+// The rest of a page of the guest's, copied once: a program's words and the pointers to them lie close together.
+class PageCopy {
+ public:
+  explicit PageCopy(Space& space) : space_(space) {}
+  // What there is from the address on; nothing when it cannot be read.
+  std::span<const std::byte> at(uint64_t address) {
+    if (address < begin_ || address >= begin_ + size_) {
+      begin_ = address;
+      size_ = space_.read(address, std::span(bytes_).first(kPage - address % kPage));
+    }
+    return std::span(bytes_).subspan(address - begin_, size_ - (address - begin_));
+  }
+
+ private:
+  Space& space_;
+  uint64_t begin_ = 0;
+  size_t size_ = 0;
+  std::array<std::byte, kPage> bytes_;
+};
+
+// Errors: EFAULT, E2BIG.
+Try<std::string> word_at(PageCopy& copy, uint64_t address) {
+  std::string word;
+  while (word.size() < kMostWordBytes) {
+    const auto there = copy.at(address + word.size());
+    if (there.empty()) return err(EFAULT);
+    const auto end = std::ranges::find(there, std::byte{0});
+    word.append(reinterpret_cast<const char*>(there.data()), static_cast<size_t>(end - there.begin()));
+    if (end != there.end())
+      return word.size() < kMostWordBytes ? Try<std::string>(std::move(word)) : err(E2BIG);
+  }
+  return err(E2BIG);
+}
+
 Try<std::vector<std::string>> words_at(Call& call, uint64_t address) {
+  Space& space = *call.task.thread->space();
+  PageCopy pointers(space), texts(space);
   std::vector<std::string> words;
   size_t bytes = 0;
   for (; address != 0; address += 8) {
-    MEMBRANE_ASSIGN(const uint64_t word, call.get<uint64_t>(address));
-    if (word == 0) break;
-    auto text = call.get_string(word, kMostWordBytes);
-    if (!text) return err(text.error() == ENAMETOOLONG ? E2BIG : text.error());
-    bytes += text->size() + 9;
+    uint64_t pointer = 0;
+    const auto there = pointers.at(address);
+    if (there.size() >= sizeof pointer) {
+      std::memcpy(&pointer, there.data(), sizeof pointer);
+    } else {
+      MEMBRANE_ASSIGN(pointer, call.get<uint64_t>(address));  // over two pages
+    }
+    if (pointer == 0) break;
+    MEMBRANE_ASSIGN(std::string word, word_at(texts, pointer));
+    bytes += word.size() + 9;
     if (bytes > kMostArgumentBytes || words.size() >= kMostWords) return err(E2BIG);
-    words.push_back(std::move(*text));
+    words.push_back(std::move(word));
   }
   return words;
 }
@@ -50,14 +93,19 @@ struct WhichChild {
 
 struct Waited {
   int id = 0, uid = 0, status = 0;
+  CpuTime used;
 };
 
 // What one child has to tell, if anything.
 std::optional<Waited> ask_child(Kernel& kernel, Process& child, int options) {
-  const Waited waited = {
-      .id = child.id, .uid = static_cast<int>(child.credentials.uid), .status = child.status};
+  Waited waited = {.id = child.id,
+                   .uid = static_cast<int>(child.credentials.uid),
+                   .status = child.status,
+                   .used = used_by(kernel, child)};
+  waited.used += child.of_children;
   const bool keeps = (options & WNOWAIT) != 0;
   if (child.is_zombie && (options & WEXITED) != 0) {
+    if (!keeps && child.parent != nullptr) child.parent->of_children += waited.used;
     if (!keeps) kernel.forget(child);
   } else if (child.is_stopped && child.tells_stop && (options & WSTOPPED) != 0) {
     child.tells_stop = keeps;
@@ -84,6 +132,12 @@ Try<std::optional<Waited>> look_for_child(Call& call, const WhichChild& which, i
   waits = (options & WNOHANG) == 0;
   if (waits) call.join(parent.child_changed);
   return std::optional<Waited>();
+}
+
+Done put_usage(Call& call, uint64_t address, const Waited& waited) {
+  rusage usage = {};
+  put_into(usage, waited.used);
+  return call.put(address, usage);
 }
 
 Process* process_or_own(Call& call, int id) { return id == 0 ? &call.process() : call.kernel.process_of(id); }
@@ -138,15 +192,14 @@ int64_t sys_wait4(Call& call) {
   if (waits) return call.wait();
   if (!news) return 0;
   if (call.arg(1) != 0) CALL_TRY(call.put(call.arg(1), news->status));
-  if (call.arg(3) != 0) CALL_TRY(call.put(call.arg(3), rusage{}));
+  if (call.arg(3) != 0) CALL_TRY(put_usage(call, call.arg(3), *news));
   return news->id;
 }
 
-static Try<int> id_of_pidfd(Call& call, int descriptor) {
-  MEMBRANE_ASSIGN(const FileRef file, call.process().descriptors->get(descriptor));
-  const auto* const named = dynamic_cast<const ProcessFile*>(file.get());
-  if (named == nullptr) return err(EBADF);
-  return named->end().process;
+static Try<FileRef> process_file_at(Call& call, int descriptor) {
+  MEMBRANE_ASSIGN(FileRef file, call.process().descriptors->get(descriptor));
+  if (dynamic_cast<const ProcessFile*>(file.get()) == nullptr) return err(EBADF);
+  return file;
 }
 
 int64_t sys_waitid(Call& call) {
@@ -156,16 +209,18 @@ int64_t sys_waitid(Call& call) {
       (options & (WEXITED | WSTOPPED | WCONTINUED)) == 0)
     return -EINVAL;
   WhichChild which;
+  bool waits_not = false;
   if (call.int_arg(0) == P_PID) which = {WhichChild::kId, call.int_arg(1)};
   else if (call.int_arg(0) == P_PGID)
     which = {WhichChild::kGroup, call.int_arg(1) == 0 ? call.process().group : call.int_arg(1)};
   else if (call.int_arg(0) == P_PIDFD) {
-    CALL_ASSIGN(const int id, id_of_pidfd(call, call.int_arg(1)));
-    which = {WhichChild::kId, id};
+    CALL_ASSIGN(const FileRef file, process_file_at(call, call.int_arg(1)));
+    which = {WhichChild::kId, static_cast<const ProcessFile&>(*file).end().process};
+    waits_not = (file->flags & O_NONBLOCK) != 0;
   } else if (call.int_arg(0) != P_ALL) return -EINVAL;
   bool waits = false;
   CALL_ASSIGN(const auto news, look_for_child(call, which, options, waits));
-  if (waits) return call.wait();
+  if (waits) return waits_not ? -EAGAIN : call.wait();
   siginfo_t info = {};
   if (news) {
     info.si_signo = SIGCHLD;
@@ -175,7 +230,7 @@ int64_t sys_waitid(Call& call) {
     info.si_status = news_of(news->status).value;
   }
   if (call.arg(2) != 0) CALL_TRY(call.put(call.arg(2), info));
-  if (news && call.arg(4) != 0) CALL_TRY(call.put(call.arg(4), rusage{}));
+  if (news && call.arg(4) != 0) CALL_TRY(put_usage(call, call.arg(4), *news));
   return 0;
 }
 

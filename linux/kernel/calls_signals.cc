@@ -157,7 +157,8 @@ int64_t sys_kill(Call& call) {
   if (number != 0 && !is_signal(number)) return -EINVAL;
   const int own = call.process().id, group = id == 0 ? call.process().group : -id;
   if (id > 0) return signal_all(call, number, [id](const Process& each) { return each.id == id; });
-  if (id == -1) return signal_all(call, number, [own](const Process& each) { return each.id != own; });
+  if (id == -1)
+    return signal_all(call, number, [own](const Process& each) { return each.id != own && each.id != 1; });
   return signal_all(call, number, [group](const Process& each) { return each.group == group; });
 }
 

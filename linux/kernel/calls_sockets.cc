@@ -94,7 +94,7 @@ int64_t wait_for_socket(Call& call, SocketFile& socket, bool waits, std::chrono:
   call.join(socket);
   constexpr auto kForever = std::chrono::hours(24 * 365);  // no clock is late by then
   if (limit.count() == 0 || limit > kForever) return call.wait();
-  return call.wait_until(std::chrono::steady_clock::now() + limit, OnSignal::kInterrupt);
+  return call.wait_until(call.kernel.steady_now() + limit, OnSignal::kInterrupt);
 }
 
 // -- calls
@@ -144,6 +144,16 @@ int64_t sys_connect(Call& call) {
   const Done connected = socket->connect(call.task, address);
   if (!connected && connected.error() == EAGAIN)
     return wait_for_socket(call, *socket, true, socket->send_limit());
+  // TCP that does not wait is told later how it went, though it is so already.
+  const bool is_tcp = socket->domain() != AF_UNIX && socket->type() == SOCK_STREAM;
+  if (is_tcp && (socket->flags & O_NONBLOCK) != 0) {
+    if (connected) return -EINPROGRESS;
+    if (connected.error() == ECONNREFUSED) {
+      socket->end().error = ECONNREFUSED;
+      socket->end().changed.wake();
+      return -EINPROGRESS;
+    }
+  }
   return answer(connected);
 }
 

@@ -2,7 +2,7 @@
 #include <linux/prctl.h>
 #include <linux/rseq.h>
 #include <sched.h>
-#include <sys/random.h>
+#include <sys/resource.h>
 #include <sys/sysinfo.h>
 #include <sys/utsname.h>
 
@@ -10,6 +10,7 @@
 #include <cstring>
 
 #include "linux/kernel/call.h"
+#include "linux/kernel/cpu_time.h"
 #include "linux/kernel/kernel.h"
 #include "linux/kernel/memory.h"
 #include "linux/kernel/version.h"
@@ -65,7 +66,7 @@ int64_t sys_getrandom(Call& call) {
   std::array<std::byte, kRandomPiece> piece;
   for (size_t done = 0; done < wanted;) {
     const size_t size = std::min(piece.size(), wanted - done);
-    if (getrandom(piece.data(), size, 0) != static_cast<ssize_t>(size)) return -EIO;
+    if (!call.kernel.entropy().fill(std::span(piece).first(size))) return -EIO;
     if (!call.task.write_memory(call.arg(0) + done, std::span(piece).first(size)))
       return done > 0 ? static_cast<int64_t>(done) : -EFAULT;
     done += size;
@@ -98,12 +99,12 @@ int64_t sys_prlimit64(Call& call) {
 int64_t sys_getrusage(Call& call) {
   if (call.int_arg(0) < RUSAGE_CHILDREN || call.int_arg(0) > RUSAGE_THREAD) return -EINVAL;
   rusage usage = {};
-  if (call.int_arg(0) != RUSAGE_CHILDREN) {
-    const auto since = std::chrono::duration_cast<std::chrono::microseconds>(
-        std::chrono::steady_clock::now() - call.process().started);
-    usage.ru_utime = {since.count() / 1'000'000, since.count() % 1'000'000};
+  const int who = call.int_arg(0);
+  put_into(usage, who == RUSAGE_CHILDREN ? call.process().of_children
+                  : who == RUSAGE_THREAD ? used_by(call.task)
+                                         : used_by(call.kernel, call.process()));
+  if (who != RUSAGE_CHILDREN)
     usage.ru_maxrss = static_cast<long>(call.process().memory->space().resident_bytes() / 1024);
-  }
   return answer(call.put(call.arg(1), usage));
 }
 
@@ -131,8 +132,11 @@ int64_t sys_prctl(Call& call) {
     case PR_GET_DUMPABLE: return process.is_dumpable ? 1 : 0;
     case PR_SET_CHILD_SUBREAPER: process.is_subreaper = value != 0; return 0;
     case PR_GET_CHILD_SUBREAPER: return answer(call.put(value, static_cast<int>(process.is_subreaper)));
-    case PR_SET_NO_NEW_PRIVS: return value == 1 ? 0 : -EINVAL;
-    case PR_GET_NO_NEW_PRIVS: return 0;
+    case PR_SET_NO_NEW_PRIVS:
+      if (value != 1 || call.arg(2) != 0 || call.arg(3) != 0 || call.arg(4) != 0) return -EINVAL;
+      process.has_no_new_privileges = true;
+      return 0;
+    case PR_GET_NO_NEW_PRIVS: return process.has_no_new_privileges ? 1 : 0;
     case PR_SET_TIMERSLACK:
     case PR_SET_THP_DISABLE: return 0;
     case PR_CAPBSET_READ: return value <= 40 ? 1 : -EINVAL;
@@ -142,18 +146,34 @@ int64_t sys_prctl(Call& call) {
   }
 }
 
+// No filters: programs that sandbox themselves take this for a kernel that was built without.
+int64_t sys_seccomp(Call&) { return -EINVAL; }
+
 int64_t sys_sched_yield(Call&) { return 0; }
 
-// Two processors, as many as a guest would see of a small machine.
+constexpr uint64_t kAllProcessors = (uint64_t{1} << kProcessors) - 1;
+
 int64_t sys_sched_getaffinity(Call& call) {
-  if (task_or_own(call, call.int_arg(0)) == nullptr) return -ESRCH;
+  const Task* const task = task_or_own(call, call.int_arg(0));
+  if (task == nullptr) return -ESRCH;
   if (call.arg(1) < 8 || call.arg(1) % 8 != 0) return -EINVAL;
-  CALL_TRY(call.put(call.arg(2), uint64_t{3}));
+  CALL_TRY(call.put(call.arg(2), task->processors));
   return 8;
 }
 
+// What is asked for is told, and decides nothing: the host runs guests where it runs them.
 int64_t sys_sched_setaffinity(Call& call) {
-  return task_or_own(call, call.int_arg(0)) == nullptr ? -ESRCH : 0;
+  Task* const task = task_or_own(call, call.int_arg(0));
+  if (task == nullptr) return -ESRCH;
+  uint64_t wanted = 0;
+  const auto bytes =
+      std::as_writable_bytes(std::span(&wanted, 1)).first(std::min<uint64_t>(call.arg(1), sizeof wanted));
+  CALL_TRY(call.task.read_memory(call.arg(2), bytes));
+  if ((wanted & kAllProcessors) == 0) return -EINVAL;
+  const Credentials &own = call.process().credentials, &other = task->process->credentials;
+  if (own.euid != 0 && own.euid != other.uid && own.euid != other.euid) return -EPERM;
+  task->processors = wanted & kAllProcessors;
+  return 0;
 }
 
 int64_t sys_sched_getscheduler(Call& call) {
@@ -171,17 +191,63 @@ int64_t sys_sched_getparam(Call& call) {
   return answer(call.put(call.arg(1), int32_t{0}));
 }
 int64_t sys_sched_setparam(Call& call) { return task_or_own(call, call.int_arg(0)) == nullptr ? -ESRCH : 0; }
+
+static bool is_real_time(int policy) { return policy == SCHED_FIFO || policy == SCHED_RR; }
+static bool is_policy(int policy) {
+  constexpr int kDeadline = 6;
+  return is_real_time(policy) || policy == SCHED_OTHER || policy == SCHED_BATCH || policy == SCHED_IDLE ||
+         policy == kDeadline;
+}
 int64_t sys_sched_get_priority_max(Call& call) {
-  return call.int_arg(0) == 1 || call.int_arg(0) == 2 ? 99 : 0;
+  if (!is_policy(call.int_arg(0))) return -EINVAL;
+  return is_real_time(call.int_arg(0)) ? 99 : 0;
 }
 int64_t sys_sched_get_priority_min(Call& call) {
-  return call.int_arg(0) == 1 || call.int_arg(0) == 2 ? 1 : 0;
+  if (!is_policy(call.int_arg(0))) return -EINVAL;
+  return is_real_time(call.int_arg(0)) ? 1 : 0;
 }
 int64_t sys_sched_rr_get_interval(Call& call) {
   return answer(call.put(call.arg(1), timespec{0, 4'000'000}));
 }
-int64_t sys_getpriority(Call&) { return 20; }
-int64_t sys_setpriority(Call&) { return 0; }
+// What a process is asked to be; all run alike. Each process, group or user that `which` means.
+template <typename Act>
+static int64_t each_of(Call& call, int which, int id, const Act& act) {
+  if (which < PRIO_PROCESS || which > PRIO_USER) return -EINVAL;
+  bool has_any = false;
+  for (const auto& [number, each] : call.kernel.processes()) {
+    const bool is_meant =
+        which == PRIO_PROCESS ? number == (id == 0 ? call.process().id : id)
+        : which == PRIO_PGRP
+            ? each->group == (id == 0 ? call.process().group : id)
+            : each->credentials.uid == (id == 0 ? call.process().credentials.uid : static_cast<uint32_t>(id));
+    if (!is_meant || each->is_zombie) continue;
+    has_any = true;
+    if (const int error = act(*each)) return -error;
+  }
+  if (!has_any && which == PRIO_PROCESS)
+    if (Task* const task = call.kernel.task_of(id)) return -act(*task->process);
+  return has_any ? 0 : -ESRCH;
+}
+
+int64_t sys_getpriority(Call& call) {
+  int highest = -1;
+  const int64_t found = each_of(call, call.int_arg(0), call.int_arg(1), [&](const Process& each) {
+    highest = std::max(highest, 20 - each.nice);
+    return 0;
+  });
+  return found < 0 ? found : highest;
+}
+
+int64_t sys_setpriority(Call& call) {
+  const int nice = std::clamp(call.int_arg(2), -20, 19);
+  const Credentials& who = call.process().credentials;
+  return each_of(call, call.int_arg(0), call.int_arg(1), [&](Process& each) {
+    if (who.euid != 0 && who.euid != each.credentials.uid && who.euid != each.credentials.euid) return EPERM;
+    if (who.euid != 0 && nice < each.nice) return EACCES;
+    each.nice = nice;
+    return 0;
+  });
+}
 int64_t sys_ioprio_get(Call&) { return 0; }
 int64_t sys_ioprio_set(Call&) { return 0; }
 

@@ -8,6 +8,7 @@
 
 #include "linux/kernel/call.h"
 #include "linux/kernel/exec.h"
+#include "linux/kernel/file_calls.h"
 #include "linux/kernel/futexes.h"
 #include "linux/kernel/kernel.h"
 #include "linux/kernel/memory.h"
@@ -23,7 +24,7 @@ constexpr uint64_t kKnownClone =
     CLONE_DETACHED | CLONE_IO | CLONE_PIDFD | CLONE_UNTRACED | CLONE_PTRACE | CLONE_CLEAR_SIGHAND;
 
 struct CloneWish {
-  uint64_t flags = 0, stack = 0, parent_id_at = 0, child_id_at = 0, tls = 0;
+  uint64_t flags = 0, stack = 0, parent_id_at = 0, child_id_at = 0, tls = 0, pidfd_at = 0;
   int exit_signal = 0;
 };
 
@@ -32,7 +33,7 @@ Done check(const CloneWish& wish) {
   if ((flags & ~kKnownClone) != 0) return err(EPERM);  // namespaces of its own
   if ((flags & CLONE_THREAD) != 0 && (flags & CLONE_SIGHAND) == 0) return err(EINVAL);
   if ((flags & CLONE_SIGHAND) != 0 && (flags & CLONE_VM) == 0) return err(EINVAL);
-  if ((flags & CLONE_PIDFD) != 0) return err(EINVAL);
+  if ((flags & CLONE_PIDFD) != 0 && (flags & (CLONE_THREAD | CLONE_DETACHED)) != 0) return err(EINVAL);
   return {};
 }
 
@@ -54,6 +55,18 @@ void inherit(Process& child, const Process& parent, const CloneWish& wish) {
   child.executable_at = parent.executable_at;
   child.arguments = parent.arguments;
   child.is_dumpable = parent.is_dumpable;
+  child.has_no_new_privileges = parent.has_no_new_privileges;
+  child.is_secure = parent.is_secure;
+  child.nice = parent.nice;
+}
+
+// The descriptor of the new process, closed when it comes to nothing.
+Done give_pidfd(Call& call, Process& child, uint64_t at) {
+  Descriptors& descriptors = *call.process().descriptors;
+  MEMBRANE_ASSIGN(const int pidfd, add_file(call, process_file_of(child, 0), true));
+  if (call.put(at, pidfd)) return {};
+  static_cast<void>(descriptors.remove(pidfd));
+  return err(EFAULT);
 }
 
 Try<std::unique_ptr<Thread>> make_thread(Call& call, const CloneWish& wish) {
@@ -76,6 +89,7 @@ int64_t clone(Call& call, const CloneWish& wish) {
   Task& child = kernel.add_task(*process, id, std::move(thread));
   child.name = call.task.name;
   child.blocked = call.task.blocked;
+  child.processors = call.task.processors;
   if ((wish.flags & CLONE_VM) == 0 || (wish.flags & CLONE_VFORK) != 0)
     child.signal_stack = call.task.signal_stack;
   Registers& r = child.thread->registers;
@@ -89,6 +103,14 @@ int64_t clone(Call& call, const CloneWish& wish) {
     child.vfork_parent = call.task.id;
     call.task.waits_for_vfork = true;
   }
+  if ((wish.flags & CLONE_PIDFD) != 0)
+    if (const Done given = give_pidfd(call, *process, wish.pidfd_at); !given) {
+      call.task.waits_for_vfork = false;
+      process->exit_signal = 0;
+      kernel.end_process(*process, SIGKILL);
+      if (kernel.process_of(id) != nullptr) kernel.forget(*process);
+      return -given.error();
+    }
   kernel.go_on(child);
   return id;
 }
@@ -96,11 +118,14 @@ int64_t clone(Call& call, const CloneWish& wish) {
 }  // namespace
 
 int64_t sys_clone(Call& call) {
-  return clone(call, {.flags = call.arg(0) & ~uint64_t{CSIGNAL},
+  const uint64_t flags = call.arg(0) & ~uint64_t{CSIGNAL};
+  if ((flags & CLONE_PIDFD) != 0 && (flags & CLONE_PARENT_SETTID) != 0) return -EINVAL;  // one place for both
+  return clone(call, {.flags = flags,
                       .stack = call.arg(1),
                       .parent_id_at = call.arg(2),
                       .child_id_at = call.arg(3),
                       .tls = call.arg(4),
+                      .pidfd_at = call.arg(2),
                       .exit_signal = static_cast<int>(call.arg(0) & CSIGNAL)});
 }
 
@@ -117,8 +142,35 @@ int64_t sys_clone3(Call& call) {
                       .parent_id_at = args.parent_tid,
                       .child_id_at = args.child_tid,
                       .tls = args.tls,
+                      .pidfd_at = args.pidfd,
                       .exit_signal = static_cast<int>(args.exit_signal & CSIGNAL)});
 }
+
+// What is shared with other tasks becomes the caller's own; there are no namespaces to leave.
+int64_t sys_unshare(Call& call) {
+  constexpr uint64_t kOwn = CLONE_FILES | CLONE_FS | CLONE_SYSVSEM;
+  const uint64_t flags = call.arg(0);
+  constexpr uint64_t kThreads = CLONE_THREAD | CLONE_SIGHAND | CLONE_VM;
+  if ((flags & ~(kKnownClone | CLONE_NEWNS | CLONE_NEWCGROUP | CLONE_NEWUTS | CLONE_NEWIPC | CLONE_NEWUSER |
+                 CLONE_NEWPID | CLONE_NEWNET)) != 0)
+    return -EINVAL;
+  Process& process = call.process();
+  if ((flags & kThreads) != 0 && process.tasks.size() > 1) return -EINVAL;
+  if ((flags & ~(kOwn | kThreads)) != 0) return -EPERM;
+  // Threads of a process have one table here, so a thread alone cannot leave it.
+  if ((flags & (CLONE_FILES | CLONE_FS)) != 0 && process.tasks.size() > 1) return -EPERM;
+  if ((flags & CLONE_FILES) != 0 && process.descriptors.use_count() > 1)
+    process.descriptors = process.descriptors->copy();
+  if ((flags & CLONE_FS) != 0 && process.place.use_count() > 1)
+    process.place = std::make_shared<Place>(*process.place);
+  return 0;
+}
+
+// Namespaces and mounts are not to be had, whoever asks.
+int64_t sys_setns(Call&) { return -EPERM; }
+int64_t sys_mount(Call&) { return -EPERM; }
+int64_t sys_umount2(Call&) { return -EPERM; }
+int64_t sys_pivot_root(Call&) { return -EPERM; }
 
 int64_t sys_fork(Call& call) { return clone(call, {.exit_signal = SIGCHLD}); }
 int64_t sys_vfork(Call& call) {

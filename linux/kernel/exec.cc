@@ -4,7 +4,6 @@
 #include <fcntl.h>
 #include <sys/auxv.h>
 #include <sys/mman.h>
-#include <sys/random.h>
 
 #include <algorithm>
 #include <cstring>
@@ -13,6 +12,7 @@
 #include "linux/kernel/elf.h"
 #include "linux/kernel/memory.h"
 #include "linux/kernel/signals.h"
+#include "linux/kernel/vdso.h"
 
 namespace membrane::linux {
 
@@ -182,11 +182,11 @@ std::vector<uint64_t> add_all(StackImage& stack, const std::vector<std::string>&
 }
 
 struct Loaded {
-  uint64_t entry = 0, start = 0, headers = 0, base = 0;
+  uint64_t entry = 0, start = 0, headers = 0, base = 0, vdso = 0;
 };
 
-Try<uint64_t> make_stack(Memory& memory, const Process& process, const Execution& wanted, const Found& found,
-                         const Loaded& loaded) {
+Try<uint64_t> make_stack(Entropy& entropy, Memory& memory, const Process& process, const Execution& wanted,
+                         const Found& found, const Loaded& loaded) {
   const uint64_t top = memory.highest() - kPage;
   const uint64_t length =
       page_up(std::min<uint64_t>(process.limits[RLIMIT_STACK].rlim_cur, 64u << 20)) + kMostArgumentBytes;
@@ -201,7 +201,7 @@ Try<uint64_t> make_stack(Memory& memory, const Process& process, const Execution
   StackImage stack(top);
   const uint64_t name = stack.add(wanted.path);
   std::array<char, 16> random;
-  if (getrandom(random.data(), random.size(), 0) != static_cast<ssize_t>(random.size())) return err(EIO);
+  if (!entropy.fill(std::as_writable_bytes(std::span(random)))) return err(EIO);
   const uint64_t random_at = stack.add({random.data(), random.size()});
   const uint64_t platform = stack.add("x86_64");
   const auto environment =
@@ -225,7 +225,7 @@ Try<uint64_t> make_stack(Memory& memory, const Process& process, const Execution
                                                             {AT_EUID, who.euid},
                                                             {AT_GID, who.gid},
                                                             {AT_EGID, who.egid},
-                                                            {AT_SECURE, 0},
+                                                            {AT_SECURE, process.is_secure ? 1 : 0},
                                                             {AT_RANDOM, random_at},
                                                             {AT_HWCAP, getauxval(AT_HWCAP)},
                                                             {AT_HWCAP2, getauxval(AT_HWCAP2)},
@@ -233,7 +233,9 @@ Try<uint64_t> make_stack(Memory& memory, const Process& process, const Execution
                                                             {AT_MINSIGSTKSZ, getauxval(AT_MINSIGSTKSZ)},
                                                             {AT_PLATFORM, platform},
                                                             {AT_EXECFN, name},
+                                                            {AT_SYSINFO_EHDR, loaded.vdso},
                                                             {AT_NULL, 0}}) {
+    if (key == AT_SYSINFO_EHDR && value == 0) continue;
     words.push_back(key);
     words.push_back(value);
   }
@@ -251,28 +253,55 @@ Try<FileRef> file_of(Task& task, const LocationRef& location) {
   return file;
 }
 
+// A virtual clock is the kernel's to read.
+Try<uint64_t> map_vdso(Kernel& kernel, Memory& memory) {
+  if (kernel.vdso == nullptr)
+    kernel.vdso =
+        std::make_shared<Vdso>(kernel.options().clock->is_virtual() ? 0 : kernel.platform().clock_function());
+  return kernel.vdso->map(memory);
+}
+
 Done load(Task& task, const Execution& wanted, const Found& found) {
   Memory& memory = *task.process->memory;
   MEMBRANE_ASSIGN(const FileRef file, file_of(task, found.location));
   MEMBRANE_ASSIGN(const uint64_t shift, map_program(memory, file, found.elf, kProgramBase));
   Loaded loaded = {.entry = found.elf.entry + shift,
                    .start = found.elf.entry + shift,
-                   .headers = found.elf.headers_address + shift,
-                   .base = 0};
+                   .headers = found.elf.headers_address + shift};
   if (found.interpreter) {
     MEMBRANE_ASSIGN(const FileRef its_file, file_of(task, found.interpreter_location));
     MEMBRANE_ASSIGN(const uint64_t its_shift, map_program(memory, its_file, *found.interpreter, 0));
     loaded.base = its_shift + found.interpreter->lowest;
     loaded.start = found.interpreter->entry + its_shift;
   }
+  MEMBRANE_ASSIGN(loaded.vdso, map_vdso(*task.kernel, memory));
   memory.start_code = found.elf.lowest + shift;
   memory.end_code = found.elf.end + shift;
   memory.set_heap(found.elf.end + shift + (1u << 20));
-  MEMBRANE_ASSIGN(const uint64_t sp, make_stack(memory, *task.process, wanted, found, loaded));
+  MEMBRANE_ASSIGN(const uint64_t sp,
+                  make_stack(task.kernel->entropy(), memory, *task.process, wanted, found, loaded));
   task.thread->registers = {};
   task.thread->registers.rip = loaded.start;
   task.thread->registers.rsp = sp;
   return task.thread->set_vector_state({});
+}
+
+// Who the process is with the new program: its owner, when it is a set-user-ID program.
+Credentials credentials_after(const Process& process, const Found& found) {
+  Credentials who = process.credentials;
+  const Attributes attributes = found.location->node->attributes();
+  if (!process.has_no_new_privileges) {
+    if ((attributes.mode & S_ISUID) != 0) who.euid = attributes.uid;
+    if ((attributes.mode & S_ISGID) != 0 && (attributes.mode & S_IXGRP) != 0) who.egid = attributes.gid;
+  }
+  who.suid = who.fsuid = who.euid;
+  who.sgid = who.fsgid = who.egid;
+  return who;
+}
+
+// Whether its user must not have a hand in the new program (AT_SECURE).
+bool gains_rights(const Process& process, const Credentials& after) {
+  return after.euid != process.credentials.euid || after.egid != process.credentials.egid;
 }
 
 void reset_for_program(Task& task, const Execution& wanted, const Found& found) {
@@ -287,21 +316,23 @@ void reset_for_program(Task& task, const Execution& wanted, const Found& found) 
   process.executable_at = found.location;
   process.arguments = wanted.arguments;
   process.has_executed = true;
-  const Attributes attributes = found.location->node->attributes();
-  Credentials& who = process.credentials;
-  if ((attributes.mode & S_ISUID) != 0) who.euid = who.suid = who.fsuid = attributes.uid;
-  if ((attributes.mode & S_ISGID) != 0 && (attributes.mode & S_IXGRP) != 0)
-    who.egid = who.sgid = who.fsgid = attributes.gid;
+  process.timers.clear();
+  const Credentials who = credentials_after(process, found);
+  process.is_secure = gains_rights(process, who);
+  process.is_dumpable = !process.is_secure;
+  if (process.is_secure) process.death_signal = 0;
+  process.credentials = who;
   if (process.descriptors.use_count() > 1) process.descriptors = process.descriptors->copy();
   for (const FileRef& file : process.descriptors->remove_for_exec()) file->on_close(task);
 }
 
-// Its own memory, empty, and no other task in the process.
-Done leave_old_program(Kernel& kernel, Task& task) {
+// Its own memory, empty, and no other task in the process. Memory that others have stays theirs; and a program that gains rights does
+// not begin in the space of one that may have prepared it in ways that the kernel does not know of.
+Done leave_old_program(Kernel& kernel, Task& task, bool gains_rights) {
   Process& process = *task.process;
-  const bool shares_memory = process.memory.use_count() > 1;
+  const bool wants_space = gains_rights || process.memory.use_count() > 1;
   std::unique_ptr<Thread> thread;
-  if (shares_memory) {
+  if (wants_space) {
     MEMBRANE_ASSIGN(thread, kernel.platform().start());
   }
   while (process.tasks.size() > 1) {
@@ -309,8 +340,9 @@ Done leave_old_program(Kernel& kernel, Task& task) {
     kernel.end_task(other, 0);
   }
   leave_threads(task);
-  if (shares_memory) {
+  if (wants_space) {
     thread->owner = &task;
+    task.used_before.user += task.thread->cpu_time();
     task.thread = std::move(thread);
     process.memory = std::make_shared<Memory>(task.thread->space(), kernel.platform().lowest(),
                                               kernel.platform().highest());
@@ -328,7 +360,8 @@ Done execute(Kernel& kernel, Task& task, Execution wanted) {
   if (wanted.arguments.empty()) wanted.arguments.emplace_back();
   if (size_of(wanted.arguments) + size_of(wanted.environment) > kMostArgumentBytes) return err(E2BIG);
   MEMBRANE_ASSIGN(const Found found, find(kernel, *task.process, wanted));
-  MEMBRANE_TRY(leave_old_program(kernel, task));
+  const bool gains = gains_rights(*task.process, credentials_after(*task.process, found));
+  MEMBRANE_TRY(leave_old_program(kernel, task, gains));
   reset_for_program(task, wanted, found);
   if (!load(task, wanted, found)) {
     kernel.end_process(*task.process, SIGSEGV);

@@ -32,6 +32,7 @@ Try<FileRef> file_to_write(Call& call, int descriptor) {
 }
 
 Try<int> add_file(Call& call, FileRef file, bool closes_on_exec, int from) {
+  if (File::alive() > call.kernel.options().limits.most_files) return err(ENFILE);
   return call.process().descriptors->add(std::move(file), closes_on_exec, file_limit(call), from);
 }
 

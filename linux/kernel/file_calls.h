@@ -21,6 +21,8 @@ Try<FileRef> file_to_write(Call& call, int descriptor);
 Try<int> add_file(Call& call, FileRef file, bool closes_on_exec, int from = 0);
 void close_file(Call& call, const FileRef& file);
 [[nodiscard]] uint64_t file_limit(const Call& call);
+// A pidfd of the process (files/process_file.h), which may be a zombie.
+FileRef process_file_of(Process& process, int flags);
 
 // -- paths in guest memory. `directory` is a descriptor or AT_FDCWD.
 Try<std::string> path_at(Call& call, uint64_t address);

@@ -7,11 +7,15 @@
 #include <atomic>
 
 #include "linux/files/process_file.h"
+#include "linux/files/socket_end.h"
 #include "linux/files/terminal.h"
+#include "linux/fs/tree.h"
 #include "linux/kernel/call.h"
+#include "linux/kernel/cpu_time.h"
 #include "linux/kernel/exec.h"
 #include "linux/kernel/memory.h"
 #include "linux/kernel/signals.h"
+#include "linux/proc/mounts.h"
 
 namespace membrane::linux {
 
@@ -22,9 +26,15 @@ constexpr uint64_t kSyscallBytes = 2;  // of the instruction
 constexpr rlim_t kStackBytes = 8u << 20;
 constexpr size_t kAgainAtOnce = 64;  // calls asked again between two looks at the platform
 
-constexpr auto kLookAtMemoryEvery = std::chrono::milliseconds(50);
+constexpr auto kLookAtMemoryEvery = std::chrono::milliseconds(50),
+               kLookAtMuchMemoryEvery = std::chrono::milliseconds(250);
+constexpr int kLooksShare = 20;  // a look takes one part in so many of the time
+constexpr auto kNoLook = std::chrono::milliseconds(3'600'000);  // there is no process
 
-using Clock = std::chrono::steady_clock;
+constexpr auto kTurn =
+    std::chrono::seconds(1);  // of a guest thread that makes no call, when others wait for theirs
+
+using HostClock = std::chrono::steady_clock;
 
 }  // namespace
 
@@ -33,9 +43,13 @@ struct Kernel::Impl {
     std::weak_ptr<void> alive;
     std::function<void()> act;
   };
-  std::multimap<Clock::time_point, Timer> timers;
-  std::deque<int> ready;                           // tasks, by id
-  std::vector<std::unique_ptr<Task>> ended_tasks;  // until no handler has them
+  std::multimap<GuestClock::Time, Timer> timers;
+  std::deque<int> ready;  // tasks, by id
+  std::deque<int> queue;  // those that run next, on a virtual clock
+  int running = 0;        // the one that does; 0: none
+  HostClock::time_point turn_ends, next_look_at_memory;
+  std::optional<HostClock::time_point> idle_since;  // no guest has run since then
+  std::vector<std::unique_ptr<Task>> ended_tasks;   // until no handler has them
   std::vector<std::unique_ptr<Process>> ended_processes;
   std::atomic<bool> is_stopping = false;
 };
@@ -88,7 +102,7 @@ Process& Kernel::add_process(int id, Process* parent) {
   auto process = std::make_unique<Process>();
   process->id = id;
   process->parent = parent;
-  process->started = Clock::now();
+  process->started = steady_now();
   if (parent != nullptr) parent->children.push_back(process.get());
   Process& added = *process;
   processes_[id] = std::move(process);
@@ -132,6 +146,8 @@ void Kernel::end_task(Task& task, int status) {
   const bool is_last = process.tasks.size() == 1;
   if (is_last && process.descriptors && process.descriptors.use_count() == 1)
     close_all(task, process.descriptors->remove_all());
+  if (options_.clock->is_virtual()) process.of_ended_tasks = used_by(task);
+  else process.of_ended_tasks += used_by(task);
   task.state = TaskState::kDead;
   task.leave();
   leave_threads(task);
@@ -148,7 +164,8 @@ void Kernel::end_task(Task& task, int status) {
   process.memory.reset();
   process.descriptors.reset();
   process.place.reset();
-  process.real_timer = {};
+  process.real_timer = process.virtual_timer = process.profile_timer = {};
+  process.timers.clear();
   if (process.end != nullptr) process.end->tell();
   adopt_children(process);
   hang_up_session(process);
@@ -166,6 +183,7 @@ void Kernel::adopt_children(Process& process) {
     heir = heir->parent;
   for (Process* child : std::exchange(process.children, {})) {
     child->parent = heir;
+    for (const auto& task : child->tasks) tell_identity(*task);
     if (heir != nullptr) {
       heir->children.push_back(child);
       if (child->is_zombie) tell_parent(*child);
@@ -190,6 +208,13 @@ void Kernel::signal_group(int group, int signal) {
   for (const auto& [id, each] : processes_)
     if (each->group == group) members.push_back(id);
   for (const int id : members) signal_process(id, signal);
+}
+
+void Kernel::kill_session(int session) {
+  std::vector<int> members;
+  for (const auto& [id, each] : processes_)
+    if (each->session == session) members.push_back(id);
+  for (const int id : members) signal_process(id, SIGKILL);
 }
 
 void Kernel::signal_process(int process, int signal) {
@@ -224,7 +249,9 @@ void Kernel::forget(Process& process) {
 void Kernel::tell_parent(Process& process) {
   Process* const parent = process.parent;
   if (parent == nullptr || parent->is_zombie) {
-    if (process.is_zombie && process.parent != nullptr) forget(process);
+    if (!process.is_zombie) return;
+    if (process.is_from_outside && on_end) on_end(process);
+    if (!process.is_from_outside || on_end) forget(process);
     return;
   }
   const SignalAction& action = parent->actions[SIGCHLD];
@@ -248,7 +275,7 @@ void Kernel::stop_process(Process& process, int signal) {
   process.tells_continue = false;
   process.status = signal << 8 | 0x7f;
   for (const auto& task : process.tasks)
-    if (task->state == TaskState::kRunning && task.get() != current_ && !task->is_parked)
+    if (task->state == TaskState::kRunning && task.get() != current_ && !task->is_parked && !task->is_queued)
       task->thread->interrupt();
   tell_parent(process);
 }
@@ -274,7 +301,7 @@ void Kernel::make_ready(Task& task) {
   impl_->ready.push_back(task.id);
 }
 
-void Kernel::at(Clock::time_point time, std::weak_ptr<void> alive, std::function<void()> act) {
+void Kernel::at(GuestClock::Time time, std::weak_ptr<void> alive, std::function<void()> act) {
   impl_->timers.emplace(time, Impl::Timer{std::move(alive), std::move(act)});
 }
 
@@ -285,12 +312,51 @@ void Kernel::go_on(Task& task) {
   task.waiting.deadline.reset();
   task.deadline_alive.reset();
   task.waiting.kept = task.waiting.rest_at = 0;
+  if (!options_.clock->is_virtual()) return run_task(task);
+  if (std::exchange(task.is_queued, true)) return;
+  impl_->queue.push_back(task.id);
+}
+
+// Its signals are delivered, and it runs, unless it is stopped.
+void Kernel::run_task(Task& task) {
   Task* const before = std::exchange(current_, &task);
   const bool lives = deliver_signals(*this, task);
   current_ = before;
   if (!lives) return;
   task.is_parked = task.process->is_stopped || task.waits_for_vfork;
-  if (!task.is_parked) task.thread->resume();
+  if (task.is_parked) return;
+  tell_identity(task);
+  if (options_.clock->is_virtual()) {
+    impl_->running = task.id;
+    impl_->turn_ends = HostClock::now() + kTurn;
+  }
+  task.thread->resume();
+}
+
+// A virtual clock counts every call.
+void Kernel::tell_identity(Task& task) {
+  if (options_.clock->is_virtual()) return;
+  const Process& process = *task.process;
+  const Credentials& who = process.credentials;
+  task.thread->set_identity(
+      {.process = static_cast<uint32_t>(process.id),
+       .thread = static_cast<uint32_t>(task.id),
+       .parent = process.parent == nullptr ? 0 : static_cast<uint32_t>(process.parent->id),
+       .user = who.uid,
+       .effective_user = who.euid,
+       .group = who.gid,
+       .effective_group = who.egid});
+}
+
+// On a virtual clock one runs at a time.
+void Kernel::run_next() {
+  const Task* const running = task_of(impl_->running);
+  if (running == nullptr || running->state != TaskState::kRunning || running->is_queued) impl_->running = 0;
+  while (impl_->running == 0 && !impl_->queue.empty()) {
+    Task* const task = task_of(impl_->queue.front());
+    impl_->queue.pop_front();
+    if (task != nullptr && std::exchange(task->is_queued, false)) run_task(*task);
+  }
 }
 
 // Asks the handler of the call that the task is in.
@@ -299,9 +365,11 @@ void Kernel::ask(Task& task) {
   int64_t value = -ENOSYS;
   if (row != nullptr && row->handler != nullptr) {
     current_ = &task;
+    const auto begun = HostClock::now();
     Call call(*this, task);
     value = row->handler(call);
     current_ = nullptr;
+    task.used_before.system += HostClock::now() - begun;
   } else {
     ++absent_calls[row != nullptr ? row->name : "another"];
   }
@@ -320,7 +388,8 @@ void Kernel::ask(Task& task) {
 // Of a sleep that a signal ends.
 static void tell_rest(Task& task) {
   if (task.waiting.rest_at == 0 || !task.waiting.deadline) return;
-  const auto rest = std::max(*task.waiting.deadline - Clock::now(), Clock::duration::zero());
+  const auto rest =
+      std::max(*task.waiting.deadline - task.kernel->steady_now(), GuestClock::Time::duration::zero());
   const int64_t ns = std::chrono::duration_cast<std::chrono::nanoseconds>(rest).count();
   static_cast<void>(task.put(task.waiting.rest_at, timespec{ns / 1'000'000'000, ns % 1'000'000'000}));
 }
@@ -369,8 +438,11 @@ bool Kernel::restarts_after_signal(const Task& task) const {
 
 void Kernel::look_at(Thread& thread) {
   Task& task = *static_cast<Task*>(thread.owner);
+  if (impl_->running == task.id) impl_->running = 0;
+  impl_->idle_since.reset();
   switch (thread.stop.kind) {
     case StopKind::kSystemCall: {
+      options_.clock->count_call();
       const Registers& r = thread.registers;
       task.call_number = r.rax;
       task.arguments = {r.rdi, r.rsi, r.rdx, r.r10, r.r8, r.r9};
@@ -378,6 +450,7 @@ void Kernel::look_at(Thread& thread) {
       return ask(task);
     }
     case StopKind::kException: {
+      if (answer_time_stamp(task)) return go_on(task);
       PendingSignal signal = signal_from(thread.stop.signal, thread.stop.code, nullptr);
       signal.info.si_addr = reinterpret_cast<void*>(thread.stop.address);
       force_signal(*this, task, signal);
@@ -388,8 +461,26 @@ void Kernel::look_at(Thread& thread) {
   }
 }
 
+// `rdtsc` and `rdtscp` of a guest whose platform does not let it read the host's counter: that of the virtual clock.
+bool Kernel::answer_time_stamp(Task& task) {
+  Registers& r = task.thread->registers;
+  if (!options_.clock->is_virtual() || task.thread->stop.signal != SIGSEGV) return false;
+  std::array<uint8_t, 3> code = {};
+  if (task.thread->space()->read(r.rip, std::as_writable_bytes(std::span(code))) < 2 || code[0] != 0x0f)
+    return false;
+  const bool is_with_processor = code[1] == 0x01 && code[2] == 0xf9;
+  if (code[1] != 0x31 && !is_with_processor) return false;
+  options_.clock->count_call();
+  const uint64_t stamp = static_cast<uint64_t>(options_.clock->passed().count());
+  r.rax = stamp & 0xffffffff;
+  r.rdx = stamp >> 32;
+  if (is_with_processor) r.rcx = 0;
+  r.rip += is_with_processor ? 3 : 2;
+  return true;
+}
+
 void Kernel::do_due() {
-  const auto now = Clock::now();
+  const auto now = steady_now();
   while (!impl_->timers.empty() && impl_->timers.begin()->first <= now) {
     const auto timer = impl_->timers.extract(impl_->timers.begin());
     if (timer.mapped().alive.lock()) timer.mapped().act();
@@ -398,7 +489,10 @@ void Kernel::do_due() {
 
 // Memory is counted now and then; when it is too much, the largest process ends, as Linux would have it.
 void Kernel::watch_memory() {
-  uint64_t all = 0, most = 0;
+  const auto begun = HostClock::now();
+  uint64_t all = shared_memories.resident_bytes(), most = 0;
+  for (const NodeRef& files : {memory_files, system == nullptr ? nullptr : system->shared_memory})
+    if (files != nullptr) all += usage_of(*files).value_or(TreeUsage()).used_bytes;
   Process* largest = nullptr;
   for (const auto& [id, process] : processes_) {
     if (process->is_zombie || process->memory == nullptr) continue;
@@ -409,25 +503,44 @@ void Kernel::watch_memory() {
       largest = process.get();
     }
   }
+  memory_bytes_ = all;
   memory_peak_bytes_ = std::max(memory_peak_bytes_, all);
   if (all > options_.limits.memory_bytes && largest != nullptr) {
-    was_out_of_memory_ = true;
+    was_out_of_memory_ = largest->was_out_of_memory = true;
     end_process(*largest, SIGKILL);
   }
-  at(Clock::now() + kLookAtMemoryEvery, impl_, [this] { watch_memory(); });
+  const auto now = HostClock::now();
+  const auto rest = std::clamp<HostClock::duration>((now - begun) * kLooksShare, kLookAtMemoryEvery,
+                                                    kLookAtMuchMemoryEvery);
+  impl_->next_look_at_memory = now + (processes_.empty() ? HostClock::duration(kNoLook) : rest);
 }
 
 int Kernel::run(int process) {
+  run_while([this, process] {
+    const Process* const first = process_of(process);
+    return first != nullptr && !first->is_zombie;
+  });
+  const Process* const first = process_of(process);
+  return first == nullptr ? SIGKILL : first->status;
+}
+
+void Kernel::run_while(const std::function<bool()>& goes_on) {
   watch_memory();
   for (;;) {
     impl_->ended_tasks.clear();
     impl_->ended_processes.clear();
+    if (sockets != nullptr && sockets->has_garbage()) sockets->collect();
     if (impl_->is_stopping) end_all();
-    const Process* const first = process_of(process);
-    if (first == nullptr) return SIGKILL;
-    if (first->is_zombie) return first->status;
+    if (!goes_on()) return;
+    if (HostClock::now() >= impl_->next_look_at_memory) {
+      watch_memory();
+      enforce_cpu_limits(*this);
+    }
     do_due();
-    if (on_outside) on_outside();
+    if (on_outside) {
+      on_outside();
+      if (!goes_on()) return;  // it may have been told to end
+    }
     for (size_t i = 0; i < kAgainAtOnce && !impl_->ready.empty(); ++i) {
       Task* const task = task_of(impl_->ready.front());
       impl_->ready.pop_front();
@@ -435,11 +548,39 @@ int Kernel::run(int process) {
       if (task->state == TaskState::kWaiting) ask_again(*task);
       else if (task->is_parked) go_on(*task);
     }
-    std::optional<Clock::time_point> until;
-    if (!impl_->ready.empty()) until = Clock::now();
-    else if (!impl_->timers.empty()) until = impl_->timers.begin()->first;
-    if (Thread* const stopped = options_.platform->wait(until)) look_at(*stopped);
+    if (options_.clock->is_virtual()) run_next();
+    if (Thread* const stopped = wait_for_guests()) look_at(*stopped);
   }
+}
+
+// The next guest that stops; nullptr when there is something else to do first.
+Thread* Kernel::wait_for_guests() {
+  HostClock::time_point until = impl_->next_look_at_memory;
+  const auto next = impl_->timers.begin();
+  if (!impl_->ready.empty()) until = HostClock::now();
+  else if (!options_.clock->is_virtual() && next != impl_->timers.end()) until = std::min(until, next->first);
+  else if (impl_->running != 0 && !impl_->queue.empty()) until = std::min(until, impl_->turn_ends);
+  else if (impl_->running == 0 && next != impl_->timers.end()) {
+    // What may come from outside has as long as it has by the host's clock.
+    if (!impl_->idle_since) impl_->idle_since = HostClock::now();
+    const auto due = *impl_->idle_since + (next->first - steady_now());
+    if (!expects_outside || !expects_outside() || HostClock::now() >= due) {
+      impl_->idle_since.reset();
+      options_.clock->pass_until(next->first);
+      return nullptr;
+    }
+    until = std::min(until, due);
+  }
+  Thread* const stopped = options_.platform->wait(until);
+  if (stopped != nullptr || impl_->running == 0 || impl_->queue.empty() ||
+      HostClock::now() < impl_->turn_ends)
+    return stopped;
+  if (Task* const task = task_of(impl_->running)) {
+    ++preemptions_;
+    impl_->turn_ends = HostClock::now() + kTurn;
+    task->thread->interrupt();
+  }
+  return nullptr;
 }
 
 void Kernel::stop() {
@@ -447,17 +588,12 @@ void Kernel::stop() {
   options_.platform->wake();
 }
 
-timespec Kernel::now(int clock) const {
-  timespec time;
-  clock_gettime(clock, &time);
-  return time;
-}
-
 Try<int> Kernel::start(const Start& start) {
   MEMBRANE_ASSIGN(const int id, take_id());
   MEMBRANE_ASSIGN(std::unique_ptr<Thread> thread, options_.platform->start());
   Process& process = add_process(id, nullptr);
   process.group = process.session = id;
+  process.is_from_outside = true;
   process.terminal = start.terminal;
   process.credentials = start.credentials;
   process.descriptors = std::make_shared<Descriptors>();
@@ -479,10 +615,11 @@ Try<int> Kernel::start(const Start& start) {
                    {.path = path, .arguments = start.arguments, .environment = start.environment});
   }();
   if (!begun) {
+    process.is_from_outside = false;  // nobody has heard of it
     end_process(process, SIGKILL);
-    if (process_of(id) != nullptr) forget(process);
     return err(begun.error());
   }
+  watch_memory();
   go_on(task);
   return id;
 }

@@ -12,8 +12,11 @@
 #include <string>
 #include <vector>
 
+#include "linux/abi/entropy.h"
 #include "linux/files/services.h"
 #include "linux/fs/paths.h"
+#include "linux/kernel/guest_clock.h"
+#include "linux/kernel/shared_memory.h"
 #include "linux/kernel/task.h"
 #include "linux/platform/platform.h"
 
@@ -22,7 +25,7 @@ namespace membrane::linux {
 struct KernelLimits {
   int most_tasks = 256;              // threads of all processes
   uint64_t memory_bytes = 2u << 30;  // writable private memory of all processes
-  int most_files = 4096;             // descriptions
+  int most_files = 16384;            // descriptions of all processes
 };
 
 struct KernelOptions {
@@ -30,9 +33,14 @@ struct KernelOptions {
   NodeRef root;
   KernelLimits limits;
   std::string host_name = "membrane";
+  // Under a virtual clock one guest thread runs at a time, until it makes a call or has run for longer than any program does
+  // without one; so what guests do depends on nothing but themselves.
+  std::shared_ptr<GuestClock> clock = std::make_shared<GuestClock>();
+  std::shared_ptr<Entropy> entropy = std::make_shared<Entropy>();
 };
 
 class SocketSpace;         // linux/files/socket_end.h
+class Vdso;                // linux/kernel/vdso.h
 class Watches;             // linux/files/inotify.h
 struct SystemDirectories;  // linux/proc/mounts.h
 
@@ -53,6 +61,8 @@ class Kernel final : public Timers, public Jobs, public Signals {
   Try<int> start(const Start& start);
   // Until the process has ended; its wait status.
   int run(int process);
+  // Answers as long as that is so, also while there is no process. It is asked before each wait.
+  void run_while(const std::function<bool()>& goes_on);
   // From any thread: every process is killed, and run() ends.
   void stop();
 
@@ -64,16 +74,19 @@ class Kernel final : public Timers, public Jobs, public Signals {
   // Made when they are first needed.
   std::shared_ptr<Watches> watches;
   std::shared_ptr<SocketSpace> sockets;
-  NodeRef memory_files;                                  // what memfd_create() makes files in
-  [[nodiscard]] timespec now(int clock) const override;  // CLOCK_REALTIME, CLOCK_MONOTONIC
+  std::shared_ptr<Vdso> vdso;
+  NodeRef memory_files;  // what memfd_create() makes files in
+  SharedMemories shared_memories;
+  [[nodiscard]] timespec now(int clock) const override { return options_.clock->read(clock); }
+  [[nodiscard]] GuestClock::Time steady_now() const override { return options_.clock->now(); }
+  Entropy& entropy() { return *options_.entropy; }
   [[nodiscard]] Process* process_of(int id);
   [[nodiscard]] Task* task_of(int id);
   [[nodiscard]] const std::map<int, std::unique_ptr<Process>>& processes() const { return processes_; }
   Platform& platform() { return *options_.platform; }
   [[nodiscard]] const KernelOptions& options() const { return options_; }
   // Called at the time, in the loop, unless `alive` is gone.
-  void at(std::chrono::steady_clock::time_point time, std::weak_ptr<void> alive,
-          std::function<void()> act) override;
+  void at(GuestClock::Time time, std::weak_ptr<void> alive, std::function<void()> act) override;
   void signal_group(int group, int signal) override;
   void signal_process(int process, int signal) override;
   void lose_terminal(int session) override;
@@ -100,10 +113,19 @@ class Kernel final : public Timers, public Jobs, public Signals {
   [[nodiscard]] bool was_out_of_memory() const { return was_out_of_memory_; }
   // Called in the loop after each Platform::wake(): looks at what came from outside.
   std::function<void()> on_outside;
+  // A process that start() made has ended; it is forgotten then. Without this it stays until the kernel's end.
+  std::function<void(Process&)> on_end;
+  void kill_session(int session);
+  [[nodiscard]] uint64_t memory_bytes() const { return memory_bytes_; }  // when it was counted last
   [[nodiscard]] Task* current() const { return current_; }
   [[nodiscard]] int tasks() const { return tasks_; }
   [[nodiscard]] int last_id() const { return last_id_; }
   std::map<std::string, uint64_t> absent_calls;  // by name: how often
+  // Asked when guests wait for a time on a virtual clock: whether something may still come from outside, and be earlier. Null: no.
+  std::function<bool()> expects_outside;
+  // Under a virtual clock: how often a thread was stopped between two instructions of its own, so that others run. Where in its
+  // work that is depends on the machine.
+  [[nodiscard]] uint64_t preemptions() const { return preemptions_; }
 
  private:
   struct Impl;
@@ -114,6 +136,11 @@ class Kernel final : public Timers, public Jobs, public Signals {
   void restart(Task& task);
   void tell_parent(Process& process);
   void do_due();
+  void run_next();
+  void run_task(Task& task);
+  void tell_identity(Task& task);
+  [[nodiscard]] Thread* wait_for_guests();
+  bool answer_time_stamp(Task& task);
   void end_all();
   void watch_memory();
   void adopt_children(Process& process);
@@ -126,7 +153,8 @@ class Kernel final : public Timers, public Jobs, public Signals {
   std::shared_ptr<Impl> impl_;
   Task* current_ = nullptr;
   int tasks_ = 0, last_id_ = 0;
-  uint64_t memory_peak_bytes_ = 0;
+  uint64_t preemptions_ = 0;
+  uint64_t memory_bytes_ = 0, memory_peak_bytes_ = 0;
   bool was_out_of_memory_ = false;
 };
 

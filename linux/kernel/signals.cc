@@ -8,6 +8,7 @@
 
 #include "linux/kernel/call.h"
 #include "linux/kernel/kernel.h"
+#include "linux/kernel/timers.h"
 
 namespace membrane::linux {
 
@@ -52,7 +53,7 @@ constexpr uint32_t kMagic = 0x46505853;
 void prod(Kernel& kernel, Task& task) {
   if (&task == kernel.current() || task.state == TaskState::kDead) return;
   if (task.state == TaskState::kWaiting) kernel.make_ready(task);
-  else if (!task.is_parked) task.thread->interrupt();
+  else if (!task.is_parked && !task.is_queued) task.thread->interrupt();
 }
 
 bool add(PendingSignals& to, const PendingSignal& signal) {
@@ -269,9 +270,12 @@ bool has_signal(const Task& task) {
 }
 
 std::optional<PendingSignal> take_signal(Task& task, SignalSet wanted) {
-  if (auto first = take(task.pending, wanted & kFirst)) return first;
-  if (auto own = take(task.pending, wanted)) return own;
-  return take(task.process->pending, wanted);
+  auto signal = take(task.pending, wanted & kFirst);
+  if (!signal) signal = take(task.pending, wanted);
+  if (!signal) signal = take(task.process->pending, wanted);
+  if (signal && signal->info.si_code == SI_TIMER)
+    note_timer_signal(*task.kernel, *task.process, signal->info);
+  return signal;
 }
 
 bool deliver_signals(Kernel& kernel, Task& task) {

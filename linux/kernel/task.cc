@@ -44,6 +44,12 @@ bool Task::is_orphaned() {
   });
 }
 
+int Task::session_of_group(int group) {
+  for (const auto& each : kernel->processes())
+    if (each.second->group == group) return each.second->session;
+  return 0;
+}
+
 FileRef Task::terminal() { return process->terminal; }
 
 void Task::set_terminal(const FileRef& file) {

@@ -68,6 +68,17 @@ struct Waiting {
   bool has_saved_mask = false;
 };
 
+// On the processors: `user` is that of the guest's own instructions, and of its faults and traps; `system` is the kernel's for it.
+struct CpuTime {
+  std::chrono::nanoseconds user{0}, system{0};
+  CpuTime& operator+=(const CpuTime& more) {
+    user += more.user;
+    system += more.system;
+    return *this;
+  }
+  [[nodiscard]] std::chrono::nanoseconds total() const { return user + system; }
+};
+
 // What a futex is known by (futexes.h).
 struct FutexKey {
   const void* memory = nullptr;
@@ -90,12 +101,15 @@ struct Task final : Waiter, Caller {
   PendingSignals pending;
   WaitQueue signal_queue;  // woken when a signal is pending for it, blocked or not: sigtimedwait(), signalfd
   SignalStack signal_stack;
+  uint64_t processors = 3;  // sched_setaffinity()
   uint64_t clear_child_tid = 0, robust_list = 0;
   int vfork_parent = 0;  // the id of a task that waits until this one has another memory; 0 for none
 
   std::optional<FutexKey> futex;  // that it waits for
   uint32_t futex_bits = 0;
   bool is_futex_woken = false;
+
+  CpuTime used_before;  // but for what its thread has used (cpu_time.h)
 
   Waiting waiting;
   uint64_t call_number = 0;  // of the call that it is in
@@ -104,6 +118,7 @@ struct Task final : Waiter, Caller {
   std::shared_ptr<void> deadline_alive;  // the timer of waiting.deadline ends with it
   bool waits_for_vfork = false;
   bool is_ready = false;   // in the kernel's list of those to be asked again
+  bool is_queued = false;  // runs when it is its turn (KernelOptions::clock)
   bool is_parked = false;  // would run, but its process is stopped, or it waits for the end of a vfork()
 
   // Caller
@@ -117,6 +132,7 @@ struct Task final : Waiter, Caller {
   void signal_self(int signal) override;
   bool ignores(int signal) override;
   bool is_orphaned() override;
+  int session_of_group(int group) override;
   FileRef terminal() override;
   void set_terminal(const FileRef& terminal) override;
   uint64_t file_size_limit() override;
@@ -130,6 +146,18 @@ struct IntervalTimer {
   std::shared_ptr<void> alive;  // the kernel's timer ends with it
 };
 
+// timer_create(): signals at times (calls_timers.cc).
+struct PosixTimer {
+  int clock = 0;
+  int signal = 0;  // 0: none is sent
+  int task = 0;    // the one that gets it; 0: the process
+  uint64_t value = 0;
+  std::optional<std::chrono::steady_clock::time_point> next;
+  std::chrono::nanoseconds interval{0};
+  int overrun = 0;              // expirations while the signal that was taken last had waited
+  std::shared_ptr<void> alive;  // the kernel's timer ends with it; there is none while the signal waits
+};
+
 struct Process {
   int id = 0;                 // that of its first task
   Process* parent = nullptr;  // nullptr for the first process
@@ -138,6 +166,7 @@ struct Process {
   std::list<std::unique_ptr<Task>> tasks;
   std::vector<Process*> children;
   int exit_signal = SIGCHLD;
+  CpuTime of_ended_tasks, of_children;  // those that were waited for, and theirs
 
   std::shared_ptr<Memory> memory;
   std::shared_ptr<Descriptors> descriptors;
@@ -146,7 +175,8 @@ struct Process {
   std::array<SignalAction, 65> actions = {};  // by number
   PendingSignals pending;
   std::array<rlimit, RLIM_NLIMITS> limits = {};
-  IntervalTimer real_timer;
+  IntervalTimer real_timer, virtual_timer, profile_timer;  // the last two in CPU time
+  std::map<int, PosixTimer> timers;
 
   std::string executable;              // its path
   std::vector<std::string> arguments;  // as it was started, for /proc
@@ -155,12 +185,17 @@ struct Process {
 
   // Its end, or its stop, until someone has waited for it.
   bool is_zombie = false;
+  bool is_from_outside = false;  // Kernel::start() made it
+  bool was_out_of_memory = false;
   int status = 0;  // as wait4() gives it
   bool is_stopped = false, tells_stop = false, tells_continue = false;
   bool is_dumpable = true;
+  bool has_no_new_privileges = false;
+  bool is_secure = false;  // its program has rights that the one before did not have
   int death_signal = 0;
   bool is_subreaper = false;
-  WaitQueue child_changed;          // of its children
+  WaitQueue child_changed;  // of its children
+  int nice = 0;
   std::shared_ptr<ProcessEnd> end;  // of those who have a pidfd of it; made with the first
   std::chrono::steady_clock::time_point started;
 };

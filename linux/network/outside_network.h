@@ -1,6 +1,6 @@
 // The network of a sandbox whose owner grants it one: connections of its programs, bridged to the owner.
 //
-//   a guest's socket ── its two ends in the kernel ── Bridge ── a socket of the host ──► the owner (computer/network/)
+//   a guest's socket ── its two ends in the kernel ── Bridge ── a socket of the host ──► the owner (computers/network/)
 //
 // The kernel process dials nobody. It tells the owner who is meant, and gives it one end of a stream; what the owner does with
 // it is the owner's to decide. DNS is answered here, by the list of hosts that the owner gave (reachable.h).
@@ -40,6 +40,7 @@ class OutsideNetwork final : public Network {
   // Takes over the socket, on which the owner has sent its greeting. Errors: kInvalidInput.
   Status attach(HostFile socket);
   void after_wake();
+  [[nodiscard]] bool has_connections() const { return !connections_.empty(); }
 
   Done reaches(const InetAddress& to, int type) override;
   Done connect(const std::shared_ptr<SocketEnd>& own, const std::shared_ptr<SocketEnd>& theirs,

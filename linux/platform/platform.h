@@ -50,6 +50,11 @@ struct Stop {
   uint64_t error_code = 0, address = 0;       // of kException; address is cr2 of a page fault
 };
 
+// What calls answer that only ask who the caller is.
+struct Identity {
+  uint32_t process = 0, thread = 0, parent = 0, user = 0, effective_user = 0, group = 0, effective_group = 0;
+};
+
 // What backs a mapping. A descriptor is the kernel's; it is duplicated when needed, and must not be closed or
 // changed before the next resume() of a thread of the space.
 struct Backing {
@@ -106,6 +111,13 @@ class Thread {
   // A running thread stops soon, with what it does next or with kInterrupted; Platform::wait() gives it as any other.
   virtual void interrupt() = 0;
 
+  // How long it has run on the host's processors.
+  virtual std::chrono::nanoseconds cpu_time() { return {}; }
+
+  // Running or not: the guest's calls that ask for these (getpid, gettid, getppid, getuid, geteuid, getgid, getegid) may be answered so,
+  // and stop it no more, until it is told otherwise.
+  virtual void set_identity(const Identity&) {}
+
   // The state of the vector and floating-point unit, in the format of XSAVE as signal frames have it (standard form, with the
   // software's bytes at 464). An empty one is that of a new program.
   virtual std::vector<std::byte> vector_state() = 0;
@@ -125,6 +137,10 @@ class Platform {
   [[nodiscard]] virtual uint64_t lowest() const = 0;
   [[nodiscard]] virtual uint64_t highest() const = 0;
 
+  // The address of code that all spaces have, outside of these addresses: as clock_gettime() for the clocks of the machine,
+  // without a stop. 0: there is none.
+  [[nodiscard]] virtual uint64_t clock_function() const { return 0; }
+
   // A stopped thread with an empty space of its own.
   virtual Try<std::unique_ptr<Thread>> start() = 0;
 
@@ -138,10 +154,21 @@ struct TrapOptions {
   uint32_t spins = 0;  // rounds that each side looks before it sleeps; more than one core wanted
   int most_threads = 4096;
   // The calling thread and all guests run on the core that the caller is on, until the platform's end: waking another core
-  // takes longer than the rest of a system call.
+  // takes longer than the rest of a system call. Guest threads that compute, when there is more than one, run on any core.
   bool shares_core = true;
+  // `rdtsc` of a guest is an exception, for a kernel that answers it by another clock.
+  bool traps_time_stamps = false;
 };
 // linux/platform/trap/trap.h has more. Errors: kUnsupported on a machine whose kernel has no seccomp filters or no fsgsbase.
 Result<std::unique_ptr<Platform>> start_trap_platform(const TrapOptions& options);
+
+struct KvmOptions {
+  int device = -1;  // /dev/kvm, open for reading and writing, which stays the caller's; -1: it is opened
+  int most_threads = 4096;
+  bool shares_core = true;         // as for trap
+  bool traps_time_stamps = false;  // as for trap
+};
+// linux/platform/kvm/kvm.h has more. Errors: kUnsupported, with the reason, where /dev/kvm is missing or too weak.
+Result<std::unique_ptr<Platform>> start_kvm_platform(const KvmOptions& options);
 
 }  // namespace membrane::linux

@@ -41,18 +41,27 @@ Done mount_over(Kernel& kernel, Node& parent, std::string_view name, const NodeR
   return {};
 }
 
+// What a tree of the kernel's dates its files by.
+std::function<timespec()> time_of(const Kernel& kernel) {
+  return [clock = kernel.options().clock] { return clock->read(CLOCK_REALTIME); };
+}
+
 Done mount_dev(Kernel& kernel) {
   const SystemDirectories& system = *kernel.system;
   const NodeRef dev = make_tree({.most_bytes = kMostDevBytes,
                                  .most_nodes = kMostDevNodes,
                                  .device = kDevDevice,
-                                 .devices = system.devices});
+                                 .devices = system.devices,
+                                 .now = time_of(kernel)});
   for (const DeviceRow& row : kDevices)
     MEMBRANE_TRY(dev->create(row.name, {.mode = S_IFCHR | 0666, .special = row.number}));
   for (const LinkRow& row : kLinks)
     MEMBRANE_TRY(dev->create(row.name, {.mode = S_IFLNK | 0777, .target = row.target}));
-  const NodeRef shared_memory = make_tree(
-      {.most_bytes = kernel.options().limits.memory_bytes / 2, .device = kShmDevice, .root_mode = 01777});
+  const NodeRef shared_memory = make_tree({.most_bytes = kernel.options().limits.memory_bytes / 2,
+                                           .device = kShmDevice,
+                                           .now = time_of(kernel),
+                                           .root_mode = 01777});
+  kernel.system->shared_memory = shared_memory;
   MEMBRANE_TRY(mount_over(kernel, *kernel.root->node, "dev", dev));
   MEMBRANE_TRY(mount_over(kernel, *dev, "pts", system.terminals->directory()));
   return mount_over(kernel, *dev, "shm", shared_memory);
@@ -61,6 +70,7 @@ Done mount_dev(Kernel& kernel) {
 }  // namespace
 
 Done mount_system_directories(Kernel& kernel, std::shared_ptr<Devices> devices) {
+  if (devices == nullptr) devices = std::make_shared<Devices>(kernel.options().entropy);
   auto system = std::make_shared<SystemDirectories>();
   system->devices = std::move(devices);
   system->terminals = std::make_shared<Terminals>(kernel);

@@ -15,11 +15,12 @@ namespace membrane::linux {
 struct SystemDirectories {
   std::shared_ptr<Devices> devices;
   std::shared_ptr<Terminals> terminals;
+  NodeRef shared_memory;         // /dev/shm
   std::vector<NodeRef> covered;  // the directories of the root that are mounted over
 };
 
 // Mounts them over directories of the root, which are made where they are missing, and sets kernel.system. Once, before the first
 // process. `devices` are those that the root opens; they get /dev/ptmx. Errors: those of making a directory.
-Done mount_system_directories(Kernel& kernel, std::shared_ptr<Devices> devices = std::make_shared<Devices>());
+Done mount_system_directories(Kernel& kernel, std::shared_ptr<Devices> devices = nullptr);
 
 }  // namespace membrane::linux

@@ -40,11 +40,12 @@ Child own_link(Kernel& kernel, bool is_task) {
   });
 }
 
-Child random_directory() {
-  return directory({{"boot_id", fixed(uuid_text())},
-                    {"entropy_avail", fixed("256\n")},
-                    {"poolsize", fixed("256\n")},
-                    {"uuid", made_text([]() -> Try<std::string> { return uuid_text(); })}});
+Child random_directory(Kernel& kernel) {
+  return directory(
+      {{"boot_id", fixed(uuid_text(kernel.entropy()))},
+       {"entropy_avail", fixed("256\n")},
+       {"poolsize", fixed("256\n")},
+       {"uuid", made_text([&kernel]() -> Try<std::string> { return uuid_text(kernel.entropy()); })}});
 }
 
 Child sys_kernel(Kernel& kernel) {
@@ -58,7 +59,7 @@ Child sys_kernel(Kernel& kernel) {
                     {"overflowgid", fixed("65534\n")},
                     {"overflowuid", fixed("65534\n")},
                     {"pid_max", fixed("4194304\n")},
-                    {"random", random_directory()},
+                    {"random", random_directory(kernel)},
                     {"randomize_va_space", settable("0\n")},
                     {"sched_child_runs_first", fixed("0\n")},
                     {"seccomp", directory({})},
@@ -87,16 +88,45 @@ Child sys_directory(Kernel& kernel) {
                          {"swappiness", settable("60\n")}})}});
 }
 
+// The network as a machine has it whose only interface is the loopback; its connections are not listed.
+Child network_directory() {
+  constexpr const char* kInet =
+      "  sl  local_address rem_address   st tx_queue rx_queue tr tm->when retrnsmt   uid  timeout inode\n";
+  constexpr const char* kDevices =
+      "Inter-|   Receive                                                |  Transmit\n"
+      " face |bytes    packets errs drop fifo frame compressed multicast|bytes    packets errs drop fifo "
+      "colls carrier "
+      "compressed\n"
+      "    lo:       0       0    0    0    0     0          0         0        0       0    0    0    0     "
+      "0       0      "
+      "    0\n";
+  return directory(
+      {{"arp", fixed("IP address       HW type     Flags       HW address            Mask     Device\n")},
+       {"dev", fixed(kDevices)},
+       {"if_inet6", fixed("00000000000000000000000000000001 01 80 10 80       lo\n")},
+       {"raw", fixed(kInet)},
+       {"route",
+        fixed("Iface\tDestination\tGateway \tFlags\tRefCnt\tUse\tMetric\tMask\t\tMTU\tWindow\tIRTT\n")},
+       {"tcp", fixed(kInet)},
+       {"tcp6", fixed(kInet)},
+       {"udp", fixed(kInet)},
+       {"udp6", fixed(kInet)},
+       {"unix", fixed("Num       RefCount Protocol Flags    Type St Inode Path\n")}});
+}
+
 std::shared_ptr<const Children> children_of_root(Kernel& kernel) {
   return std::make_shared<const Children>(Children{
       {"cmdline", fixed("\n")},
       {"cpuinfo", made_text([]() -> Try<std::string> { return cpuinfo_text(); })},
       {"devices", fixed("Character devices:\n  1 mem\n  5 /dev/tty\n136 pts\n\nBlock devices:\n")},
+      {"diskstats", fixed("")},
       {"filesystems", fixed("nodev\tsysfs\nnodev\ttmpfs\nnodev\tproc\nnodev\tdevpts\nnodev\toverlay\n")},
+      {"interrupts", fixed("           CPU0\n")},
       {"loadavg", asked(kernel, loadavg_text)},
       {"meminfo", asked(kernel, meminfo_text)},
       {"modules", fixed("")},
       {"mounts", made_link([]() -> Try<std::string> { return "self/mounts"; })},
+      {"net", network_directory()},
       {"partitions", fixed("major minor  #blocks  name\n\n")},
       {"self", own_link(kernel, false)},
       {"stat", asked(kernel, stat_text)},
@@ -104,7 +134,8 @@ std::shared_ptr<const Children> children_of_root(Kernel& kernel) {
       {"sys", sys_directory(kernel)},
       {"thread-self", own_link(kernel, true)},
       {"uptime", asked(kernel, uptime_text)},
-      {"version", fixed(version_text())}});
+      {"version", fixed(version_text())},
+      {"vmstat", asked(kernel, vmstat_text)}});
 }
 
 class ProcRoot final : public MadeDirectory {

@@ -126,6 +126,10 @@ class DescriptorDirectory final : public MadeDirectory {
 
 // -- the directory itself
 
+Try<std::string> io_text(const ProcessView&) {
+  return "rchar: 0\nwchar: 0\nsyscr: 0\nsyscw: 0\nread_bytes: 0\nwrite_bytes: 0\ncancelled_write_bytes: 0\n";
+}
+
 struct TextRow {
   std::string_view name;
   Try<std::string> (*text)(const ProcessView&);
@@ -140,6 +144,8 @@ constexpr std::array kTexts = std::to_array<TextRow>({
     {"cmdline", cmdline_text},
     {"comm", comm_text, 0644, set_comm},
     {"environ", environ_text, 0400},
+    {"gid_map", [](const ProcessView&) -> Try<std::string> { return "         0          0 4294967295\n"; }},
+    {"io", io_text, 0400},
     {"limits", limits_text},
     {"loginuid", [](const ProcessView&) -> Try<std::string> { return "4294967295"; }},
     {"maps", maps_text},
@@ -147,9 +153,14 @@ constexpr std::array kTexts = std::to_array<TextRow>({
     {"mounts", [](const ProcessView&) -> Try<std::string> { return mounts_text(); }},
     {"oom_score", [](const ProcessView&) -> Try<std::string> { return "0\n"; }},
     {"oom_score_adj", [](const ProcessView&) -> Try<std::string> { return "0\n"; }, 0644, take_any},
+    {"schedstat", [](const ProcessView&) -> Try<std::string> { return "0 0 0\n"; }},
+    {"sessionid", [](const ProcessView&) -> Try<std::string> { return "4294967295"; }},
+    {"setgroups", [](const ProcessView&) -> Try<std::string> { return "allow\n"; }},
     {"stat", stat_text},
     {"statm", statm_text},
     {"status", status_text},
+    {"uid_map", [](const ProcessView&) -> Try<std::string> { return "         0          0 4294967295\n"; }},
+    {"wchan", [](const ProcessView&) -> Try<std::string> { return "0"; }},
 });
 
 struct LinkRow {
@@ -180,6 +191,7 @@ class ProcessDirectory final : public MadeDirectory {
  public:
   ProcessDirectory(const MadeWith& with, const NodeRef& above, Kernel& kernel, int id, bool is_task)
       : MadeDirectory(with, above), kernel_(kernel), id_(id), is_task_(is_task) {}
+  [[nodiscard]] int process() const { return is_task_ ? 0 : id_; }
 
  protected:
   Try<Child> changing_child(std::string_view name) override;
@@ -264,6 +276,11 @@ Try<MadeDirectory::Child> ProcessDirectory::changing_child(std::string_view name
 }
 
 }  // namespace
+
+int process_of_directory(const Node& node) {
+  const auto* const directory = dynamic_cast<const ProcessDirectory*>(&node);
+  return directory == nullptr ? 0 : directory->process();
+}
 
 Try<MadeDirectory::Child> process_child(Kernel& kernel, int id) {
   MEMBRANE_ASSIGN(const ProcessView view, view_of(kernel, id));

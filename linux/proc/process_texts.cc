@@ -9,6 +9,7 @@
 #include <cstdarg>
 #include <cstdio>
 
+#include "linux/kernel/cpu_time.h"
 #include "linux/kernel/memory.h"
 #include "linux/proc/text.h"
 
@@ -158,11 +159,14 @@ Try<std::string> stat_text(const ProcessView& of) {
       std::chrono::duration_cast<std::chrono::milliseconds>(process.started.time_since_epoch()).count() *
       kTicksPerSecond / 1000;
   const Memory* const memory = process.memory.get();
+  const bool is_of_task = of.task != nullptr && of.task->id != process.id;
+  const CpuTime used = is_of_task ? used_by(*of.task) : used_by(of.kernel, process);
   std::string text = text_of(
-      "%d (%s) %c %d %d %d %d %d 0 0 0 0 0 0 0 0 0 20 0 %zu 0 %ld", id_of(of), name_of(of).c_str(),
+      "%d (%s) %c %d %d %d %d %d 0 0 0 0 0 %ld %ld %ld %ld %d %d %zu 0 %ld", id_of(of), name_of(of).c_str(),
       state_of(of), parent_of(process), process.group, process.session,
       process.terminal != nullptr ? static_cast<int>(process.terminal->node()->attributes().special) : 0, -1,
-      process.tasks.size(), started);
+      ticks_of(used.user), ticks_of(used.system), ticks_of(process.of_children.user),
+      ticks_of(process.of_children.system), 20 + process.nice, process.nice, process.tasks.size(), started);
   text += text_of(" %lu %lu %lu %lu %lu %lu 0 0", memory == nullptr ? 0 : memory->mapped_bytes(),
                   resident_of(of) / kPage, process.limits[RLIMIT_RSS].rlim_cur,
                   memory == nullptr ? 0 : memory->start_code, memory == nullptr ? 0 : memory->end_code,
@@ -209,8 +213,12 @@ Try<std::string> status_text(const ProcessView& of) {
                   of.task != nullptr ? of.task->blocked : 0, ignored_of(process), caught_of(process));
   text += text_of("CapInh:\t%016lx\nCapPrm:\t%016lx\nCapEff:\t%016lx\nCapBnd:\t%016lx\nCapAmb:\t%016lx\n",
                   uint64_t{0}, capabilities, capabilities, uint64_t{0x1ffffffffff}, uint64_t{0});
+  const uint64_t processors = of.task != nullptr ? of.task->processors : 3;
+  text += text_of(
+      "NoNewPrivs:\t%d\nSeccomp:\t0\nSeccomp_filters:\t0\nCpus_allowed:\t%lx\nCpus_allowed_list:\t%s\n",
+      process.has_no_new_privileges ? 1 : 0, processors,
+      processors == 3 ? "0-1" : (processors == 1 ? "0" : "1"));
   text +=
-      "NoNewPrivs:\t0\nSeccomp:\t0\nSeccomp_filters:\t0\nCpus_allowed:\t3\nCpus_allowed_list:\t0-1\n"
       "Mems_allowed:\t1\nMems_allowed_list:\t0\nvoluntary_ctxt_switches:\t0\nnonvoluntary_ctxt_switches:"
       "\t0\n";
   return text;

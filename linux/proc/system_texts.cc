@@ -1,7 +1,6 @@
 #include "linux/proc/system_texts.h"
 
 #include <cpuid.h>
-#include <sys/random.h>
 
 #include <algorithm>
 #include <array>
@@ -108,12 +107,16 @@ std::string cpu_model_name() {
 
 }  // namespace
 
-std::string meminfo_text(Kernel& kernel) {
+static uint64_t memory_in_use(Kernel& kernel) {
   uint64_t used = 0;
   for (const auto& [id, process] : kernel.processes())
     if (process->memory != nullptr) used += process->memory->space().resident_bytes();
+  return used;
+}
+
+std::string meminfo_text(Kernel& kernel) {
   const uint64_t all = kernel.options().limits.memory_bytes / 1024;
-  used = std::min(used / 1024, all);
+  const uint64_t used = std::min(memory_in_use(kernel) / 1024, all);
   struct Row {
     const char* name;
     uint64_t kilobytes;
@@ -181,13 +184,26 @@ std::string loadavg_text(Kernel& kernel) {
   return text_of("0.00 0.00 0.00 1/%d %d\n", kernel.tasks(), kernel.last_id());
 }
 
+std::string vmstat_text(Kernel& kernel) {
+  const uint64_t all = kernel.options().limits.memory_bytes / kPage;
+  const uint64_t used = std::min(all, memory_in_use(kernel) / kPage);
+  std::string text =
+      text_of("nr_free_pages %llu\nnr_anon_pages %llu\n", static_cast<unsigned long long>(all - used),
+              static_cast<unsigned long long>(used));
+  for (const char* const none :
+       {"nr_mapped", "nr_file_pages", "nr_dirty", "nr_writeback", "pgpgin", "pgpgout", "pswpin", "pswpout",
+        "pgfault", "pgmajfault", "pgfree", "pgactivate", "pgdeactivate", "oom_kill"})
+    text += std::string(none) + " 0\n";
+  return text;
+}
+
 std::string version_text() {
   return text_of("Linux version %s (membrane) (gcc) %s\n", kKernelRelease.data(), kKernelVersion.data());
 }
 
-std::string uuid_text() {
+std::string uuid_text(Entropy& entropy) {
   std::array<uint8_t, 16> b = {};
-  static_cast<void>(getrandom(b.data(), b.size(), 0));
+  static_cast<void>(entropy.fill(std::as_writable_bytes(std::span(b))));
   b[6] = static_cast<uint8_t>((b[6] & 0x0f) | 0x40);
   b[8] = static_cast<uint8_t>((b[8] & 0x3f) | 0x80);
   return text_of("%02x%02x%02x%02x-%02x%02x-%02x%02x-%02x%02x-%02x%02x%02x%02x%02x%02x\n", b[0], b[1], b[2],

@@ -13,6 +13,7 @@ std::string stat_text(Kernel& kernel);
 std::string uptime_text(Kernel& kernel);
 std::string loadavg_text(Kernel& kernel);
 std::string version_text();
-std::string uuid_text();  // a random one
+std::string vmstat_text(Kernel& kernel);
+std::string uuid_text(Entropy& entropy);  // a random one
 
 }  // namespace membrane::linux

@@ -1,188 +1,209 @@
 #include "linux/sandbox/computer.h"
 
-#include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
-#include <sys/prctl.h>
-#include <sys/socket.h>
-#include <sys/wait.h>
+#include <sys/eventfd.h>
 #include <unistd.h>
 
 #include <array>
 #include <cerrno>
-#include <cstring>
+#include <condition_variable>
+#include <mutex>
+#include <optional>
+#include <thread>
 #include <utility>
 
-#include "linux/platform/trap/host_file.h"
-#include "linux/sandbox/kernel_process.h"
+#include "linux/sandbox/live_computer.h"
+#include "linux/sandbox/start_computer.h"
 
 namespace membrane::linux {
 
 namespace {
 
 using Clock = std::chrono::steady_clock;
-constexpr size_t kMostReportBytes = 1u << 20;
 constexpr auto kLookEvery = std::chrono::milliseconds(100);  // at `cancelled`
-constexpr auto kPatience = std::chrono::seconds(2);          // for a kernel process that was asked to stop
+constexpr auto kPatience = std::chrono::seconds(2);  // with a kernel process that was told to end the command
 
-struct Pair {
-  HostFile ours, theirs;
-};
-
-Status no_more() {
-  return fail(ErrorCode::kUnavailable,
-              std::string("the system has no room for a sandbox: ") + std::strerror(errno));
+double us_between(Clock::time_point begin, Clock::time_point end) {
+  return std::chrono::duration<double, std::micro>(end - begin).count();
 }
 
-Status take_pair(Pair& pair, int made, const std::array<int, 2>& ends) {
-  if (made != 0) return no_more();
-  pair = {HostFile(ends[0]), HostFile(ends[1])};
-  return {};
-}
-
-Status make_pipe(Pair& pair) {
-  std::array<int, 2> ends;
-  return take_pair(pair, pipe2(ends.data(), O_CLOEXEC), ends);
-}
-
-Status make_socket(Pair& pair) {
-  std::array<int, 2> ends;
-  return take_pair(pair, socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends.data()), ends);
-}
-
-// What the caller's process has of a running computer.
-class Running {
+// A thread that hands a descriptor's bytes to a command until the one or the other ends.
+class InputPump {
  public:
-  Running(const Computer& computer, const ComputerStreams& streams)
-      : computer_(computer), streams_(streams) {}
-  ~Running() {
-    if (process_ <= 0) return;
-    kill(process_, SIGKILL);
-    waitpid(process_, nullptr, 0);
+  InputPump(int from, Command& to) : from_(from), stop_(eventfd(0, EFD_CLOEXEC)) {
+    if (from_ < 0) to.end_input();
+    else thread_ = std::thread([this, &to] { pump(to); });
   }
-  Running(const Running&) = delete;
-  Running& operator=(const Running&) = delete;
-
-  Status start();
-  Result<ComputerReport> watch(const std::function<bool()>& cancelled);
+  ~InputPump() {
+    const uint64_t one = 1;
+    if (write(stop_.number(), &one, sizeof one) < 0) {}  // it has room
+    if (thread_.joinable()) thread_.join();
+  }
+  InputPump(const InputPump&) = delete;
+  InputPump& operator=(const InputPump&) = delete;
 
  private:
-  void ask_to_stop(ComputerEnd why);
-  bool take(HostFile& from, const std::function<void(std::string_view)>& to);
-  [[nodiscard]] bool is_over() const { return control_.number() < 0; }
-  Result<ComputerReport> report();
+  void pump(Command& to) {
+    std::array<char, 65536> piece;
+    for (;;) {
+      std::array<pollfd, 2> looked = {{{from_, POLLIN, 0}, {stop_.number(), POLLIN, 0}}};
+      if (poll(looked.data(), looked.size(), -1) < 0 && errno != EINTR) break;
+      if (looked[1].revents != 0) return;
+      if (looked[0].revents == 0) continue;
+      const ssize_t got = read(from_, piece.data(), piece.size());
+      if (got < 0 && (errno == EINTR || errno == EAGAIN)) continue;
+      if (got <= 0) break;
+      if (!to.write_input({piece.data(), static_cast<size_t>(got)})) return;
+    }
+    to.end_input();
+  }
 
-  const Computer& computer_;
-  const ComputerStreams& streams_;
-  pid_t process_ = 0;
-  HostFile output_, errors_, control_;
-  std::string told_;  // by the kernel process, so far
-  uint64_t output_bytes_ = 0;
-  std::optional<ComputerEnd> stopped_for_;
-  Clock::time_point patience_ends_;
+  const int from_;
+  const HostFile stop_;
+  std::thread thread_;
 };
 
-Status Running::start() {
-  Pair output, errors, control;
-  MEMBRANE_TRY(make_pipe(output));
-  MEMBRANE_TRY(make_pipe(errors));
-  MEMBRANE_TRY(make_socket(control));
-  const pid_t parent = getpid();
-  process_ = fork();
-  if (process_ < 0) return no_more();
-  if (process_ == 0) {
-    prctl(PR_SET_PDEATHSIG, SIGKILL);
-    if (getppid() != parent) _exit(1);
-    const KernelStreams theirs = {.input = streams_.input,
-                                  .output = output.theirs.number(),
-                                  .errors = errors.theirs.number(),
-                                  .control = control.theirs.number()};
-    _exit(run_kernel_process(computer_, theirs));
+// What a command prints and how it ends, for one who waits for it; the bytes go on to the caller as far as the limit allows.
+class Watched {
+ public:
+  Watched(const ComputerStreams& streams, uint64_t most_bytes) : streams_(streams), most_bytes_(most_bytes) {}
+
+  CommandEvents events() {
+    return {.on_output = [this](std::string_view bytes) { take(bytes, streams_.on_output); },
+            .on_error = [this](std::string_view bytes) { take(bytes, streams_.on_error); },
+            .on_end =
+                [this](const CommandEnd& end) {
+                  const std::scoped_lock lock(mutex_);
+                  end_ = end;
+                  news_.notify_all();
+                }};
   }
-  if (streams_.on_started) streams_.on_started();
-  output_ = std::move(output.ours);
-  errors_ = std::move(errors.ours);
-  control_ = std::move(control.ours);
-  return {};
-}
-
-// It ends by itself then, and reports; the deadline is for one that does not.
-void Running::ask_to_stop(ComputerEnd why) {
-  if (stopped_for_) return;
-  stopped_for_ = why;
-  patience_ends_ = Clock::now() + kPatience;
-  shutdown(control_.number(), SHUT_WR);
-}
-
-// False at the end of the stream.
-bool Running::take(HostFile& from, const std::function<void(std::string_view)>& to) {
-  std::array<char, 65536> piece;
-  const ssize_t got = read(from.number(), piece.data(), piece.size());
-  if (got < 0 && (errno == EINTR || errno == EAGAIN)) return true;
-  if (got <= 0) {
-    from.close();
-    return false;
+  // Until the command has ended or has printed too much, or until then.
+  void wait(Clock::time_point until) {
+    std::unique_lock lock(mutex_);
+    news_.wait_until(lock, until, [this] { return end_ || (was_too_much_ && !was_seen_); });
   }
-  std::string_view bytes(piece.data(), static_cast<size_t>(got));
-  const uint64_t room = computer_.limits.output_bytes - output_bytes_;
-  if (bytes.size() > room) ask_to_stop(ComputerEnd::kOutOfOutput);
-  bytes = bytes.substr(0, room);
-  output_bytes_ += bytes.size();
-  if (to && !bytes.empty()) to(bytes);
-  return true;
-}
+  [[nodiscard]] std::optional<CommandEnd> end() {
+    const std::scoped_lock lock(mutex_);
+    return end_;
+  }
+  [[nodiscard]] bool was_too_much() {
+    const std::scoped_lock lock(mutex_);
+    was_seen_ = was_too_much_;
+    return was_too_much_;
+  }
+  [[nodiscard]] uint64_t bytes() {
+    const std::scoped_lock lock(mutex_);
+    return bytes_;
+  }
 
-Result<ComputerReport> Running::report() {
-  const auto dead = [](std::string why) {
-    return ComputerReport{
-        .end = ComputerEnd::kFailed, .reason = std::move(why), .platform = {}, .absent_calls = {}};
-  };
-  int status = 0;
-  waitpid(std::exchange(process_, 0), &status, 0);
-  auto told = told_.empty() ? fail(ErrorCode::kInvalidInput, "it has told nothing") : report_from_json(told_);
-  const std::string how =
-      WIFSIGNALED(status) ? std::string(" by signal ") + strsignal(WTERMSIG(status)) : std::string();
-  ComputerReport report =
-      told ? std::move(*told) : dead("the kernel process was lost" + how + ": " + told.error().message);
-  if (stopped_for_) report.end = *stopped_for_;
-  report.output_bytes = output_bytes_;
-  return report;
-}
+ private:
+  void take(std::string_view bytes, const std::function<void(std::string_view)>& to) {
+    {
+      const std::scoped_lock lock(mutex_);
+      const uint64_t room = most_bytes_ - bytes_;
+      if (bytes.size() > room) {
+        was_too_much_ = true;
+        news_.notify_all();
+      }
+      bytes = bytes.substr(0, room);
+      bytes_ += bytes.size();
+    }
+    if (to && !bytes.empty()) to(bytes);
+  }
 
-Result<ComputerReport> Running::watch(const std::function<bool()>& cancelled) {
-  const Clock::time_point begun = Clock::now();
-  while (output_.number() >= 0 || errors_.number() >= 0 || !is_over()) {
-    std::array<pollfd, 3> looked = {
-        {{output_.number(), POLLIN, 0}, {errors_.number(), POLLIN, 0}, {control_.number(), POLLIN, 0}}};
-    const int found = poll(looked.data(), looked.size(), static_cast<int>(kLookEvery.count()));
-    if (found < 0 && errno != EINTR) break;
+  const ComputerStreams& streams_;
+  const uint64_t most_bytes_;
+  std::mutex mutex_;  // of what follows
+  std::condition_variable news_;
+  uint64_t bytes_ = 0;
+  bool was_too_much_ = false, was_seen_ = false;  // was_too_much() said so
+  std::optional<CommandEnd> end_;
+};
+
+// Why the owner ends it, if it does.
+std::optional<ComputerEnd> watch(Watched& watched, const ComputerLimits& limits, Clock::time_point begun,
+                                 const std::function<bool()>& cancelled) {
+  for (;;) {
+    if (watched.was_too_much()) return ComputerEnd::kOutOfOutput;
+    if (watched.end()) return std::nullopt;
     const Clock::time_point now = Clock::now();
-    if (cancelled && cancelled()) ask_to_stop(ComputerEnd::kCancelled);
-    if (computer_.limits.wall && now - begun > *computer_.limits.wall) ask_to_stop(ComputerEnd::kTimedOut);
-    if (stopped_for_ && now > patience_ends_) break;
-    if (looked[0].revents != 0) take(output_, streams_.on_output);
-    if (looked[1].revents != 0) take(errors_, streams_.on_error);
-    if (looked[2].revents == 0) continue;
-    std::array<char, 4096> piece;
-    const ssize_t got = read(control_.number(), piece.data(), piece.size());
-    if (got > 0 && told_.size() < kMostReportBytes) told_.append(piece.data(), static_cast<size_t>(got));
-    else if (got == 0 || (got < 0 && errno != EINTR)) control_.close();
+    if (cancelled && cancelled()) return ComputerEnd::kCancelled;
+    if (limits.wall && now - begun > *limits.wall) return ComputerEnd::kTimedOut;
+    auto until = now + kLookEvery;
+    if (limits.wall) until = std::min(until, begun + *limits.wall + std::chrono::microseconds(1));
+    watched.wait(until);
   }
-  if (!is_over()) kill(process_, SIGKILL);
-  return report();
+}
+
+void set_end(ComputerReport& report, const CommandEnd& end) {
+  report.end = end.was_out_of_memory && end.was_signalled ? ComputerEnd::kOutOfMemory
+               : end.was_signalled                        ? ComputerEnd::kSignalled
+                                                          : ComputerEnd::kExited;
+  report.status = end.status;
+}
+
+void set_usage(ComputerReport& report, LiveComputer& computer) {
+  auto usage = computer.usage();
+  if (!usage) {
+    report.end = ComputerEnd::kFailed;
+    report.reason = usage.error().to_string();
+    return;
+  }
+  report.memory_peak_bytes = usage->memory_peak_bytes;
+  report.preemptions = usage->preemptions;
+  report.absent_calls = std::move(usage->absent_calls);
+}
+
+ComputerReport failed(const Error& error) {
+  ComputerReport report;
+  report.reason = error.to_string();
+  return report;
 }
 
 }  // namespace
 
-Result<ComputerReport> run_computer(const Computer& computer, const ComputerStreams& streams,
+Result<ComputerReport> run_computer(const Computer& wanted, const ComputerStreams& streams,
                                     const std::function<bool()>& cancelled) {
-  if (access(computer.image.c_str(), R_OK) != 0)
-    return fail(ErrorCode::kNotFound, "there is no image " + computer.image,
-                "`membrane image ls` lists those that there are; `membrane image import FILE.tar -t NAME` "
-                "makes one.");
-  Running running(computer, streams);
-  MEMBRANE_TRY(running.start());
-  return running.watch(cancelled);
+  const Clock::time_point begun = Clock::now();
+  MEMBRANE_ASSIGN(auto computer, start_computer({.image = wanted.image,
+                                                 .kept = -1,
+                                                 .host_name = wanted.host_name,
+                                                 .limits = wanted.limits,
+                                                 .deterministic = wanted.deterministic,
+                                                 .platform = wanted.platform,
+                                                 .network = -1,
+                                                 .directories = {}}));
+  Watched watched(streams, wanted.limits.output_bytes);
+  const auto command = computer->start({.arguments = wanted.arguments,
+                                        .environment = wanted.environment,
+                                        .directory = wanted.directory,
+                                        .user = wanted.user,
+                                        .group = wanted.group,
+                                        .terminal = wanted.terminal},
+                                       watched.events());
+  ComputerReport report = command ? ComputerReport() : failed(command.error());
+  report.platform = computer->platform();
+  report.missing_walls = computer->missing_walls();
+  if (!command) return report;
+  const Clock::time_point runs = Clock::now();
+  report.start_us = us_between(begun, runs);
+  const auto companion = streams.accompany ? streams.accompany(**command) : nullptr;
+  InputPump pump(streams.input, **command);
+  const auto stopped_for = watch(watched, wanted.limits, begun, cancelled);
+  report.run_us = us_between(runs, Clock::now());
+  if (stopped_for) {
+    report.end = *stopped_for;
+    (*command)->signal(SIGKILL);
+    watched.wait(Clock::now() + kPatience);
+  }
+  const auto end = watched.end();
+  if (end && !stopped_for) set_end(report, *end);
+  if (end) set_usage(report, *computer);
+  else computer.reset();  // whatever the kernel process does
+  report.output_bytes = watched.bytes();
+  return report;
 }
 
 }  // namespace membrane::linux

@@ -10,14 +10,22 @@
 #include <cstdint>
 #include <functional>
 #include <map>
+#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "base/result.h"
+#include "linux/abi/determinism.h"
 
 namespace membrane::linux {
+
+class Command;  // live_computer.h
+
+struct TerminalSize {
+  uint16_t columns = 80, rows = 24;
+};
 
 struct ComputerLimits {
   uint64_t memory_bytes = 2ull << 30;  // of all processes
@@ -34,9 +42,11 @@ struct Computer {
   std::string directory = "/root";
   std::string host_name = "membrane";
   uint32_t user = 0, group = 0;
-  int network =
-      -1;  // where guests' connections go (linux/network/); -1: none leaves. The kernel process takes it over
   ComputerLimits limits;
+  std::optional<TerminalSize> terminal = {};  // as of CommandSpec
+  std::string platform = {};                  // as LiveSpec::platform
+  // Its programs do the same in every run: the clock is virtual, and random numbers are a seed's.
+  std::optional<Determinism> deterministic = {};
 };
 
 enum class ComputerEnd : uint8_t {
@@ -58,13 +68,15 @@ struct ComputerReport {
   std::vector<std::string>
       missing_walls;  // those of the kernel process and of guests that this machine refuses, and why
   double start_us = 0, run_us = 0;  // until the command's first instruction; from there to its end
+  uint64_t preemptions = 0;         // of a deterministic one: how often it was not (Kernel::preemptions())
   std::map<std::string, uint64_t> absent_calls;  // system calls that this kernel does not have: how often
 };
 
 struct ComputerStreams {
   int input = -1;  // read as the guest reads; -1: none
   std::function<void(std::string_view)> on_output, on_error;
-  std::function<void()> on_started;  // the kernel process is there: the caller may start threads now
+  // Called when the command has started; what it gives goes before the command does.
+  std::function<std::shared_ptr<void>(Command&)> accompany = {};
 };
 
 // Runs it to its end. `cancelled` is asked now and then. The caller's process must have one thread. Errors: kNotFound for an image

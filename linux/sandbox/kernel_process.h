@@ -1,20 +1,18 @@
-// The part of a computer (computer.h) that runs in the kernel process.
+// The kernel process of a live computer (live_computer.h), from its first instruction to its last.
 #pragma once
 
-#include "linux/sandbox/computer.h"
+#include "linux/platform/trap/host_file.h"
 
 namespace membrane::linux {
 
-// Descriptors of the kernel process: its ends of the pipes, and the control socket.
-struct KernelStreams {
-  int input = -1, output = -1, errors = -1, control = -1;
+// What has to be known before the platform starts.
+struct KernelProcessOptions {
+  bool traps_time_stamps = false;  // for a LiveSpec that is deterministic
+  bool is_kvm = false;             // the platform; else it is `trap`
 };
 
-// Runs the command, writes the report to the control socket as JSON, and gives the process's exit code.
-int run_kernel_process(const Computer& computer, const KernelStreams& streams);
-
-// The report as it goes through the socket. A report of a kernel process is foreign data: errors are kInvalidInput.
-std::string report_to_json(const ComputerReport& report);
-Result<ComputerReport> report_from_json(std::string_view json);
+// Raises the walls, starts the platform, waits for the owner's LiveSpec on the socket, and serves until the owner is gone. For a
+// process of one thread that was forked for this; its other descriptors are closed. Ends the process.
+[[noreturn]] void run_kernel_process(HostFile socket, const KernelProcessOptions& options);
 
 }  // namespace membrane::linux

@@ -4,8 +4,8 @@
 //
 // The kernel process answers the guests' system calls. It ends when its LiveComputer does, whatever the guests do.
 //
-// Paths are the guest's, absolute, walked in its tree by the superuser. Errors of what goes wrong in the tree are kNotFound,
-// kPermissionDenied, kInvalidInput, kTooLong, with the path; kUnavailable for a kernel process that is lost.
+// Paths are the guest's, absolute, walked in its tree by the superuser. Errors of what goes wrong in the tree are kNotFound, kDenied,
+// kInvalidInput, kTooLong, kExhausted, with the path; kUnavailable for a kernel process that is lost.
 //
 // Threads: any. Calls wait for the kernel process's answer. Callbacks come on a thread of the LiveComputer's own; they may not call it.
 #pragma once
@@ -26,10 +26,6 @@
 
 namespace membrane::linux {
 
-struct TerminalSize {
-  uint16_t columns = 80, rows = 24;
-};
-
 // A directory of the owner's machine that guests see. `socket` is one end of a pair whose other end a DirectoryBroker serves.
 struct MountedDirectory {
   std::string path;  // where guests see it; made when it is not there
@@ -43,7 +39,9 @@ struct LiveSpec {
       -1;  // a file that keep() wrote: the sandbox goes on from there; borrowed until create() has returned
   std::string host_name = "membrane";
   ComputerLimits limits;  // memory, disk and tasks; output and wall are of a command
-  std::string platform;   // "trap", "kvm"; "" for the faster one of this machine
+  // As of Computer. With `kept`: that of the sandbox that was kept, and this counts nothing.
+  std::optional<Determinism> deterministic;
+  std::string platform;  // "trap", "kvm"; "" for the faster one of this machine
   int network = -1;  // where guests' connections go (linux/network/); -1: none leaves. Borrowed as `kept` is
   std::vector<MountedDirectory> directories;
 };
@@ -64,14 +62,15 @@ struct CommandEnd {
   uint64_t user_us = 0, system_us = 0;  // of the command and of those of its children that were waited for
 };
 
-// A program that was started from outside, with its children. It goes on when this ends, unless it was killed.
+// A program that was started from outside, with its children. It goes on when this ends, unless it was killed: its input is over then,
+// and what it prints is dropped. A terminal is hung up, so that its processes get SIGHUP. May outlive its LiveComputer.
 class Command {
  public:
   virtual ~Command() = default;
   [[nodiscard]] virtual int process_id() const = 0;  // as seen inside
   // Waits until there is room. Errors: kUnavailable when nobody will read it.
   virtual Status write_input(std::string_view bytes) = 0;
-  virtual void end_input() = 0;
+  virtual void end_input() = 0;  // to a terminal: its character for the end of a file
   virtual void resize(TerminalSize size) = 0;
   // To its process group; SIGKILL: to all processes of its session.
   virtual void signal(int number) = 0;
@@ -104,6 +103,7 @@ struct ChangedPath {
 struct ComputerUsage {
   uint64_t memory_bytes = 0, memory_peak_bytes = 0, disk_bytes = 0;
   int tasks = 0;
+  uint64_t preemptions = 0;  // of a deterministic one: how often it was not (Kernel::preemptions())
   std::map<std::string, uint64_t> absent_calls;
 };
 
@@ -156,5 +156,9 @@ class ComputerSource {
   // can be started, or not the one that was asked for.
   virtual Result<std::unique_ptr<LiveComputer>> create(const LiveSpec& spec) = 0;
 };
+
+// One computer without a source: its kernel process is forked from the caller, which has one thread until then. Errors: those of
+// ComputerSource::create().
+Result<std::unique_ptr<LiveComputer>> start_computer(const LiveSpec& spec);
 
 }  // namespace membrane::linux

@@ -22,6 +22,7 @@ class HostFile {
 
   [[nodiscard]] int number() const { return number_; }
   explicit operator bool() const { return number_ >= 0; }
+  [[nodiscard]] int release() { return std::exchange(number_, -1); }  // the caller closes it
   void close() {
     if (number_ >= 0) ::close(std::exchange(number_, -1));
   }

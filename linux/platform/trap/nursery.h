@@ -21,13 +21,16 @@ namespace membrane::linux {
 class Nursery {
  public:
   // Errors: kUnsupported, kUnavailable.
-  static Result<std::unique_ptr<Nursery>> start(const Bell& bell, int most_threads);
+  // `device` is /dev/kvm, for processes that are monitors (linux/platform/kvm/); -1: they are stubs.
+  static Result<std::unique_ptr<Nursery>> start(const Bell& bell, const TrapOptions& options,
+                                                int device = -1);
   // Ends all stubs, and whatever guests may have made.
   ~Nursery();
   Nursery(const Nursery&) = delete;
 
-  // Asks for a stub with these control pages and this socket. The requests' answers come in their order.
-  bool request(int controls, int socket);
+  // Asks for a stub with these control pages, this socket and, for a monitor, this machine's memory. The requests' answers
+  // come in their order.
+  bool request(int controls, int socket, int machine = -1);
   // The process number of the oldest request's stub; waits for it.
   Try<pid_t> collect();
 
@@ -39,16 +42,20 @@ class Nursery {
   [[nodiscard]] std::vector<pid_t> processes() const;
   // The number of a process of the group that has ended, which is free from then on; 0: there is none.
   pid_t reap();
+  [[nodiscard]] pid_t process() const { return process_; }
+  [[nodiscard]] uint64_t gate_entry() const { return gate_entry_; }
   [[nodiscard]] bool has_ended() const { return has_ended_; }
 
   [[nodiscard]] const std::vector<MissingWall>& missing() const { return missing_; }
 
  private:
   Nursery() = default;
-  Status raise(int most_threads);
+  Status raise(const TrapOptions& options, bool has_device);
+  bool name_user(const TrapNurseryStart& start);
 
   pid_t process_ = -1, group_ = -1;
   HostFile socket_, name_space_;
+  uint64_t gate_entry_ = 0;
   bool has_ended_ = false;
   std::vector<MissingWall> missing_;
 };

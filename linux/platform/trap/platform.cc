@@ -1,11 +1,13 @@
 #include <sched.h>
 #include <signal.h>
+#include <sys/resource.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <atomic>
 #include <cstring>
+#include <utility>
 
 #include "linux/platform/trap/trap_platform.h"
 
@@ -38,17 +40,20 @@ const std::vector<MissingWall>& missing_walls_of(const Platform& trap) {
 
 // ---- from start to end ----
 
-Result<std::unique_ptr<Platform>> TrapPlatform::start(const TrapOptions& options) {
-  std::unique_ptr<TrapPlatform> platform(new TrapPlatform(options));
+Result<std::unique_ptr<Platform>> TrapPlatform::start(const TrapOptions& options, HostFile device) {
+  std::unique_ptr<TrapPlatform> platform(new TrapPlatform(options, std::move(device)));
   if (!platform->bell_)
     return fail(ErrorCode::kUnavailable,
                 "cannot make memory that guests share with the kernel: " + std::string(std::strerror(errno)),
                 "Raise the limit of open files, or free memory.");
-  const int most = std::clamp(options.most_threads, 1, static_cast<int>(kTrapMostThreads));
-  platform->threads_.resize(most);
-  for (int index = most; index-- > 0;) platform->free_indexes_.push_back(index);
+  TrapOptions bounded = options;
+  bounded.most_threads = std::clamp(options.most_threads, 1, static_cast<int>(kTrapMostThreads));
+  platform->threads_.resize(bounded.most_threads);
+  for (int index = bounded.most_threads; index-- > 0;) platform->free_indexes_.push_back(index);
   platform->pin();
-  MEMBRANE_ASSIGN(platform->nursery_, Nursery::start(platform->bell_, most));
+  MEMBRANE_ASSIGN(platform->nursery_, Nursery::start(platform->bell_, bounded, platform->device_.number()));
+  if (!options.traps_time_stamps && !platform->is_kvm())
+    platform->clock_ = host_clock_of(platform->nursery_->process());
   if (!platform->prepare())
     return fail(ErrorCode::kUnavailable, "cannot make a process for a guest",
                 "End other processes, or raise the limit of them.");
@@ -73,6 +78,32 @@ void TrapPlatform::pin() {
   if (sched_setaffinity(0, sizeof one, &one) != 0) return;
   old_cores_.resize(sizeof old);
   std::memcpy(old_cores_.data(), &old, sizeof old);
+  core_ = core;
+}
+
+bool TrapPlatform::bind(HostThread& thread, bool to_any_core) {
+  const pid_t process = thread.space->process();
+  const pid_t number = thread.inner_number == 0 ? process : nursery_->number_of(thread.inner_number);
+  cpu_set_t cores;
+  CPU_ZERO(&cores);
+  if (to_any_core) std::memcpy(&cores, old_cores_.data(), sizeof cores);
+  else CPU_SET(core_, &cores);
+  if (number <= 0 || sched_setaffinity(number, sizeof cores, &cores) != 0) return false;
+  thread.has_any_core = to_any_core;
+  return true;
+}
+
+void TrapPlatform::spread() {
+  // Of calls in the time between two looks: a thread that makes fewer computes; one that makes more loses by another core.
+  constexpr uint32_t kFew = 5, kMany = 40;
+  if (core_ < 0) return;
+  size_t computing = 0;
+  for (HostThread* const thread : running_) computing += thread->stops - thread->stops_before <= kFew;
+  for (HostThread* const thread : running_) {
+    const uint32_t stops = thread->stops - std::exchange(thread->stops_before, thread->stops);
+    if (thread->has_any_core ? stops > kMany : stops <= kFew && computing > 1)
+      bind(*thread, !thread->has_any_core);
+  }
 }
 
 bool TrapPlatform::prepare() {
@@ -83,7 +114,9 @@ bool TrapPlatform::prepare() {
   next.thread->control->index = next.thread->index;
   next.thread->control->spins = options_.spins;
   next.thread->control->thread = 1;
-  if (!nursery_->request(next.space->controls_file(), next.space->their_socket())) return false;
+  const GuestTables* const tables = next.space->tables();
+  const int machine = tables == nullptr ? -1 : tables->file();
+  if (!nursery_->request(next.space->controls_file(), next.space->their_socket(), machine)) return false;
   prepared_.push_back(std::move(next));
   return true;
 }
@@ -116,6 +149,14 @@ Try<std::unique_ptr<Thread>> TrapPlatform::start() {
 
 // ---- numbers ----
 
+// How many threads there may be of all stubs when this one makes another. A guest can have its stub make the call whenever it likes.
+static void allow_processes(pid_t process, rlim_t most) {
+  rlimit limit = {};
+  if (process <= 0 || prlimit(process, RLIMIT_NPROC, nullptr, &limit) != 0) return;
+  limit.rlim_cur = std::min(most, limit.rlim_max);
+  prlimit(process, RLIMIT_NPROC, &limit, nullptr);
+}
+
 bool TrapPlatform::enroll(HostThread& thread) {
   if (free_indexes_.empty()) return false;
   thread.index = free_indexes_.back();
@@ -129,6 +170,11 @@ void TrapPlatform::strike(HostThread& thread) {
   std::erase(found_, &thread);
   threads_[thread.index] = nullptr;
   free_indexes_.push_back(thread.index);
+}
+
+void TrapPlatform::note_process(pid_t process, TrapSpace& space) {
+  processes_[process] = &space;
+  if (!is_kvm()) allow_processes(process, 0);
 }
 
 void TrapPlatform::forget_process(pid_t process) {
@@ -183,6 +229,18 @@ bool TrapPlatform::order(HostThread& thread, uint32_t order) {
   return await_stop(thread);
 }
 
+bool TrapPlatform::order_new(HostThread& thread, uint32_t order) {
+  // A guest cannot have a monitor call, and the host makes a thread of each machine's own when it first runs.
+  if (is_kvm()) return this->order(thread, order);
+  // Those that there are, those that have ended and are still counted, the nursery, the first process, and this one.
+  constexpr rlim_t kOthers = 256;
+  const pid_t process = thread.space->process();
+  allow_processes(process, threads_.size() - free_indexes_.size() + ending_ + kOthers);
+  const bool is_done = this->order(thread, order);
+  allow_processes(process, 0);
+  return is_done;
+}
+
 bool TrapPlatform::await_stop(HostThread& thread) {
   TrapSpace& space = *thread.space;
   for (int patience = kPatience;;) {
@@ -217,6 +275,11 @@ void TrapPlatform::kick(HostThread& thread) {
   const pid_t process = thread.space->process();
   const pid_t number = thread.inner_number == 0 ? process : nursery_->number_of(thread.inner_number);
   if (number > 0 && syscall(SYS_tgkill, process, number, SIGUSR1) == 0) thread.is_kicked = true;
+}
+
+bool TrapPlatform::hold(HostThread& thread) {
+  kick(thread);
+  return await_stop(thread);
 }
 
 // ---- waiting ----
@@ -259,6 +322,7 @@ Thread* TrapPlatform::next_stopped() {
 Thread* TrapPlatform::take(HostThread& thread) {
   if (thread.state != HostThread::State::kRunning || state_of(thread) != kTrapStopped) return nullptr;
   stop_running(thread);
+  ++thread.stops;
   if (thread.guest == nullptr) {
     end(thread);
     return nullptr;
@@ -293,6 +357,7 @@ void TrapPlatform::sleep(uint32_t rings, std::optional<Clock::time_point> deadli
 void TrapPlatform::look_around() {
   next_look_ = Clock::now() + kLookEvery;
   reap();
+  spread();
   for (HostThread* const thread : running_)
     if (state_of(*thread) == kTrapStopped) found_.push_back(thread);
   if (wants_sweep_ && Clock::now() >= next_sweep_) sweep();

@@ -36,7 +36,11 @@ TrapSpace::~TrapSpace() {
 
 // ---- its process ----
 
-bool TrapSpace::prepare() {
+bool TrapSpace::prepare(const GuestTables* parent) {
+  if (platform_.is_kvm()) {
+    tables_ = parent == nullptr ? GuestTables::make() : parent->copy();
+    if (tables_ == nullptr) return false;
+  }
   controls_file_ = make_memory("membrane-control", kControlBytes);
   if (!controls_file_ || !make_socket_pair(socket_, their_socket_)) return false;
   void* const pages =
@@ -51,11 +55,23 @@ void TrapSpace::begin(pid_t process) {
   platform_.note_process(process, *this);
   controls_file_.close();
   their_socket_.close();
+  if (tables_ == nullptr) return;
+  tables_->close_file();
+  for (const GuestTables::Slot& slot : tables_->slots()) add_slot(slot);
 }
 
 void TrapSpace::empty() {
   constexpr uint64_t kEnd = TRAP_STACKS + kTrapSlots * TRAP_STACK_SIZE;
-  change({SYS_munmap, {kEnd, TRAP_TOP - kEnd}});
+  if (tables_ != nullptr) {
+    constexpr uint64_t kMachineEnd = KVM_RUNS + kTrapSlots * KVM_RUN_BYTES;
+    change({SYS_munmap, {kEnd, KVM_MACHINE - kEnd}});
+    change({SYS_munmap, {kMachineEnd, TRAP_TOP - kMachineEnd}});
+    return clear();
+  }
+  const HostClock& clock = platform_.clock();
+  const uint64_t begin = clock.clock_gettime != 0 ? clock.begin : TRAP_TOP;
+  change({SYS_munmap, {kEnd, begin - kEnd}});
+  if (begin != TRAP_TOP && clock.end < TRAP_TOP) change({SYS_munmap, {clock.end, TRAP_TOP - clock.end}});
   clear();
 }
 
@@ -92,6 +108,7 @@ HostThread* TrapSpace::add_thread(uint32_t slot, TrapThread* guest) {
       reinterpret_cast<TrapControl*>(reinterpret_cast<std::byte*>(controls_) + slot * TRAP_PAGE);
   if (!platform_.enroll(*thread)) return nullptr;
   threads_.push_back(std::move(thread));
+  had_more_threads_ |= threads_.size() > 1;
   return threads_.back().get();
 }
 
@@ -134,11 +151,40 @@ void TrapSpace::change(const MemoryChange& change) {
   if (changes_.size() >= 1024) flush();
 }
 
+// In a machine, what guests execute need not be executable to the monitor, only readable.
+int TrapSpace::host_protection(int protection) const {
+  if (tables_ == nullptr || (protection & PROT_EXEC) == 0) return protection;
+  return (protection & ~PROT_EXEC) | PROT_READ;
+}
+
+void TrapSpace::add_slot(const GuestTables::Slot& slot) {
+  if (is_lost()) return;
+  changes_.push_back(
+      {.number = SYS_ioctl, .arguments = {slot.number, slot.physical, slot.length, slot.address}});
+}
+
+bool TrapSpace::renew_tables(HostThread& thread) {
+  for (size_t i = 0; i < threads_.size(); ++i)
+    if (threads_[i]->state == HostThread::State::kRunning && !platform_.hold(*threads_[i])) return false;
+  // A slot that goes lets the machine forget all that it made of its page tables.
+  constexpr uint32_t kForgetting = 32000;
+  add_slot({kForgetting, KVM_HOLE + KVM_SYSTEM_DIRECTORY, TRAP_PAGE, KVM_MACHINE});
+  add_slot({kForgetting, KVM_HOLE + KVM_SYSTEM_DIRECTORY, 0, KVM_MACHINE});
+  if (!flush(thread)) return false;
+  tables_->renew();
+  return true;
+}
+
 void TrapSpace::map(uint64_t address, uint64_t length, int protection, const Backing& backing) {
   if (!is_within(address, length)) return end_process();
+  if (tables_ != nullptr) tables_->map(address, length, protection);
+  protection = host_protection(protection);
   const uint64_t kind = backing.is_shared ? MAP_SHARED : MAP_PRIVATE;
   const uint64_t source = backing.fd < 0 ? MAP_ANONYMOUS : 0;
   const uint64_t reserve = backing.is_shared ? 0 : MAP_NORESERVE;
+  restore_sites(address, length);
+  if (tables_ == nullptr && backing.fd >= 0 && !backing.is_shared && protection == (PROT_READ | PROT_EXEC))
+    sites_.add_code(address, length);
   change({.number = SYS_mmap,
           .arguments = {address, length, static_cast<uint64_t>(protection),
                         kind | source | reserve | MAP_FIXED, ~uint64_t{0}, backing.offset},
@@ -148,16 +194,23 @@ void TrapSpace::map(uint64_t address, uint64_t length, int protection, const Bac
 
 void TrapSpace::unmap(uint64_t address, uint64_t length) {
   if (!is_within(address, length)) return end_process();
+  restore_sites(address, length);
+  if (tables_ != nullptr) tables_->unmap(address, length);
   change({SYS_munmap, {address, length}});
 }
 
 void TrapSpace::protect(uint64_t address, uint64_t length, int protection) {
   if (!is_within(address, length)) return end_process();
-  change({SYS_mprotect, {address, length, static_cast<uint64_t>(protection)}});
+  restore_sites(address, length);
+  if (tables_ != nullptr) tables_->protect(address, length, protection);
+  change({SYS_mprotect, {address, length, static_cast<uint64_t>(host_protection(protection))}});
 }
 
 void TrapSpace::move(uint64_t from, uint64_t length, uint64_t to, uint64_t new_length) {
   if (!is_within(from, length) || !is_within(to, new_length)) return end_process();
+  restore_sites(from, length);
+  restore_sites(to, new_length);
+  if (tables_ != nullptr) tables_->move(from, length, to, new_length);
   if (from == to) change({SYS_mremap, {from, length, new_length, 0, 0}});
   else change({SYS_mremap, {from, length, new_length, MREMAP_MAYMOVE | MREMAP_FIXED, to}});
   changed_from_ = std::min(changed_from_, to);
@@ -166,10 +219,14 @@ void TrapSpace::move(uint64_t from, uint64_t length, uint64_t to, uint64_t new_l
 
 void TrapSpace::discard(uint64_t address, uint64_t length) {
   if (!is_within(address, length)) return end_process();
+  restore_sites(address, length);
   change({.number = SYS_madvise, .arguments = {address, length, MADV_DONTNEED}, .may_fail = true});
 }
 
-void TrapSpace::clear() { change({SYS_munmap, {TRAP_LOWEST, TRAP_STUB - TRAP_LOWEST}}); }
+void TrapSpace::clear() {
+  sites_.clear();
+  unmap(TRAP_LOWEST, TRAP_STUB - TRAP_LOWEST);
+}
 
 bool TrapSpace::send(std::span<const int> descriptors) {
   int queued = 0;
@@ -288,7 +345,9 @@ size_t TrapSpace::settle(uint64_t address, size_t length) {
 }
 
 size_t TrapSpace::read(uint64_t address, std::span<std::byte> bytes) {
-  return read_stub(address, bytes.first(settle(address, bytes.size())));
+  const size_t count = read_stub(address, bytes.first(settle(address, bytes.size())));
+  sites_.restore(address, bytes.first(count));
+  return count;
 }
 
 size_t TrapSpace::read_stub(uint64_t address, std::span<std::byte> bytes) const {
@@ -305,6 +364,7 @@ size_t TrapSpace::read_stub(uint64_t address, std::span<std::byte> bytes) const 
 
 size_t TrapSpace::write(uint64_t address, std::span<const std::byte> bytes) {
   const size_t length = settle(address, bytes.size());
+  restore_sites(address, length);
   size_t done = 0;
   while (done < length && process_ > 0) {
     const iovec ours = {const_cast<std::byte*>(bytes.data()) + done, length - done};
@@ -325,17 +385,51 @@ bool TrapSpace::write_stub(uint64_t address, std::span<const std::byte> bytes) c
 
 size_t TrapSpace::poke(uint64_t address, std::span<const std::byte> bytes) {
   const size_t length = settle(address, bytes.size());
-  if (length == 0) return 0;
+  restore_sites(address, length);
+  return write_any(address, bytes.first(length));
+}
+
+size_t TrapSpace::write_any(uint64_t address, std::span<const std::byte> bytes) {
+  if (bytes.empty() || is_lost()) return 0;
   if (!memory_file_)
     memory_file_ = HostFile(open(("/proc/" + std::to_string(process_) + "/mem").c_str(), O_RDWR | O_CLOEXEC));
   size_t done = 0;
-  while (done < length) {
-    const ssize_t count =
-        pwrite(memory_file_.number(), bytes.data() + done, length - done, static_cast<off_t>(address + done));
+  while (done < bytes.size()) {
+    const ssize_t count = pwrite(memory_file_.number(), bytes.data() + done, bytes.size() - done,
+                                 static_cast<off_t>(address + done));
     if (count <= 0) break;
     done += static_cast<size_t>(count);
   }
   return done;
+}
+
+// ---- call sites ----
+
+void TrapSpace::put_back(const std::vector<std::pair<uint64_t, CallSites::Original>>& sites) {
+  for (const auto& [site, original] : sites) write_any(site, original);
+}
+
+void TrapSpace::consider_site(const HostThread& thread, uint64_t next, uint64_t number) {
+  const uint64_t site = next - CallSites::kBytes;
+  if (thread.slot != 0 || guests_ != 1 || threads_.size() != 1 || !changes_.empty() || !sites_.count(site))
+    return;
+  std::array<std::byte, 3 + CallSites::kBytes> code;
+  if (read_stub(site - 3, code) != code.size()) return;
+  const auto before = std::span(code).first<3>();
+  const auto found = std::span(code).last<CallSites::kBytes>();
+  if (!CallSites::is_site(before, found, number)) return;
+  CallSites::Original original;
+  std::ranges::copy(found.first<CallSites::kPatched>(), original.begin());
+  const auto gate = sites_.add(site, original);
+  if (!gate) return;
+  const auto jump = jump_to_gate(site, *gate);
+  const int answer = has_identity_ ? answer_of(number) : -1;
+  const auto its_code = gate_code(*gate, site, static_cast<uint32_t>(number), answer, platform_.gate_entry());
+  if (!jump || write_any(TRAP_GATES + uint64_t{*gate} * kTrapGateBytes, its_code) != its_code.size()) {
+    sites_.remove(site, 1);
+    return;
+  }
+  write_any(site, *jump);
 }
 
 uint64_t TrapSpace::resident_bytes() {

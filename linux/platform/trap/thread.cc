@@ -1,3 +1,4 @@
+#include <fcntl.h>
 #include <linux/audit.h>
 #include <signal.h>
 #include <sys/mman.h>
@@ -5,7 +6,10 @@
 
 #include <algorithm>
 #include <atomic>
+#include <cstdlib>
 #include <cstring>
+#include <ctime>
+#include <string>
 
 #include "linux/platform/trap/trap_platform.h"
 
@@ -96,6 +100,9 @@ void TrapThread::be_gone() {
 void TrapThread::resume() {
   TrapSpace& space = trap_space();
   if (host_ == nullptr) return be_gone();
+  // Flags that a program may have only after a signal's frame had them.
+  constexpr uint64_t kPlainFlags = 0xcd5 | 0x202;
+  if ((registers.rflags & ~kPlainFlags) != 0 && !make_frame()) return be_gone();
   TrapControl& control = *host_->control;
   control.call_count = control.descriptor_count = 0;
   // In a space of one thread the changes are made on the way; else no other may run before they are.
@@ -113,6 +120,7 @@ void TrapThread::resume() {
     if (control.call_count != 0) space.note_flight(*host_);
   }
   put_registers(registers, control);
+  if (space.tables() != nullptr && !put_machine(control)) return;
   platform().run(*host_);
 }
 
@@ -127,11 +135,12 @@ bool TrapThread::take_stop() {
     be_gone();
     return false;
   }
-  const uint64_t stack = stack_of(host.slot);
-  host.vector_state =
-      seen.vector_state >= stack && seen.vector_state < stack + TRAP_STACK_SIZE ? seen.vector_state : 0;
+  host.by_gate = seen.by_gate != 0 && host.slot == 0 && trap_space().tables() == nullptr;
+  take_frame(seen.vector_state);
   take_registers(seen, registers);
+  if (const auto site = trap_space().sites().site_of_gate(registers.rip)) registers.rip = *site;
   stop = {};
+  if (trap_space().tables() != nullptr) return take_exit(seen);
   if (seen.signal == SIGUSR1) {
     host.is_kicked = false;
     if (!host.is_interrupted) {  // it had stopped otherwise before
@@ -141,11 +150,36 @@ bool TrapThread::take_stop() {
     stop.kind = StopKind::kInterrupted;
   } else if (seen.signal == SIGSYS && seen.architecture == AUDIT_ARCH_X86_64) {
     stop.kind = StopKind::kSystemCall;
+    if (!host.by_gate) trap_space().consider_site(host, registers.rip, registers.rax);
   } else {
     take_exception(seen);
   }
   host.is_interrupted = false;
   return true;
+}
+
+void TrapThread::take_frame(uint64_t vector_state) {
+  const uint64_t stack = stack_of(host_->slot);
+  const bool is_inside = vector_state >= stack && vector_state < stack + TRAP_STACK_SIZE;
+  host_->vector_state = is_inside && !host_->by_gate ? vector_state : 0;
+}
+
+bool TrapThread::make_frame() {
+  if (host_ == nullptr) return false;
+  if (!host_->by_gate) return true;
+  if (!platform().order(*host_, kTrapFrame)) return false;
+  host_->by_gate = false;
+  take_frame(std::atomic_ref(host_->control->vector_state).load());
+  return true;
+}
+
+void TrapThread::set_identity(const Identity& identity) {
+  if (host_ == nullptr || host_->slot != 0) return;
+  const std::array values = {identity.process,        identity.thread, identity.parent,         identity.user,
+                             identity.effective_user, identity.group,  identity.effective_group};
+  for (size_t i = 0; i < values.size(); ++i)
+    std::atomic_ref(host_->control->answers[i]).store(values[i], std::memory_order_relaxed);
+  trap_space().note_identity();
 }
 
 void TrapThread::take_exception(const TrapControl& seen) {
@@ -172,10 +206,39 @@ void TrapThread::interrupt() {
   platform().kick(*host_);
 }
 
+std::chrono::nanoseconds TrapThread::cpu_time() {
+  // What cannot be read (its process ends just now) changes nothing; and a clock does not go back.
+  return cpu_time_ = std::max(cpu_time_, time_of_host());
+}
+
+std::chrono::nanoseconds TrapThread::time_of_host() const {
+  const pid_t process = trap_space().process();
+  if (host_ == nullptr || process <= 0) return {};
+  if (trap_space().is_single()) {
+    constexpr unsigned kScheduled = 2;  // the process's time as the scheduler counts it
+    timespec time = {};
+    const auto clock = static_cast<clockid_t>(~static_cast<unsigned>(process) << 3 | kScheduled);
+    if (clock_gettime(clock, &time) != 0) return {};
+    return std::chrono::seconds(time.tv_sec) + std::chrono::nanoseconds(time.tv_nsec);
+  }
+  const pid_t number =
+      host_->inner_number == 0 ? process : platform().nursery().number_of(host_->inner_number);
+  const std::string path =
+      "/proc/" + std::to_string(process) + "/task/" + std::to_string(number) + "/schedstat";
+  const HostFile file(open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  std::array<char, 64> text{};
+  if (!file || read(file.number(), text.data(), text.size() - 1) <= 0) return {};
+  return std::chrono::nanoseconds(std::strtoll(text.data(), nullptr, 10));
+}
+
 // ---- vector state ----
 
 std::vector<std::byte> TrapThread::vector_state() {
-  if (host_ == nullptr || host_->vector_state == 0) return {};
+  if (!make_frame() || host_->vector_state == 0) return {};
+  if (trap_space().tables() != nullptr && !host_->has_vectors) {
+    if (!platform().order(*host_, kTrapSaveVectors)) return {};
+    host_->has_vectors = true;
+  }
   const uint64_t room = stack_of(host_->slot) + TRAP_STACK_SIZE - host_->vector_state;
   std::vector<std::byte> bytes(std::min<uint64_t>(room, kMostVectorBytes));
   bytes.resize(trap_space().read_stub(host_->vector_state, bytes));
@@ -215,6 +278,7 @@ Done TrapThread::set_vector_state(std::span<const std::byte> state) {
     store<uint64_t>(area, kLegacyBytes, parts);
   }
   if (!trap_space().write_stub(host_->vector_state, area)) return err(EFAULT);
+  host_->control->loads_vectors = 1;
   return {};
 }
 
@@ -226,7 +290,11 @@ std::unique_ptr<TrapThread> TrapThread::copy_into(const std::shared_ptr<Space>& 
   control.index = host.index;
   control.spins = host_->control->spins;
   const uint64_t distance = stack_of(host.slot) - stack_of(host_->slot);
+  host.by_gate = host_->by_gate;
+  host.has_any_core = host_->has_any_core;
   host.vector_state = host_->vector_state == 0 ? 0 : host_->vector_state + distance;
+  std::ranges::copy(host_->control->answers, control.answers);
+  host.has_vectors = true;
   auto thread = std::make_unique<TrapThread>(space, &host);
   thread->registers = registers;
   thread->stop = stop;
@@ -235,7 +303,8 @@ std::unique_ptr<TrapThread> TrapThread::copy_into(const std::shared_ptr<Space>& 
 
 Try<std::unique_ptr<Thread>> TrapThread::clone_thread() {
   TrapSpace& space = trap_space();
-  if (host_ == nullptr || !space.flush(*host_)) return err(EAGAIN);
+  if (host_ == nullptr || !space.flush(*host_) || !make_frame()) return err(EAGAIN);
+  space.restore_sites();
   const int slot = space.free_slot();
   HostThread* const host = slot < 0 ? nullptr : space.add_thread(static_cast<uint32_t>(slot), nullptr);
   if (host == nullptr) return err(EAGAIN);
@@ -244,7 +313,7 @@ Try<std::unique_ptr<Thread>> TrapThread::clone_thread() {
   std::unique_ptr<TrapThread> thread = copy_into(space_, *host);
   TrapControl& control = *host_->control;
   control.new_slot = host->slot;
-  if (!platform().order(*host_, kTrapThread)) return err(EAGAIN);
+  if (!platform().order_new(*host_, kTrapThread)) return err(EAGAIN);
   const int64_t result = std::atomic_ref(control.result).load();
   if (result > 0) {
     host->inner_number = static_cast<pid_t>(result);
@@ -262,14 +331,16 @@ Try<std::unique_ptr<Thread>> TrapThread::fork() {
   TrapSpace& space = trap_space();
   if (host_ == nullptr || !space.flush(*host_)) return err(EAGAIN);
   auto child = std::make_shared<TrapSpace>(platform());
-  if (!child->prepare()) return err(ENOMEM);
+  if (!child->prepare(space.tables())) return err(ENOMEM);
   HostThread* const host = child->add_thread(host_->slot, nullptr);
   if (host == nullptr) return err(EAGAIN);
   std::unique_ptr<TrapThread> thread = copy_into(child, *host);
   host->control->thread = 1;
-  const std::array<int, 2> descriptors = {child->controls_file(), child->their_socket()};
-  if (!space.send(descriptors)) return err(EAGAIN);
-  if (!platform().order(*host_, kTrapFork)) return err(EAGAIN);
+  const GuestTables* const tables = child->tables();
+  const std::array<int, 3> descriptors = {child->controls_file(), child->their_socket(),
+                                          tables == nullptr ? -1 : tables->file()};
+  if (!space.send(std::span(descriptors).first(tables == nullptr ? 2 : 3))) return err(EAGAIN);
+  if (!platform().order_new(*host_, kTrapFork)) return err(EAGAIN);
   const int64_t result = std::atomic_ref(host_->control->result).load();
   const pid_t process =
       result > 0 && result < 1 << 30 ? platform().nursery().number_of(static_cast<pid_t>(result)) : 0;
@@ -280,6 +351,7 @@ Try<std::unique_ptr<Thread>> TrapThread::fork() {
     return err(result == -ENOMEM ? ENOMEM : EAGAIN);
   }
   child->begin(process);
+  child->copy_sites(space);
   return thread;
 }
 

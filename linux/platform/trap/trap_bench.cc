@@ -3,7 +3,7 @@
 #include <benchmark/benchmark.h>
 #include <sys/mman.h>
 
-#include "linux/platform/trap/guest_testing.h"
+#include "linux/platform/guest_testing.h"
 #include "linux/platform/trap/trap.h"
 
 namespace membrane::linux {

@@ -13,7 +13,10 @@
 #include <unordered_map>
 #include <vector>
 
+#include "linux/platform/kvm/tables.h"
 #include "linux/platform/trap/bell.h"
+#include "linux/platform/trap/call_sites.h"
+#include "linux/platform/trap/host_clock.h"
 #include "linux/platform/trap/nursery.h"
 #include "linux/platform/trap/trap.h"
 
@@ -32,10 +35,14 @@ struct HostThread {
   uint32_t slot = 0, index = 0;
   pid_t inner_number = 0;  // as the stubs call it; 0: it is the process's first
   State state = State::kStopped;
-  size_t running_at = 0;        // in the list of those that run
-  bool is_kicked = false;       // a signal is on its way
-  bool is_interrupted = false;  // and the kernel has not been told yet
-  uint64_t vector_state = 0;    // where the frame has it, as far as the stub says; 0: not in its stack
+  size_t running_at = 0;                 // in the list of those that run
+  bool is_kicked = false;                // a signal is on its way
+  bool is_interrupted = false;           // and the kernel has not been told yet
+  uint32_t stops = 0, stops_before = 0;  // all; when it was looked at last
+  bool has_any_core = false;             // it is not bound to the core that all share
+  bool by_gate = false;                  // it came through a gate, and has no frame
+  uint64_t vector_state = 0;  // where the frame has it, as far as the stub says; 0: not in its stack
+  bool has_vectors = false;   // of a monitor: what is there is the processor's, or will be
 };
 
 // A change of memory that is to be made.
@@ -68,12 +75,13 @@ class TrapSpace final : public Space {
   bool send(std::span<const int> descriptors);
 
   // The files of a process that is to be made: control pages, and the other end of its socket.
-  bool prepare();
+  // On `kvm` with a machine's memory, of a fork with the parent's protections.
+  bool prepare(const GuestTables* parent = nullptr);
   [[nodiscard]] int controls_file() const { return controls_file_.number(); }
   [[nodiscard]] int their_socket() const { return their_socket_.number(); }
   // The process has been made.
   void begin(pid_t process);
-  // What the nursery left in it goes.
+  // What the nursery left in it goes, but for the host's clock.
   void empty();
 
   // A thread in the slot; nullptr: there are too many.
@@ -85,6 +93,15 @@ class TrapSpace final : public Space {
   void enter() { ++guests_; }
   void forget_guest() { --guests_; }
   void leave(HostThread& thread);
+  // It has never had another thread, so that its time is that of the process.
+  [[nodiscard]] bool is_single() const { return !had_more_threads_; }
+
+  // On `kvm`: the machine's page tables; else nullptr.
+  [[nodiscard]] GuestTables* tables() const { return tables_.get(); }
+  // The machine gets this slot of memory, in the order of other changes.
+  void add_slot(const GuestTables::Slot& slot);
+  // The page tables' room is used anew, while the thread and all others are stopped. False: the space is lost.
+  bool renew_tables(HostThread& thread);
 
   // All changes are made by this stopped thread (or any). False: the space is lost.
   bool flush(HostThread& thread);
@@ -96,6 +113,18 @@ class TrapSpace final : public Space {
   void note_flight(HostThread& thread);
   void end_flight() { flight_ = nullptr; }
   [[nodiscard]] size_t guest_count() const { return guests_; }
+
+  // -- call sites (call_sites.h)
+  // The only thread has made a call by a signal, and is stopped.
+  void consider_site(const HostThread& thread, uint64_t next, uint64_t number);
+  // All are as they were: another thread is about to be made.
+  void restore_sites() { put_back(sites_.remove_patches()); }
+  [[nodiscard]] const CallSites& sites() const { return sites_; }
+  void copy_sites(const TrapSpace& parent) {
+    sites_ = parent.sites_;
+    has_identity_ = parent.has_identity_;
+  }
+  void note_identity() { has_identity_ = true; }
 
   // Vector states, in the stub's own memory.
   size_t read_stub(uint64_t address, std::span<std::byte> bytes) const;
@@ -111,19 +140,28 @@ class TrapSpace final : public Space {
 
  private:
   void change(const MemoryChange& change);
+  [[nodiscard]] int host_protection(int protection) const;
   [[nodiscard]] static bool is_within(uint64_t address, uint64_t length);
   // Before bytes there are looked at: what is pending for them is done. Gives how many of them a guest may name.
   size_t settle(uint64_t address, size_t length);
   bool await_flight();
+  void restore_sites(uint64_t address, uint64_t length) { put_back(sites_.remove(address, length)); }
+  void put_back(const std::vector<std::pair<uint64_t, CallSites::Original>>& sites);
+  // Whatever the protection, the stub's own memory too.
+  size_t write_any(uint64_t address, std::span<const std::byte> bytes);
 
   TrapPlatform& platform_;
   pid_t process_ = -1;
   HostFile controls_file_, socket_, their_socket_, memory_file_;
   TrapControl* controls_ = nullptr;
+  std::unique_ptr<GuestTables> tables_;
   std::vector<std::unique_ptr<HostThread>> threads_;
   size_t guests_ = 0;
+  bool had_more_threads_ = false;
   std::vector<MemoryChange> changes_;
   uint64_t changed_from_ = ~uint64_t{0}, changed_to_ = 0;
+  CallSites sites_;
+  bool has_identity_ = false;     // the control page has it
   HostThread* flight_ = nullptr;  // runs, and was told to make changes first
   uint32_t flight_batch_ = 0;
 };
@@ -136,6 +174,8 @@ class TrapThread final : public Thread {
   [[nodiscard]] const std::shared_ptr<Space>& space() const override { return space_; }
   void resume() override;
   void interrupt() override;
+  void set_identity(const Identity& identity) override;
+  std::chrono::nanoseconds cpu_time() override;
   std::vector<std::byte> vector_state() override;
   Done set_vector_state(std::span<const std::byte> state) override;
   Try<std::unique_ptr<Thread>> clone_thread() override;
@@ -151,24 +191,53 @@ class TrapThread final : public Thread {
   [[nodiscard]] TrapSpace& trap_space() const { return static_cast<TrapSpace&>(*space_); }
   [[nodiscard]] TrapPlatform& platform() const { return trap_space().platform(); }
   void take_exception(const TrapControl& seen);
+  // It has a frame then, if it came through a gate. False: it is lost.
+  bool make_frame();
+  void take_frame(uint64_t vector_state);
+  // Of kvm (linux/platform/kvm/thread.cc): before the guest enters the machine; after it left it, as take_stop().
+  bool put_machine(TrapControl& control);
+  bool take_exit(const TrapControl& seen);
+  bool take_gate(uint64_t vector, const TrapControl& seen);
+  bool take_page_fault(uint64_t address, uint64_t error_code);
+  bool take_refusal();
+  bool fill_page(uint64_t address);
+  bool take_refused_code(uint64_t rip);
+  bool be_lost();
+  bool raise(int signal, int code, int trap_number, uint64_t address);
+  int float_code(int trap_number);
+  [[nodiscard]] std::chrono::nanoseconds time_of_host() const;
   std::unique_ptr<TrapThread> copy_into(const std::shared_ptr<Space>& space, HostThread& host) const;
 
   std::shared_ptr<Space> space_;
   HostThread* host_;  // nullptr when its process has ended
+  // Of kvm. The host refuses an access without saying to which page: then the instruction runs again with tables that are filled
+  // one page at a time, until it is the last one's fault.
+  bool fills_alone_ = false;
+  int alone_fills_ = 0, refusals_ = 0, repeats_ = 0;
+  uint64_t last_filled_ = 0, last_error_ = 0;
+  std::optional<uint64_t> odd_rip_;  // an address to go on at that the processor would not take
+  std::chrono::nanoseconds cpu_time_{0};
 };
 
 class TrapPlatform final : public Platform {
  public:
-  static Result<std::unique_ptr<Platform>> start(const TrapOptions& options);
+  // With /dev/kvm it is the platform `kvm` (linux/platform/kvm/kvm.h).
+  static Result<std::unique_ptr<Platform>> start(const TrapOptions& options, HostFile device = {});
   ~TrapPlatform() override;
 
-  [[nodiscard]] std::string_view name() const override { return "trap"; }
+  [[nodiscard]] std::string_view name() const override { return is_kvm() ? "kvm" : "trap"; }
   [[nodiscard]] uint64_t lowest() const override { return TRAP_LOWEST; }
   [[nodiscard]] uint64_t highest() const override { return TRAP_STUB; }
+  [[nodiscard]] uint64_t clock_function() const override { return clock_.clock_gettime; }
+  [[nodiscard]] const HostClock& clock() const { return clock_; }
+  // Where gates lead to, in all stubs.
+  [[nodiscard]] uint64_t gate_entry() const { return nursery_->gate_entry(); }
   Try<std::unique_ptr<Thread>> start() override;
   Thread* wait(std::optional<std::chrono::steady_clock::time_point> deadline) override;
   void wake() override { bell_.wake(); }
 
+  [[nodiscard]] bool is_kvm() const { return static_cast<bool>(device_); }
+  [[nodiscard]] const TrapOptions& options() const { return options_; }
   [[nodiscard]] Nursery& nursery() { return *nursery_; }
   [[nodiscard]] const std::vector<MissingWall>& missing() const { return nursery_->missing(); }
 
@@ -176,14 +245,18 @@ class TrapPlatform final : public Platform {
   void run(HostThread& thread);
   // An order other than to run; waits until it is done. False: the space is lost.
   bool order(HostThread& thread, uint32_t order);
+  // As order(), for one that makes a thread or a process: at no other time may a stub make any.
+  bool order_new(HostThread& thread, uint32_t order);
   // An order to end.
   void end(HostThread& thread);
   void kick(HostThread& thread);
+  // A running thread stops; that is learned by wait() as ever. False: the space is lost.
+  bool hold(HostThread& thread);
 
   // Numbers of threads.
   bool enroll(HostThread& thread);
   void strike(HostThread& thread);
-  void note_process(pid_t process, TrapSpace& space) { processes_[process] = &space; }
+  void note_process(pid_t process, TrapSpace& space);
   void forget_process(pid_t process);
   void add_gone(TrapThread& thread) { gone_.push_back(&thread); }
   void forget(TrapThread& thread) { std::erase(gone_, &thread); }
@@ -199,7 +272,7 @@ class TrapPlatform final : public Platform {
     pid_t process = 0;  // 0: the nursery was not asked yet; -1: it could not be made, or has ended
   };
 
-  explicit TrapPlatform(const TrapOptions& options) : options_(options) {}
+  TrapPlatform(const TrapOptions& options, HostFile device) : options_(options), device_(std::move(device)) {}
   void pin();
   bool prepare();
   // The process numbers of all that is prepared are learned.
@@ -213,12 +286,17 @@ class TrapPlatform final : public Platform {
   void sleep(uint32_t rings, std::optional<std::chrono::steady_clock::time_point> deadline);
   // Those that have stopped without a hint; processes that have ended; those that must not be.
   void look_around();
+  // Threads that compute, when there is more than one, run on any core; those that call often share this thread's.
+  void spread();
+  bool bind(HostThread& thread, bool to_any_core);
   // Ends processes that a guest has made by itself.
   void sweep();
 
   TrapOptions options_;
+  HostFile device_;
   Bell bell_;
   std::unique_ptr<Nursery> nursery_;
+  HostClock clock_;  // stays mapped in all stubs; empty when guests shall not read the host's time
   std::vector<HostThread*> threads_;  // by index
   std::vector<uint32_t> free_indexes_;
   std::vector<HostThread*> running_;
@@ -230,6 +308,7 @@ class TrapPlatform final : public Platform {
   size_t ending_ = 0;         // processes that were killed, and not yet reaped
   std::deque<Prepared> prepared_;
   std::vector<char> old_cores_;  // of this thread, as it was before
+  int core_ = -1;                // that all share; -1: none
 };
 
 }  // namespace membrane::linux

@@ -9,6 +9,8 @@ __attribute__((visibility("hidden"))) extern char trap_call_end[];
 __attribute__((visibility("hidden"))) void trap_restorer(void);
 // The signal handler of all signals.
 __attribute__((visibility("hidden"))) void trap_handler(int signal, void* info, void* context);
+// Where gates lead to.
+__attribute__((visibility("hidden"))) void trap_gate_entry(void);
 // Makes a first system call, which stops; never returns.
 __attribute__((visibility("hidden"), noreturn)) void trap_begin(void);
 // Of jail.c: from the start of the program.

@@ -19,11 +19,70 @@
 #include <sys/syscall.h>
 #include <ucontext.h>
 
+#ifdef MEMBRANE_KVM  // this is the jail of the platform kvm's monitor
+#include <linux/kvm.h>
+
+#include "linux/platform/kvm/monitor/layout.h"
+#endif
 #include "linux/platform/trap/stub/calls.h"
 #include "linux/platform/trap/stub/layout.h"
 
+// What comes for each stub: its control pages, its socket, and a machine's memory.
+#ifdef MEMBRANE_KVM
+enum { kStubDescriptors = 3 };
+#else
+enum { kStubDescriptors = 2 };
+#endif
+
+// Compilers call these for large objects, though nothing here is hosted.
+void* memset(void* at, int value, unsigned long length) {
+  void* to = at;
+  __asm__ volatile("rep stosb" : "+D"(to), "+c"(length) : "a"(value) : "memory");
+  return at;
+}
+
+void* memcpy(void* at, const void* from, unsigned long length) {
+  void* to = at;
+  __asm__ volatile("rep movsb" : "+D"(to), "+S"(from), "+c"(length) : : "memory");
+  return at;
+}
+
 static __attribute__((noreturn)) void end(void) {
   for (;;) CALL1(SYS_exit_group, 1);
+}
+
+// ---- messages ----
+
+// Gives the length; *count descriptors at most are taken, and it becomes how many came.
+static long receive(void* bytes, long length, int* descriptors, int* count) {
+  char control[CMSG_SPACE(kStubDescriptors * sizeof(int))];
+  struct iovec io = {bytes, (size_t)length};
+  struct msghdr message = {
+      .msg_iov = &io, .msg_iovlen = 1, .msg_control = control, .msg_controllen = sizeof control};
+  const long got = CALL3(SYS_recvmsg, kTrapSocket, &message, 0);
+  if (got <= 0) end();  // the kernel process has ended
+  const struct cmsghdr* const head = (const struct cmsghdr*)control;
+  const int came =
+      message.msg_controllen >= CMSG_LEN(0) ? (int)((head->cmsg_len - CMSG_LEN(0)) / sizeof(int)) : 0;
+  for (int i = 0; i < came && i < *count; ++i) descriptors[i] = ((const int*)CMSG_DATA(head))[i];
+  *count = came;
+  return got;
+}
+
+static void answer_with(const void* bytes, long length, int descriptor) {
+  char control[CMSG_SPACE(sizeof(int))] = {0};
+  struct iovec io = {(void*)bytes, (size_t)length};
+  struct msghdr message = {.msg_iov = &io, .msg_iovlen = 1};
+  if (descriptor >= 0) {
+    message.msg_control = control;
+    message.msg_controllen = sizeof control;
+    struct cmsghdr* const head = (struct cmsghdr*)control;
+    head->cmsg_level = SOL_SOCKET;
+    head->cmsg_type = SCM_RIGHTS;
+    head->cmsg_len = CMSG_LEN(sizeof(int));
+    *(int*)CMSG_DATA(head) = descriptor;
+  }
+  if (CALL3(SYS_sendmsg, kTrapSocket, &message, MSG_NOSIGNAL) < 0) end();
 }
 
 // ---- walls ----
@@ -54,18 +113,25 @@ static long map_one(const char* path, unsigned inner, unsigned outer) {
   return write_file(path, text, at - text);
 }
 
-// Where this user may name another one, the stubs are that one's; else they are this user's, without rights.
-static long map_users(const struct TrapNurseryStart* start) {
-  const unsigned user = start->inner_user, group = start->inner_group;
-  if (user != start->user && map_one("/proc/self/uid_map", user, user) == 0) {
-    long failed = map_one("/proc/self/gid_map", group, group);
-    if (failed == 0) failed = CALL2(SYS_setgroups, 0, 0);
-    if (failed == 0) failed = CALL3(SYS_setresgid, group, group, group);
-    if (failed == 0) failed = CALL3(SYS_setresuid, user, user, user);
-    return failed;
+static long become(unsigned user, unsigned group) {
+  long failed = CALL2(SYS_setgroups, 0, 0);
+  if (failed == 0) failed = CALL3(SYS_setresgid, group, group, group);
+  if (failed == 0) failed = CALL3(SYS_setresuid, user, user, user);
+  return failed;
+}
+
+// Where the kernel process may name another user, the stubs are that one's; else they are this user's, without rights.
+static long enter_user_namespace(const struct TrapNurseryStart* start) {
+  long failed = CALL1(SYS_unshare, CLONE_NEWUSER);
+  if (start->inner_user != start->user) {
+    int answer = (int)failed, none = 0;
+    answer_with(&answer, sizeof answer, -1);
+    if (receive(&answer, sizeof answer, 0, &none) != sizeof answer) end();
+    if (failed == 0 && answer == 0) return become(start->inner_user, start->inner_group);
   }
+  if (failed != 0) return failed;
   write_file("/proc/self/setgroups", "deny", 4);
-  long failed = map_one("/proc/self/uid_map", start->user, start->user);
+  failed = map_one("/proc/self/uid_map", start->user, start->user);
   if (failed == 0) failed = map_one("/proc/self/gid_map", start->group, start->group);
   return failed;
 }
@@ -100,7 +166,7 @@ static long bound_resources(const struct TrapNurseryStart* start) {
   if (failed == 0) failed = bound(RLIMIT_MSGQUEUE, 0);
   if (failed == 0) failed = bound(RLIMIT_MEMLOCK, 0);
   if (failed == 0) failed = bound(RLIMIT_FSIZE, 0);
-  if (failed == 0) failed = bound(RLIMIT_NOFILE, kTrapNurseryBell + kTrapDescriptors + 4);
+  if (failed == 0) failed = bound(RLIMIT_NOFILE, start->most_files);
   if (failed == 0) failed = bound(RLIMIT_NPROC, start->most_processes);
   return failed;
 }
@@ -147,52 +213,19 @@ static void raise_walls(const struct TrapNurseryStart* start, struct TrapNursery
                {kTrapIpcNamespace, CLONE_NEWIPC},       {kTrapUtsNamespace, CLONE_NEWUTS},
                {kTrapCgroupNamespace, CLONE_NEWCGROUP}, {kTrapMountNamespace, CLONE_NEWNS}};
   int* const errors = answer->errors;
-  errors[kTrapUserNamespace] = (int)CALL1(SYS_unshare, CLONE_NEWUSER);
-  if (errors[kTrapUserNamespace] == 0) errors[kTrapUserNamespace] = (int)map_users(start);
+  errors[kTrapUserNamespace] = (int)enter_user_namespace(start);
   for (unsigned i = 0; i < sizeof kinds / sizeof *kinds; ++i)
     errors[kinds[i].wall] = (int)CALL1(SYS_unshare, kinds[i].flag);
   answer->init = make_first();
   *name_space = (int)CALL4(SYS_openat, AT_FDCWD, "/proc/self/ns/pid_for_children", O_RDONLY | O_CLOEXEC, 0);
   if (errors[kTrapMountNamespace] == 0) errors[kTrapMountNamespace] = (int)empty_root();
+  // Forks have it, too.
+  if (start->traps_time_stamps != 0) CALL5(SYS_prctl, PR_SET_TSC, PR_TSC_SIGSEGV, 0, 0, 0);
   errors[kTrapResourceLimits] = (int)bound_resources(start);
   errors[kTrapCapabilities] = (int)drop_capabilities();
   errors[kTrapNoNewPrivileges] = (int)CALL5(SYS_prctl, PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
   // The kernel process reads its memory; that it is this user's child does not suffice once rights have changed.
   CALL5(SYS_prctl, PR_SET_DUMPABLE, 1, 0, 0, 0);
-}
-
-// ---- messages ----
-
-// Gives the length; *count descriptors at most are taken, and it becomes how many came.
-static long receive(void* bytes, long length, int* descriptors, int* count) {
-  char control[CMSG_SPACE(2 * sizeof(int))];
-  struct iovec io = {bytes, (size_t)length};
-  struct msghdr message = {
-      .msg_iov = &io, .msg_iovlen = 1, .msg_control = control, .msg_controllen = sizeof control};
-  const long got = CALL3(SYS_recvmsg, kTrapSocket, &message, 0);
-  if (got <= 0) end();  // the kernel process has ended
-  const struct cmsghdr* const head = (const struct cmsghdr*)control;
-  const int came =
-      message.msg_controllen >= CMSG_LEN(0) ? (int)((head->cmsg_len - CMSG_LEN(0)) / sizeof(int)) : 0;
-  for (int i = 0; i < came && i < *count; ++i) descriptors[i] = ((const int*)CMSG_DATA(head))[i];
-  *count = came;
-  return got;
-}
-
-static void answer_with(const void* bytes, long length, int descriptor) {
-  char control[CMSG_SPACE(sizeof(int))] = {0};
-  struct iovec io = {(void*)bytes, (size_t)length};
-  struct msghdr message = {.msg_iov = &io, .msg_iovlen = 1};
-  if (descriptor >= 0) {
-    message.msg_control = control;
-    message.msg_controllen = sizeof control;
-    struct cmsghdr* const head = (struct cmsghdr*)control;
-    head->cmsg_level = SOL_SOCKET;
-    head->cmsg_type = SCM_RIGHTS;
-    head->cmsg_len = CMSG_LEN(sizeof(int));
-    *(int*)CMSG_DATA(head) = descriptor;
-  }
-  if (CALL3(SYS_sendmsg, kTrapSocket, &message, MSG_NOSIGNAL) < 0) end();
 }
 
 // ---- a stub ----
@@ -212,31 +245,43 @@ static void answer_with(const void* bytes, long length, int descriptor) {
   EQUAL(call, 0, 6), LOAD_HIGH(n), EQUAL(0, 0, 3), LOAD_ARGUMENT(n), ANY_BIT(~(uint32_t)(bits), 1, 0), \
       RETURN(SECCOMP_RET_ALLOW), RETURN(SECCOMP_RET_KILL_PROCESS)
 
-// What the stub's own instruction may call; a guest can jump there, too, so that all of it must be harmless. The guest's
-// calls from anywhere else are SIGSYS.
+// The calls that a stub and a monitor have in common: futexes, their own memory, threads and processes.
+#define ALLOW_COMMON                                                                                 \
+  ALLOW_ONE_OF_TWO(SYS_futex, 1, FUTEX_WAIT, FUTEX_WAKE), ALLOW(SYS_rt_sigreturn),                   \
+      ALLOW_BITS(SYS_mmap, 3, MAP_SHARED | MAP_PRIVATE | MAP_FIXED | MAP_ANONYMOUS | MAP_NORESERVE), \
+      ALLOW(SYS_munmap), ALLOW_BITS(SYS_mprotect, 2, PROT_READ | PROT_WRITE | PROT_EXEC),            \
+      ALLOW_BITS(SYS_mremap, 3, MREMAP_MAYMOVE | MREMAP_FIXED),                                      \
+      ALLOW_ONE_OF_TWO(SYS_madvise, 2, MADV_DONTNEED, MADV_DONTFORK), ALLOW_BITS(SYS_recvmsg, 2, 0), \
+      ALLOW(SYS_close), ALLOW(SYS_dup2), ALLOW(SYS_exit)
+
+#ifdef MEMBRANE_KVM
+
+// What the monitor may call. Guests run in the machine and cannot call at all; the rest is for one that got out of it.
 static long install_filter(void) {
-  const unsigned long address = (unsigned long)trap_call_end;
   const struct sock_filter filter[] = {
       LOAD(arch),
       EQUAL(AUDIT_ARCH_X86_64, 1, 0),
-      RETURN(SECCOMP_RET_TRAP),
-      LOAD(instruction_pointer),
-      EQUAL((uint32_t)address, 0, 2),
-      BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, instruction_pointer) + 4),
-      EQUAL((uint32_t)(address >> 32), 1, 0),
-      RETURN(SECCOMP_RET_TRAP),
+      RETURN(SECCOMP_RET_KILL_PROCESS),
       LOAD(nr),
-      ALLOW_ONE_OF_TWO(SYS_futex, 1, FUTEX_WAIT, FUTEX_WAKE),
-      ALLOW(SYS_rt_sigreturn),
-      ALLOW_BITS(SYS_mmap, 3, MAP_SHARED | MAP_PRIVATE | MAP_FIXED | MAP_ANONYMOUS | MAP_NORESERVE),
-      ALLOW(SYS_munmap),
-      ALLOW_BITS(SYS_mprotect, 2, PROT_READ | PROT_WRITE | PROT_EXEC),
-      ALLOW_BITS(SYS_mremap, 3, MREMAP_MAYMOVE | MREMAP_FIXED),
-      ALLOW_ONE_OF_TWO(SYS_madvise, 2, MADV_DONTNEED, MADV_DONTFORK),
-      ALLOW_BITS(SYS_recvmsg, 2, 0),
-      ALLOW(SYS_close),
-      ALLOW(SYS_dup2),
-      ALLOW(SYS_exit),
+      ALLOW_COMMON,
+      ALLOW(SYS_close_range),
+      EQUAL(SYS_ioctl, 0, 16),
+      LOAD_ARGUMENT(1),
+      EQUAL((uint32_t)KVM_RUN, 13, 0),
+      EQUAL((uint32_t)KVM_SET_USER_MEMORY_REGION, 12, 0),
+      EQUAL((uint32_t)KVM_GET_XSAVE, 11, 0),
+      EQUAL((uint32_t)KVM_SET_XSAVE, 10, 0),
+      EQUAL((uint32_t)KVM_CREATE_VM, 9, 0),
+      EQUAL((uint32_t)KVM_ENABLE_CAP, 8, 0),
+      EQUAL((uint32_t)KVM_CREATE_VCPU, 7, 0),
+      EQUAL((uint32_t)KVM_GET_VCPU_MMAP_SIZE, 6, 0),
+      EQUAL((uint32_t)KVM_GET_SUPPORTED_CPUID, 5, 0),
+      EQUAL((uint32_t)KVM_SET_CPUID2, 4, 0),
+      EQUAL((uint32_t)KVM_SET_XCRS, 3, 0),
+      EQUAL((uint32_t)KVM_SET_MSRS, 2, 0),
+      EQUAL((uint32_t)KVM_GET_SREGS, 1, 0),
+      RETURN(SECCOMP_RET_KILL_PROCESS),
+      RETURN(SECCOMP_RET_ALLOW),
       EQUAL(SYS_clone, 1, 0),
       RETURN(SECCOMP_RET_KILL_PROCESS),
       LOAD_HIGH(0),
@@ -251,8 +296,62 @@ static long install_filter(void) {
   return CALL3(SYS_seccomp, SECCOMP_SET_MODE_FILTER, 0, &program);
 }
 
+static const int kHandledSignals[] = {SIGUSR1};
+static const int kKeptFrom = kTrapDevice + 1;
+
+static unsigned long gate_entry(void) { return 0; }
+
+static int map_own(int descriptor) {
+  return CALL6(SYS_mmap, KVM_MACHINE, KVM_MACHINE_BYTES, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED,
+               descriptor, 0) == (long)KVM_MACHINE &&
+         CALL3(SYS_madvise, KVM_MACHINE, KVM_MACHINE_BYTES, MADV_DONTFORK) == 0;
+}
+
+#else
+
+// What the stub's own instruction may call; a guest can jump there, too, so that all of it must be harmless. The guest's
+// calls from anywhere else are SIGSYS.
+static long install_filter(void) {
+  const unsigned long address = (unsigned long)trap_call_end;
+  const struct sock_filter filter[] = {
+      LOAD(arch),
+      EQUAL(AUDIT_ARCH_X86_64, 1, 0),
+      RETURN(SECCOMP_RET_TRAP),
+      LOAD(instruction_pointer),
+      EQUAL((uint32_t)address, 0, 2),
+      BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, instruction_pointer) + 4),
+      EQUAL((uint32_t)(address >> 32), 1, 0),
+      RETURN(SECCOMP_RET_TRAP),
+      LOAD(nr),
+      ALLOW_COMMON,
+      EQUAL(SYS_clone, 1, 0),
+      RETURN(SECCOMP_RET_KILL_PROCESS),
+      LOAD_HIGH(0),
+      EQUAL(0, 0, 3),
+      LOAD_ARGUMENT(0),
+      EQUAL(TRAP_FORK_FLAGS, 2, 0),
+      EQUAL(TRAP_THREAD_FLAGS, 1, 0),
+      RETURN(SECCOMP_RET_KILL_PROCESS),
+      RETURN(SECCOMP_RET_ALLOW),
+  };
+  const struct sock_fprog program = {sizeof filter / sizeof *filter, (struct sock_filter*)filter};
+  return CALL3(SYS_seccomp, SECCOMP_SET_MODE_FILTER, 0, &program);
+}
+
+static const int kHandledSignals[] = {SIGSYS, SIGSEGV, SIGBUS, SIGILL, SIGFPE, SIGTRAP, SIGUSR1};
+static const int kKeptFrom = kTrapSocket + 1;
+
+static unsigned long gate_entry(void) { return (unsigned long)trap_gate_entry; }
+
+static int map_own(int descriptor) {
+  return descriptor < 0 &&
+         CALL6(SYS_mmap, TRAP_GATES, kTrapGates * kTrapGateBytes, PROT_READ | PROT_EXEC,
+               MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED | MAP_NORESERVE, -1, 0) == (long)TRAP_GATES;
+}
+
+#endif
+
 static long handle_signals(void) {
-  static const int signals[] = {SIGSYS, SIGSEGV, SIGBUS, SIGILL, SIGFPE, SIGTRAP, SIGUSR1};
   struct {
     void (*handler)(int, void*, void*);
     unsigned long flags;
@@ -260,13 +359,13 @@ static long handle_signals(void) {
     unsigned long mask;
   } action = {trap_handler, SA_SIGINFO | SA_ONSTACK | 0x04000000, trap_restorer, ~0ul};  // SA_RESTORER
   long failed = 0;
-  for (unsigned i = 0; i < sizeof signals / sizeof *signals && failed == 0; ++i)
-    failed = CALL4(SYS_rt_sigaction, signals[i], &action, 0, 8);
+  for (unsigned i = 0; i < sizeof kHandledSignals / sizeof *kHandledSignals && failed == 0; ++i)
+    failed = CALL4(SYS_rt_sigaction, kHandledSignals[i], &action, 0, 8);
   return failed;
 }
 
 // In the new process. The kernel process unmaps what is left of the nursery.
-static __attribute__((noreturn)) void become_stub(int controls, int socket) {
+static __attribute__((noreturn)) void become_stub(int controls, int socket, int machine) {
   const long size = kTrapSlots * TRAP_PAGE, stacks = kTrapSlots * TRAP_STACK_SIZE;
   const stack_t stack = {.ss_sp = (void*)TRAP_STACKS, .ss_size = TRAP_STACK_SIZE};
   if (CALL6(SYS_mmap, TRAP_CONTROLS, size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, controls, 0) !=
@@ -274,9 +373,10 @@ static __attribute__((noreturn)) void become_stub(int controls, int socket) {
       CALL3(SYS_madvise, TRAP_CONTROLS, size, MADV_DONTFORK) != 0 ||
       CALL6(SYS_mmap, TRAP_STACKS, stacks, PROT_READ | PROT_WRITE,
             MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED | MAP_NORESERVE, -1, 0) != (long)TRAP_STACKS ||
-      CALL2(SYS_dup2, socket, kTrapSocket) != kTrapSocket ||
+      !map_own(machine) || CALL2(SYS_dup2, socket, kTrapSocket) != kTrapSocket ||
       CALL3(SYS_close_range, 0, kTrapSocket - 1, 0) != 0 ||
-      CALL3(SYS_close_range, kTrapSocket + 1, ~0u, 0) != 0 || CALL2(SYS_sigaltstack, &stack, 0) != 0 ||
+      CALL3(SYS_close_range, kTrapNurseryBell, kTrapNurseryBell, 0) != 0 ||
+      CALL3(SYS_close_range, kKeptFrom, ~0u, 0) != 0 || CALL2(SYS_sigaltstack, &stack, 0) != 0 ||
       handle_signals() != 0 || install_filter() != 0)
     end();
   trap_begin();
@@ -295,17 +395,17 @@ void trap_nursery(void) {
     end();
   CALL1(SYS_close, kTrapNurseryBell);
   raise_walls(&start, &answer, &name_space);
+  answer.gate_entry = gate_entry();
   answer_with(&answer, sizeof answer, name_space);
   if (name_space >= 0) CALL1(SYS_close, name_space);
   for (;;) {
     char byte;
-    int descriptors[2] = {-1, -1}, count = 2;
+    int descriptors[3] = {-1, -1, -1}, count = kStubDescriptors;
     receive(&byte, 1, descriptors, &count);
-    if (count != 2) end();
+    if (count != kStubDescriptors) end();
     const int process = (int)CALL5(SYS_clone, CLONE_PARENT, 0, 0, 0, 0);
-    if (process == 0) become_stub(descriptors[0], descriptors[1]);
-    CALL1(SYS_close, descriptors[0]);
-    CALL1(SYS_close, descriptors[1]);
+    if (process == 0) become_stub(descriptors[0], descriptors[1], descriptors[2]);
+    for (int i = 0; i < kStubDescriptors; ++i) CALL1(SYS_close, descriptors[i]);
     answer_with(&process, sizeof process, -1);
   }
 }

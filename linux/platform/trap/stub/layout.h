@@ -11,6 +11,7 @@
 #define TRAP_LOWEST 0x10000UL
 #define TRAP_STUB 0x7ffe00000000UL
 #define TRAP_BELL (TRAP_STUB + 0x8000000UL)
+#define TRAP_GATES (TRAP_STUB + 0x4000000UL)
 #define TRAP_CONTROLS (TRAP_STUB + 0x10000000UL)
 #define TRAP_STACKS (TRAP_STUB + 0x20000000UL)
 #define TRAP_STACK_SIZE 0x10000UL
@@ -24,6 +25,9 @@ enum {
   kTrapDescriptors = 16,    // that a batch brings
   kTrapSocket = 3,          // the descriptor of a stub's socket
   kTrapNurseryBell = 4,     // and of the bell's memory, in the nursery
+  kTrapGates = 512,         // call sites of one process that are patched
+  kTrapGateBytes = 32,
+  kTrapDevice = 5,  // of kvm: /dev/kvm, in the nursery and all monitors
 };
 
 // TrapControl::state
@@ -35,11 +39,13 @@ enum {
 
 // TrapControl::order
 enum {
-  kTrapRun = 0,     // make the calls, and go on as the registers say
-  kTrapCalls = 1,   // make the calls, and stop again
-  kTrapFork = 2,    // copy the process; two descriptors come: the child's control pages and its socket
-  kTrapThread = 3,  // a new thread in the slot new_slot
-  kTrapExit = 4,    // end this thread
+  kTrapRun = 0,          // make the calls, and go on as the registers say
+  kTrapCalls = 1,        // make the calls, and stop again
+  kTrapFork = 2,         // copy the process; two descriptors come: the child's control pages and its socket
+  kTrapThread = 3,       // a new thread in the slot new_slot
+  kTrapExit = 4,         // end this thread
+  kTrapSaveVectors = 5,  // of kvm: the processor's vector state is stored at `vector_state`
+  kTrapFrame = 6,        // stop again, by a signal: it has come through a gate, and has no frame
 };
 
 // The order of the registers in a signal frame.
@@ -69,8 +75,22 @@ struct TrapControl {
   uint64_t error_code, page_address, fault_address;
   uint64_t registers[kTrapRegisters], fs_base, gs_base;
   uint64_t vector_state;  // the address of the frame's XSAVE area
+  uint32_t by_gate;       // it has come through a gate: there is no frame
+  uint32_t is_kicked;     // SIGUSR1 came while it was the stub's turn
+  uint32_t answers[8];    // of calls that gates answer by themselves (kTrapAnswers)
+  // Of kvm: the page tables' root, which registers' bits are set in cr4 besides; whether the stored vector state is loaded
+  // first. Back: why KVM_RUN came back (an exit reason, or a negative error), and the processor's privilege level then.
+  uint64_t root, more_cr4;
+  uint32_t loads_vectors;
+  int32_t exit;
+  uint32_t level;
   struct TrapCall calls[kTrapBatch];
 };
+
+// A gate is what a patched call site jumps to: the kernel process writes it. Only a process of one thread, in slot 0, has any.
+//
+//   lea site+7(%rip), %rcx;  mov $number, %eax;  jmp trap_gate_entry        or, for a call that needs no stop:
+//   lea site+7(%rip), %rcx;  mov answers[N](%rip), %eax;  jmp *%rcx
 
 // One for all stubs. The hints say which threads may have stopped; whoever clears others' hints delays them a little,
 // since the kernel process looks at all running threads now and then.
@@ -82,9 +102,13 @@ struct TrapBell {
 };
 
 // What the kernel process tells the nursery first.
+// inner_user is another than user where the kernel process names it in the nursery's user namespace; the nursery then tells by an
+// int32_t that it is there (or its error), and is told by another that it may go on (or an error: it is to name its own user).
 struct TrapNurseryStart {
   uint32_t user, group, inner_user, inner_group;
   uint64_t most_processes;
+  uint64_t traps_time_stamps;  // 0: guests read the processor's counter
+  uint64_t most_files;
 };
 
 // The walls that the nursery raises (trap.cc names them); errors of each in its answer.
@@ -102,7 +126,8 @@ enum {
   kTrapWalls,
 };
 struct TrapNurseryAnswer {
-  int32_t init;  // the process number of the first process of the namespace, or a negative error
+  uint64_t gate_entry;  // where gates lead to
+  int32_t init;         // the process number of the first process of the namespace, or a negative error
   int32_t errors[kTrapWalls];  // 0: the wall stands
 };
 

@@ -5,6 +5,8 @@
 // thread's control page, which it finds by the address of the stack. It uses general registers only; the host keeps the
 // others in the frame.
 #define _GNU_SOURCE
+#include <errno.h>
+#include <linux/audit.h>
 #include <linux/futex.h>
 #include <signal.h>
 #include <stddef.h>
@@ -14,6 +16,7 @@
 #include <ucontext.h>
 
 #include "linux/platform/trap/stub/calls.h"
+#include "linux/platform/trap/stub/exchange.h"
 #include "linux/platform/trap/stub/layout.h"
 
 // clang-format off
@@ -30,78 +33,47 @@ asm(".text\n"
     "trap_thread_entry: pop %rbx\n mov %rbx,%rdi\n and $-16,%rsp\n call trap_thread\n mov %rbx,%rsp\n jmp trap_restorer\n"
     ".globl _start\n"
     "_start: and $-16,%rsp\n call trap_nursery\n hlt\n");
+
+// A guest comes through a gate: rcx is where it goes on, eax the number of its call. Until it is on the trap stack nothing of
+// it is lost: it can be sent back to its call site. From trap_gate_leave on everything is loaded from the control page: it can be
+// sent back to there. In between a signal only leaves a note.
+#define CONTROL "__executable_start+0x10000000+"
+#define STACK_TOP "__executable_start+0x20010000"
+#define EACH_REGISTER(X)                                                                                          \
+  X("r8", "88") X("r9", "96") X("r10", "104") X("r12", "120") X("r13", "128") X("r14", "136") X("r15", "144") \
+  X("rdi", "152") X("rsi", "160") X("rbp", "168") X("rbx", "176") X("rdx", "184") X("rax", "192") X("rcx", "200") X("rsp", "208")
+#define SAVE(name, at) "mov %" name "," CONTROL at "(%rip)\n"
+#define LOAD(name, at) "mov " CONTROL at "(%rip),%" name "\n"
+asm(".globl trap_gate_entry, trap_gate_saved, trap_gate_leave, trap_gate_again, trap_gate_end\n"
+    ".hidden trap_gate_entry, trap_gate_saved, trap_gate_leave, trap_gate_again, trap_gate_end\n"
+    "trap_gate_entry:\n" EACH_REGISTER(SAVE) "mov %rcx," CONTROL "216(%rip)\n"
+    " lea " STACK_TOP "(%rip),%rsp\n"
+    "trap_gate_saved: pushfq\n pop %r11\n mov %r11," CONTROL "224(%rip)\n mov %r11," CONTROL "112(%rip)\n"
+    " pushq $0x202\n popfq\n xor %edi,%edi\n"
+    "trap_gate_obey: call trap_gate\n test %eax,%eax\n jne trap_gate_frame\n"
+    "trap_gate_leave: cmpl $0," CONTROL "260(%rip)\n jne trap_gate_again\n"
+    " pushq " CONTROL "224(%rip)\n popfq\n" EACH_REGISTER(LOAD) LOAD("r11", "112") "jmp *" CONTROL "216(%rip)\n"
+    "trap_gate_end:\n"
+    "trap_gate_again: lea " STACK_TOP "(%rip),%rsp\n pushq $0x202\n popfq\n movl $0," CONTROL "260(%rip)\n mov $1,%edi\n"
+    " jmp trap_gate_obey\n"
+    "trap_gate_frame: mov $39,%eax\n syscall\n hlt\n");
 // clang-format on
-__attribute__((visibility("hidden"))) extern char trap_thread_entry[];
-
-static unsigned long slot_at(const void* on_stack) {
-  return ((unsigned long)on_stack - TRAP_STACKS) / TRAP_STACK_SIZE;
-}
-static struct TrapControl* control_of(unsigned long slot) {
-  return (struct TrapControl*)(TRAP_CONTROLS + slot * TRAP_PAGE);
-}
-
-// ---- the exchange with the kernel process ----
-
-static void ring(const struct TrapControl* control) {
-  struct TrapBell* bell = (struct TrapBell*)TRAP_BELL;
-  const unsigned index = control->index % kTrapMostThreads;
-  __atomic_fetch_or(&bell->hints[index / 64], 1ul << index % 64, __ATOMIC_SEQ_CST);
-  __atomic_fetch_or(&bell->hinted_words, 1ul << index / 64, __ATOMIC_SEQ_CST);
-  if (__atomic_load_n(&bell->is_kernel_asleep, __ATOMIC_SEQ_CST) == 0) return;
-  if (__atomic_exchange_n(&bell->is_kernel_asleep, 0, __ATOMIC_SEQ_CST) == 0) return;
-  __atomic_fetch_add(&bell->rings, 1, __ATOMIC_SEQ_CST);
-  CALL3(SYS_futex, &bell->rings, FUTEX_WAKE, 0x7fffffff);  // a guest may sleep there, too
-}
-
-static void await_order(struct TrapControl* control) {
-  for (unsigned left = control->spins; left != 0; --left) {
-    if (__atomic_load_n(&control->state, __ATOMIC_ACQUIRE) == kTrapOrdered) return;
-    __builtin_ia32_pause();
-  }
-  __atomic_store_n(&control->is_stub_asleep, 1, __ATOMIC_SEQ_CST);
-  for (;;) {
-    const unsigned state = __atomic_load_n(&control->state, __ATOMIC_SEQ_CST);
-    if (state == kTrapOrdered) break;
-    CALL4(SYS_futex, &control->state, FUTEX_WAIT, state, 0);
-  }
-  __atomic_store_n(&control->is_stub_asleep, 0, __ATOMIC_SEQ_CST);
-}
+_Static_assert(offsetof(struct TrapControl, registers) == 88 &&
+                   offsetof(struct TrapControl, is_kicked) == 260,
+               "as the code above has them");
+_Static_assert(TRAP_CONTROLS == TRAP_STUB + 0x10000000 &&
+                   TRAP_STACKS + TRAP_STACK_SIZE == TRAP_STUB + 0x20010000,
+               "as the code above has them");
+__attribute__((visibility("hidden"))) extern char trap_thread_entry[], trap_gate_saved[], trap_gate_leave[],
+    trap_gate_again[], trap_gate_end[];
+extern char __executable_start[] __attribute__((visibility("hidden"))),
+    etext[] __attribute__((visibility("hidden")));
 
 // ---- orders ----
 
-static void receive(int* descriptors, unsigned count) {
-  char control[CMSG_SPACE(kTrapDescriptors * sizeof(int))], byte;
-  struct iovec bytes = {&byte, 1};
-  struct msghdr message = {
-      .msg_iov = &bytes, .msg_iovlen = 1, .msg_control = control, .msg_controllen = sizeof control};
-  const long got = CALL3(SYS_recvmsg, kTrapSocket, &message, 0);
-  const unsigned length = got == 1 && message.msg_controllen >= CMSG_LEN(0)
-                              ? (unsigned)(((struct cmsghdr*)control)->cmsg_len - CMSG_LEN(0))
-                              : 0;
-  for (unsigned i = 0; i < count; ++i)
-    descriptors[i] = i < length / sizeof(int) ? ((int*)CMSG_DATA((struct cmsghdr*)control))[i] : -1;
-}
-
-static int is_error(long result) { return result < 0 && result >= -4095; }
-
-static long make_calls(struct TrapControl* control) {
-  int descriptors[kTrapDescriptors];
-  const unsigned received = control->descriptor_count <= kTrapDescriptors ? control->descriptor_count : 0;
-  const unsigned count = control->call_count <= kTrapBatch ? control->call_count : 0;
-  if (received != 0) receive(descriptors, received);
-  long first_error = 0;
-  for (unsigned i = 0; i < count; ++i) {
-    const struct TrapCall* call = &control->calls[i];
-    const unsigned chosen = (unsigned)(int)call->descriptor;
-    const long result = trap_call(call->number, (long)call->arguments[0], (long)call->arguments[1],
-                                  (long)call->arguments[2], (long)call->arguments[3],
-                                  chosen < received ? descriptors[chosen] : (long)call->arguments[4],
-                                  (long)call->arguments[5]);
-    if (is_error(result) && first_error == 0 && !call->may_fail) first_error = result;
-  }
-  for (unsigned i = 0; i < received; ++i) CALL1(SYS_close, descriptors[i]);
-  __atomic_fetch_add(&control->batches, 1, __ATOMIC_SEQ_CST);
-  return first_error;
+static long make_call(const struct TrapCall* call, long descriptor) {
+  return trap_call(call->number, (long)call->arguments[0], (long)call->arguments[1], (long)call->arguments[2],
+                   (long)call->arguments[3], descriptor, (long)call->arguments[5]);
 }
 
 // In the child; its own control pages were not copied.
@@ -142,8 +114,8 @@ static long start_thread(ucontext_t* context, unsigned slot) {
   return CALL5(SYS_clone, TRAP_THREAD_FLAGS, stack, 0, &control_of(slot)->thread, 0);
 }
 
-// Until it is told to run the guest. A thread that was just made has nothing to report.
-static void obey(struct TrapControl* control, ucontext_t* context, int is_new) {
+// Until it is told to run the guest, or (not 0) to stop again with a frame. A thread that was just made has nothing to report.
+static int obey(struct TrapControl* control, ucontext_t* context, int is_new) {
   for (;;) {
     if (!is_new) {
       __atomic_store_n(&control->state, kTrapStopped, __ATOMIC_SEQ_CST);
@@ -153,14 +125,19 @@ static void obey(struct TrapControl* control, ucontext_t* context, int is_new) {
     is_new = 0;
     switch (control->order) {
       case kTrapRun:
-        if (control->call_count == 0) return;
+        if (control->call_count == 0) return 0;
         control->result = make_calls(control);
-        if (control->result == 0) return;
+        if (control->result == 0) return 0;
         control->signal = 0;
         break;
       case kTrapCalls: control->result = make_calls(control); break;
       case kTrapFork: is_new = fork_process(control); break;
-      case kTrapThread: control->result = start_thread(context, control->new_slot % kTrapSlots); break;
+      case kTrapThread:
+        control->result = context ? start_thread(context, control->new_slot % kTrapSlots) : -EINVAL;
+        break;
+      case kTrapFrame:
+        if (!context) return 1;
+        break;
       case kTrapExit: CALL1(SYS_exit, 0); break;
     }
   }
@@ -168,23 +145,51 @@ static void obey(struct TrapControl* control, ucontext_t* context, int is_new) {
 
 // ---- from the guest, and back ----
 
-static void leave(struct TrapControl* control, ucontext_t* context) {
-  for (int i = 0; i < kTrapRegisters; ++i) context->uc_mcontext.gregs[i] = (greg_t)control->registers[i];
-  asm volatile("wrgsbase %0" : : "r"(control->gs_base));
-  asm volatile("wrfsbase %0" : : "r"(control->fs_base));
-}
-
-void trap_handler(int signal, void* info_of, void* context_of) {
-  ucontext_t* const context = context_of;
-  const siginfo_t* const info = info_of;
-  const greg_t* const registers = context->uc_mcontext.gregs;
-  struct TrapControl* const control = control_of(slot_at(context));
-  for (int i = 0; i < kTrapRegisters; ++i) control->registers[i] = (uint64_t)registers[i];
+static void take_bases(struct TrapControl* control) {
   unsigned long base;
   asm volatile("rdfsbase %0" : "=r"(base));
   control->fs_base = base;
   asm volatile("rdgsbase %0" : "=r"(base));
   control->gs_base = base;
+}
+
+static void put_bases(const struct TrapControl* control) {
+  asm volatile("wrgsbase %0" : : "r"(control->gs_base));
+  asm volatile("wrfsbase %0" : : "r"(control->fs_base));
+}
+
+static void leave(struct TrapControl* control, ucontext_t* context) {
+  // What came while there was a frame of a gate is told now; none comes in a handler.
+  while (control->is_kicked != 0) {
+    control->is_kicked = 0;
+    control->signal = SIGUSR1;
+    obey(control, context, 0);
+  }
+  for (int i = 0; i < kTrapRegisters; ++i) context->uc_mcontext.gregs[i] = (greg_t)control->registers[i];
+  put_bases(control);
+}
+
+// Whether the signal is told later: the guest has come through a gate, and it is the stub's turn.
+static int postpone(struct TrapControl* control, greg_t* registers) {
+  const char* const at = (const char*)registers[REG_RIP];
+  if (at < __executable_start || at >= etext) return 0;
+  if (at >= (const char*)trap_gate_entry && at < trap_gate_saved) {
+    registers[REG_RIP] = registers[REG_RCX] - 7;  // to the call site
+    return 0;
+  }
+  if (at >= trap_gate_leave && at < trap_gate_end) registers[REG_RIP] = (greg_t)trap_gate_again;
+  else control->is_kicked = 1;
+  return 1;
+}
+
+void trap_handler(int signal, void* info_of, void* context_of) {
+  ucontext_t* const context = context_of;
+  const siginfo_t* const info = info_of;
+  greg_t* const registers = context->uc_mcontext.gregs;
+  struct TrapControl* const control = control_of(slot_at(context));
+  if (signal == SIGUSR1 && postpone(control, registers)) return;
+  for (int i = 0; i < kTrapRegisters; ++i) control->registers[i] = (uint64_t)registers[i];
+  take_bases(control);
   control->signal = signal;
   control->code = info->si_code;
   control->architecture = signal == SIGSYS ? info->si_arch : 0;
@@ -193,8 +198,22 @@ void trap_handler(int signal, void* info_of, void* context_of) {
   control->error_code = (uint64_t)registers[REG_ERR];
   control->page_address = (uint64_t)registers[REG_CR2];
   control->vector_state = (uint64_t)context->uc_mcontext.fpregs;
+  control->by_gate = 0;
   obey(control, context, 0);
   leave(control, context);
+}
+
+// Of a guest that has come through a gate, whose registers are saved: as the handler.
+__attribute__((used, visibility("hidden"))) int trap_gate(int is_kicked) {
+  struct TrapControl* const control = control_of(0);
+  if (!is_kicked) take_bases(control);
+  control->signal = is_kicked ? SIGUSR1 : SIGSYS;
+  control->architecture = AUDIT_ARCH_X86_64;
+  control->vector_state = 0;
+  control->by_gate = 1;
+  if (obey(control, 0, 0)) return 1;
+  put_bases(control);
+  return 0;
 }
 
 __attribute__((used, visibility("hidden"))) void trap_thread(ucontext_t* context) {

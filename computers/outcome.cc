@@ -1,0 +1,46 @@
+#include "computers/outcome.h"
+
+#include <cstring>
+
+namespace membrane::computers {
+
+void set_outcome(linux::ComputerEnd end, int status, const std::string& reason, const policy::Limits& limits,
+                 sandbox::Report& report) {
+  using sandbox::Outcome;
+  const auto error = [&report](Outcome outcome, std::string code, std::string message, std::string hint) {
+    report.outcome = outcome;
+    report.errors.push_back({.code = std::move(code),
+                             .message = std::move(message),
+                             .place = {},
+                             .hint = std::move(hint),
+                             .backtrace = {}});
+  };
+  switch (end) {
+    case linux::ComputerEnd::kExited: report.exit_code = status; break;
+    case linux::ComputerEnd::kSignalled:
+      error(Outcome::kTrapped, "signal",
+            "the command was ended by signal " + std::to_string(status) + " (" + strsignal(status) + ")", "");
+      break;
+    case linux::ComputerEnd::kTimedOut:
+      error(Outcome::kTimedOut, "timed_out",
+            "the command ran for " + std::to_string(limits.wall_ms) + " ms, which is its limit",
+            "Raise --wall.");
+      break;
+    case linux::ComputerEnd::kOutOfOutput:
+      error(Outcome::kOutOfOutput, "out_of_output",
+            "the command printed more than " + std::to_string(limits.output_bytes) + " bytes",
+            "Raise --output.");
+      break;
+    case linux::ComputerEnd::kOutOfMemory:
+      error(Outcome::kOutOfMemory, "out_of_memory",
+            "the sandbox used more than " + std::to_string(limits.memory_bytes) + " bytes of memory",
+            "Raise --memory.");
+      break;
+    case linux::ComputerEnd::kCancelled:
+      error(Outcome::kCancelled, "cancelled", "the owner stopped the command", "");
+      break;
+    case linux::ComputerEnd::kFailed: error(Outcome::kFailed, "internal", reason, ""); break;
+  }
+}
+
+}  // namespace membrane::computers

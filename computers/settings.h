@@ -1,0 +1,37 @@
+// From a policy and an image to what a Linux sandbox is made with.
+//
+// Threads: pure; the environment must not change meanwhile.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/result.h"
+#include "linux/image/store.h"
+#include "linux/sandbox/computer.h"
+#include "policy/policy.h"
+
+namespace membrane::computers {
+
+inline constexpr std::string_view kUsualImage = "debian";
+
+// What a limit is when nothing names it.
+policy::Limits usual_limits();
+
+// What a sandbox of this kind cannot be held to is refused, not ignored. Errors: kUnsupported.
+Status check_grants(const policy::Policy& policy);
+// The same of limits: of fuel that somebody has named. `limits` are over usual_limits().
+Status check_limits(const policy::Limits& limits);
+
+// All but what is of a single command (output_bytes, wall).
+linux::ComputerLimits limits_of(const policy::Limits& limits);
+
+// `more` over `environment`, both of NAME=VALUE: the last of a name stays.
+void add_environment(std::vector<std::string>& environment, const std::vector<std::string>& more);
+// What programs of an image begin with: PATH, HOME, LANG, and what its maker wrote.
+std::vector<std::string> environment_of(const linux::ImageConfig& config);
+// Where they begin.
+std::string directory_of(const linux::ImageConfig& config);
+
+}  // namespace membrane::computers

@@ -1,0 +1,14 @@
+// What makes a sandbox's runs the same: where its clock begins, and what its random numbers come from.
+#pragma once
+
+#include <cstdint>
+
+namespace membrane::linux {
+
+struct Determinism {
+  int64_t start_ms = 946'684'800'000;  // of the virtual clock, since 1970; as policy::TimeGrant has it
+  uint64_t seed = 0;                   // of all random numbers
+  bool operator==(const Determinism&) const = default;
+};
+
+}  // namespace membrane::linux

@@ -1,0 +1,99 @@
+#include "linux/kept/kept_file.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+
+#include "base/private_file.h"
+#include "linux/kept/page_writer.h"
+
+namespace membrane::linux {
+namespace {
+
+static_assert(sizeof(KeptHeader) <= kPageBytes);
+
+// Finds bytes that were changed by accident; eight at a time, since all of the state is read before a sandbox goes on.
+uint64_t check_of(std::span<const std::byte> bytes) {
+  uint64_t check = 0x9e3779b97f4a7c15 ^ bytes.size();
+  while (!bytes.empty()) {
+    uint64_t word = 0;
+    const size_t count = std::min(bytes.size(), sizeof word);
+    std::memcpy(&word, bytes.data(), count);
+    check = (check ^ word) * 0xff51afd7ed558ccd;
+    check ^= check >> 32;
+    bytes = bytes.subspan(count);
+  }
+  return check;
+}
+
+uint64_t check_of(const KeptHeader& header) {
+  return check_of(std::as_bytes(std::span(&header, 1)).first(offsetof(KeptHeader, check)));
+}
+
+}  // namespace
+
+std::unexpected<Error> damaged_kept_file(std::string_view what) {
+  return fail(ErrorCode::kInvalidInput, "the file is no kept sandbox of this version: " + std::string(what),
+              "Keep the sandbox again, with this build of Membrane.");
+}
+
+Status write_state(int file, uint64_t state_at, std::span<const std::byte> state, uint32_t flags,
+                   const Layer* image, const std::string& image_name) {
+  KeptHeader header;
+  header.flags = flags;
+  header.state_at = state_at;
+  header.state_bytes = state.size();
+  header.file_bytes = state_at + state.size();
+  header.state_check = check_of(state);
+  if (image != nullptr) std::ranges::copy(image->digest(), header.image_digest);
+  if (image_name.size() < sizeof header.image_name) std::ranges::copy(image_name, header.image_name);
+  header.check = check_of(header);
+  int error = write_at(file, state_at, state);
+  if (error == 0) error = write_at(file, 0, std::as_bytes(std::span(&header, 1)));
+  if (error == 0 && ftruncate(file, static_cast<off_t>(header.file_bytes)) != 0) error = errno;
+  if (error == 0) return {};
+  errno = error;
+  return refused_by_system("write", "the file that the sandbox is kept in");
+}
+
+Result<KeptFile> KeptFile::open(int file) {
+  KeptFile kept;
+  auto pages = PageFile::map(file);
+  if (!pages && pages.error() == EINVAL) return damaged_kept_file("it is empty, or no regular file");
+  if (!pages) {
+    errno = pages.error();
+    return refused_by_system("map", "the file of the kept sandbox");
+  }
+  kept.pages_ = std::move(*pages);
+  const auto bytes = kept.pages_->bytes();
+  KeptHeader& header = kept.header_;
+  if (bytes.size() < kPageBytes) return damaged_kept_file("it is too short");
+  std::memcpy(&header, bytes.data(), sizeof header);
+  const KeptHeader wanted;
+  if (std::memcmp(header.magic, wanted.magic, sizeof wanted.magic) != 0)
+    return damaged_kept_file("its first bytes are others");
+  if (header.version != kKeptVersion) return damaged_kept_file("its version is another");
+  if (header.check != check_of(header)) return damaged_kept_file("its header is damaged");
+  if (header.file_bytes != bytes.size() || header.state_at < kPageBytes ||
+      header.state_at % kPageBytes != 0 || header.state_at > bytes.size() ||
+      header.state_bytes != bytes.size() - header.state_at)
+    return damaged_kept_file("its length is another");
+  if (header.state_check != check_of(bytes.subspan(header.state_at)))
+    return damaged_kept_file("its state is damaged");
+  return kept;
+}
+
+std::string_view KeptFile::image_digest() const {
+  return header_.image_digest[0] == 0 ? std::string_view()
+                                      : std::string_view(header_.image_digest, sizeof header_.image_digest);
+}
+
+std::string KeptFile::image_name() const {
+  return {header_.image_name, strnlen(header_.image_name, sizeof header_.image_name)};
+}
+
+StateReader KeptFile::state() const { return StateReader(pages_->bytes().subspan(header_.state_at)); }
+
+}  // namespace membrane::linux

@@ -1,0 +1,57 @@
+// The file that a sandbox is kept in: a header, pages, and the state (docs/sandbox-format.md). What it says is foreign data.
+// Threads: any; it does not change.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <string_view>
+
+#include "base/result.h"
+#include "linux/fs/page_file.h"
+#include "linux/image/layer.h"
+#include "linux/kept/state_bytes.h"
+
+namespace membrane::linux {
+
+constexpr uint32_t kKeptVersion = 1;
+
+// As it stands in the file's first page, little-endian.
+struct KeptHeader {
+  static constexpr uint32_t kHasProcesses = 1;
+  char magic[8] = {'M', 'E', 'M', 'B', 'K', 'E', 'P', 'T'};
+  uint32_t version = kKeptVersion;
+  uint32_t flags = 0;
+  uint64_t file_bytes = 0;
+  uint64_t state_at = 0, state_bytes = 0;  // after the pages, from a whole page on
+  uint64_t state_check = 0;
+  char image_digest[64] = {};  // of the image that it lies over; zeros: none
+  char image_name[256] = {};   // where that was when it was kept, as a hint
+  uint64_t check = 0;          // of the header up to here
+};
+
+// What is written at last: the state after the pages, which end at `state_at`, and the header.
+Status write_state(int file, uint64_t state_at, std::span<const std::byte> state, uint32_t flags,
+                   const Layer* image, const std::string& image_name);
+
+class KeptFile {
+ public:
+  // Header and state are checked; pages have no structure that could be wrong. The file stays the caller's; it must not be changed
+  // or made shorter while anything of it is here. Errors: kInvalidInput; kUnavailable.
+  static Result<KeptFile> open(int file);
+
+  [[nodiscard]] bool has_processes() const { return (header_.flags & KeptHeader::kHasProcesses) != 0; }
+  [[nodiscard]] std::string_view image_digest() const;  // "" for none
+  [[nodiscard]] std::string image_name() const;
+  [[nodiscard]] StateReader state() const;
+  [[nodiscard]] const std::shared_ptr<const PageFile>& pages() const { return pages_; }
+
+ private:
+  KeptHeader header_;
+  std::shared_ptr<const PageFile> pages_;
+};
+
+// What damaged bytes are refused with.
+std::unexpected<Error> damaged_kept_file(std::string_view what);
+
+}  // namespace membrane::linux

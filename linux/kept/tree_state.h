@@ -1,0 +1,47 @@
+// The nodes of a tree that differ from its image: into the state of a kept sandbox, and from there. Threads: the kernel's one.
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "linux/fs/tree_node.h"
+#include "linux/kept/page_writer.h"
+#include "linux/kept/state_bytes.h"
+
+namespace membrane::linux {
+
+class ContentState {
+ public:
+  static void write(Content& content, std::span<const std::byte> image, StateWriter& state,
+                    PageWriter& pages);
+  // Over the bytes that the image has. Charges what it has. Errors: the reader's; ENOSPC.
+  static Done read(Content& content, StateReader& state, const std::shared_ptr<const PageFile>& file);
+};
+
+class TreeState {
+ public:
+  // nullptr for nodes of other file systems.
+  static Tree* tree_of(Node* node);
+
+  // `with_nameless`: also what has no name any more, as open files have.
+  static void write(Tree& tree, bool with_nameless, StateWriter& state, PageWriter& pages);
+  // The tree is then as it was written: what it had goes, but nodes that are there already stay the same objects. Nodes without a
+  // name last as long as `held`. Errors: the reader's; ENOSPC for more than the tree may have.
+  static Done read(Tree& tree, StateReader& state, const std::shared_ptr<const PageFile>& file,
+                   std::vector<NodeRef>& held);
+
+  // The pipe that stands behind a FIFO while it is open; nullptr for other nodes.
+  static std::weak_ptr<Pipe>* pipe_of(Node& node);
+  // nullptr when there is none.
+  static NodeRef find(Tree& tree, uint64_t number) { return tree.node(number); }
+
+ private:
+  template <typename State>
+  static void transfer_facts(State& state, TreeNode& node);
+  static void write_node(TreeNode& node, StateWriter& state, PageWriter& pages);
+  static Done read_node(TreeNode& node, StateReader& state, const std::shared_ptr<const PageFile>& file);
+  static void read_entries(TreeNode& node, StateReader& state);
+  static Done check(Tree& tree, const std::vector<std::shared_ptr<TreeNode>>& nodes);
+};
+
+}  // namespace membrane::linux

@@ -1,0 +1,21 @@
+// What tasks have used of the processors' time. Under a virtual clock it is the time that has passed since their process began.
+#pragma once
+
+#include <sys/resource.h>
+
+#include "linux/kernel/task.h"
+
+namespace membrane::linux {
+
+CpuTime used_by(const Task& task);
+CpuTime used_by(const Kernel& kernel, const Process& process);
+
+// In the units of system calls.
+timespec timespec_of(std::chrono::nanoseconds time);
+void put_into(rusage& usage, const CpuTime& time);
+int64_t ticks_of(std::chrono::nanoseconds time);  // of 10 ms
+
+// RLIMIT_CPU: a process over its limit gets SIGXCPU, again with each second, and ends at the hard one.
+void enforce_cpu_limits(Kernel& kernel);
+
+}  // namespace membrane::linux

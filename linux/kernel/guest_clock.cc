@@ -1,0 +1,29 @@
+#include "linux/kernel/guest_clock.h"
+
+#include <algorithm>
+
+namespace membrane::linux {
+
+GuestClock::Time GuestClock::now() const {
+  return is_virtual() ? Time(passed_) : std::chrono::steady_clock::now();
+}
+
+timespec GuestClock::read(int clock) const {
+  timespec time = {};
+  if (!is_virtual()) {
+    clock_gettime(clock, &time);
+    return time;
+  }
+  constexpr int64_t kSecond = 1'000'000'000;
+  const bool is_of_day = clock == CLOCK_REALTIME || clock == CLOCK_REALTIME_COARSE || clock == CLOCK_TAI;
+  const int64_t passed = passed_.count();
+  const int64_t seconds = is_of_day ? *start_ms_ / 1000 : 0;
+  const int64_t rest = passed + (is_of_day ? *start_ms_ % 1000 * 1'000'000 : 0);
+  return {.tv_sec = seconds + rest / kSecond, .tv_nsec = rest % kSecond};
+}
+
+void GuestClock::pass_until(Time time) {
+  passed_ = std::max(passed_, std::chrono::duration_cast<std::chrono::nanoseconds>(time.time_since_epoch()));
+}
+
+}  // namespace membrane::linux

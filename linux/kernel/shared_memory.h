@@ -1,0 +1,37 @@
+// Memory without a name that several processes may map: MAP_SHARED | MAP_ANONYMOUS. Threads: the kernel's one.
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "linux/files/file.h"
+
+namespace membrane::linux {
+
+class SharedMemory final : public File {
+ public:
+  explicit SharedMemory(int fd);  // which it closes
+  ~SharedMemory() override;
+  [[nodiscard]] const NodeRef& node() const override { return node_; }
+  [[nodiscard]] std::string description() const override { return "/dev/zero (deleted)"; }
+  [[nodiscard]] int fd() const { return fd_; }
+  // Bytes of its pages that were touched.
+  [[nodiscard]] uint64_t resident_bytes() const;
+
+ private:
+  const int fd_;
+  const NodeRef node_;
+};
+
+// All that a kernel has.
+class SharedMemories {
+ public:
+  // Errors: ENOMEM.
+  Try<std::shared_ptr<SharedMemory>> make(uint64_t length);
+  [[nodiscard]] uint64_t resident_bytes();
+
+ private:
+  std::vector<std::weak_ptr<SharedMemory>> made_;
+};
+
+}  // namespace membrane::linux

@@ -1,0 +1,11 @@
+// What the kernel tells the vdso: one page, right after that of the image. C and C++.
+#pragma once
+
+#include <stdint.h>
+
+#define VDSO_DATA_AT 4096  // from the image's begin; vdso.lds has it, too
+
+struct VdsoData {
+  // Of a function as clock_gettime(), which needs no system call; 0: there is none on this platform.
+  uint64_t clock_gettime;
+};

@@ -1,0 +1,59 @@
+// The part of the kernel process that obeys its owner: takes the orders in the kernel's thread, between two system calls of guests,
+// and answers them. Threads: the kernel's one.
+#pragma once
+
+#include <atomic>
+#include <chrono>
+#include <map>
+#include <memory>
+#include <vector>
+
+#include "linux/kernel/kernel.h"
+#include "linux/network/outside_network.h"
+#include "linux/sandbox/orders.h"
+#include "linux/sandbox/outside_files.h"
+#include "linux/sandbox/protocol.h"
+#include "linux/sandbox/served_command.h"
+
+namespace membrane::linux {
+
+class KernelServer {
+ public:
+  // `network`: null for none.
+  KernelServer(FrameSocket& socket, Orders& orders, Kernel& kernel, OutsideNetwork* network);
+  KernelServer(const KernelServer&) = delete;
+  KernelServer& operator=(const KernelServer&) = delete;
+
+  // Until the owner is gone, or says what no owner says.
+  void run();
+  // From any thread: there are orders, or a terminal or a connection has something to move.
+  void wake();
+
+ private:
+  static constexpr int kMostAtOnce = 64;  // orders between two looks at the guests
+
+  void look();
+  void obey(Frame& frame);
+  bool obey_for_command(const Frame& frame);
+  // The answer of an order of another kind.
+  Result<std::string> obey_and_answer(Frame& frame);
+  Result<std::string> obey_for_file(const Frame& frame);
+  Result<std::string> change_file(const Frame& frame);
+  Result<std::string> start(const Frame& frame);
+  Result<std::string> attach(const Frame& frame);
+  [[nodiscard]] ComputerUsage usage() const;
+  void take_end(Process& process);
+  void answer(uint64_t number, const Result<std::string>& with);
+  void stop() { is_over_ = true; }
+
+  FrameSocket& socket_;
+  Orders& orders_;
+  Kernel& kernel_;
+  OutsideNetwork* const network_;
+  OutsideFiles files_;
+  std::atomic<bool> has_news_ = false;
+  bool is_over_ = false;
+  std::map<uint64_t, std::unique_ptr<ServedCommand>> commands_;  // by the number of their order
+};
+
+}  // namespace membrane::linux

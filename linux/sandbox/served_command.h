@@ -1,0 +1,82 @@
+// A command of the owner's, in the kernel process: its process, its streams or its terminal, and the room that the owner has made for
+// what it prints. Threads: the kernel's one, but for `wake`.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+
+#include "linux/files/outside.h"
+#include "linux/files/outside_terminal.h"
+#include "linux/kernel/kernel.h"
+#include "linux/sandbox/protocol.h"
+
+namespace membrane::linux {
+
+class ServedCommand {
+ public:
+  // `wake` has the kernel call look() in its own thread; it may be called by any.
+  ServedCommand(Kernel& kernel, FrameSocket& socket, uint64_t number, std::function<void()> wake);
+  ~ServedCommand();
+  ServedCommand(const ServedCommand&) = delete;
+  ServedCommand& operator=(const ServedCommand&) = delete;
+
+  // Errors: those of starting a program, with its name.
+  Status start(const StartOrder& order);
+  // Another handle of the owner's has it from then on.
+  void attach(uint64_t number, bool wants_output, bool wants_errors);
+
+  [[nodiscard]] int process_id() const { return process_; }
+  [[nodiscard]] size_t input_room() const { return input_room_; }
+  [[nodiscard]] bool is_left() const { return is_left_; }
+  [[nodiscard]] bool has_ended() const { return end_.has_value(); }
+  // Its owner may have more for it.
+  [[nodiscard]] bool expects_input() const;
+
+  // -- orders
+  // False: more bytes than there was room for.
+  bool feed(std::string_view bytes);
+  void end_input();
+  void add_room(FrameKind stream, uint64_t bytes);
+  void resize(TerminalSize size);
+  void signal(int number);
+  // Nobody hears of it any more. A terminal is hung up.
+  void leave();
+
+  // The process has ended.
+  void end(const CommandEnd& end) { end_ = end; }
+  // Moves what can be moved. After the end that is told, once all output has left.
+  void look();
+
+ private:
+  struct Stream {
+    FrameSocket& socket;
+    uint64_t number;
+    FrameKind kind;
+    uint64_t room = kOutputWindow;
+    bool is_wanted = true;
+  };
+  static OutsideOutput::Sink sink_of(const std::shared_ptr<Stream>& stream);
+  Try<FileRef> open_terminal(const CommandSpec& spec);
+  void give_room_back(size_t bytes);
+
+  Kernel& kernel_;
+  FrameSocket& socket_;
+  uint64_t number_;
+  const std::function<void()> wake_;
+  const std::shared_ptr<OutputCount> count_ = std::make_shared<OutputCount>();
+  const std::shared_ptr<Stream> output_stream_, error_stream_;
+  std::shared_ptr<OutsideInput> input_;
+  std::shared_ptr<OutsideOutput> output_, errors_;
+  std::unique_ptr<OutsideTerminal> terminal_;
+  int process_ = 0;
+  size_t input_room_ = kInputWindow;  // that the owner has
+  size_t taken_ = 0;                  // input that was taken, and the owner was not told of
+  bool is_left_ = false, is_end_told_ = false;
+  bool ends_input_ = false;  // of a terminal: once it has taken what was fed
+  std::optional<CommandEnd> end_;
+};
+
+}  // namespace membrane::linux

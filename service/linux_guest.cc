@@ -1,0 +1,565 @@
+#include "service/linux_guest.h"
+
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <atomic>
+#include <mutex>
+#include <utility>
+
+#include "computers/command_run.h"
+#include "computers/settings.h"
+#include "linux/platform/trap/host_file.h"
+#include "service/client_policy.h"
+#include "service/environments.h"
+
+namespace membrane::service {
+namespace {
+
+constexpr std::string_view kTemplate = "linux", kTemplateOfImage = "linux:";
+constexpr uint64_t kMostKeptBytes = 2ull << 30;    // they are in memory on their way to the disk
+constexpr uint64_t kMostFileBytes = 256ull << 20;  // of one that is read as a whole
+constexpr uint64_t kReadAtOnce = 4u << 20;
+constexpr size_t kMostPathBytes = 4096;
+constexpr size_t kMostListedFiles = 1'000;  // of those that it has made
+
+// -- errors ---------------------------------------------------------------------------------------------------------
+
+// Nothing of it can be had again: a try later would say the same.
+ApiError lost(const std::string& why) {
+  return {ApiCode::kConflict, "the sandbox is lost: " + why, "End it, and make another."};
+}
+
+ApiError computer_error(const Error& error) {
+  if (error.code == ErrorCode::kUnavailable) return lost(error.message);
+  return api_error(error);
+}
+
+ApiError file_error(const Error& error) {
+  ApiError told = computer_error(error);
+  if (told.code == ApiCode::kNotFound && told.hint.empty())
+    told.hint = "The list of files says what there is: files.list() of the clients, GET …/files/list.";
+  return told;
+}
+
+ApiError no_context(const std::string& id) {
+  return {ApiCode::kNotFound, "the sandbox has no context " + id, "GET …/contexts lists them."};
+}
+
+Answer<void> check_path(const std::string& path) {
+  if (path.starts_with('/') && path.size() <= kMostPathBytes && !path.contains('\0')) return {};
+  return refuse(ApiCode::kInvalidValue, "the path is not absolute, or has a NUL, or more than 4096 bytes",
+                "Paths in a sandbox are absolute, as /tmp/data.csv.");
+}
+
+sandbox::Report invalid_report(const ApiError& error) {
+  sandbox::Report report;
+  report.outcome = sandbox::Outcome::kInvalid;
+  sandbox::ReportError& told = report.errors.emplace_back();
+  told.code = name_of(error.code);
+  told.message = error.message;
+  told.hint = error.hint;
+  return report;
+}
+
+// -- kept bytes -----------------------------------------------------------------------------------------------------
+
+using linux::HostFile;
+
+Result<HostFile> memory_file() {
+  HostFile file(memfd_create("membrane-kept", MFD_CLOEXEC));
+  if (file.number() < 0) return fail(ErrorCode::kExhausted, "there is no memory for a sandbox as bytes");
+  return file;
+}
+
+Result<HostFile> memory_file_of(const std::vector<uint8_t>& bytes) {
+  MEMBRANE_ASSIGN(HostFile file, memory_file());
+  for (size_t at = 0; at < bytes.size();) {
+    const ssize_t written =
+        pwrite(file.number(), bytes.data() + at, bytes.size() - at, static_cast<off_t>(at));
+    if (written <= 0) return fail(ErrorCode::kExhausted, "there is no memory for a sandbox as bytes");
+    at += static_cast<size_t>(written);
+  }
+  return file;
+}
+
+Result<std::vector<uint8_t>> bytes_of(int file) {
+  struct stat facts = {};
+  if (fstat(file, &facts) != 0) return fail(ErrorCode::kInternal, "a kept sandbox cannot be read");
+  if (static_cast<uint64_t>(facts.st_size) > kMostKeptBytes)
+    return fail(ErrorCode::kTooLong,
+                "the sandbox is " + std::to_string(facts.st_size) + " bytes as it stands, and " +
+                    std::to_string(kMostKeptBytes) + " can be kept",
+                "Remove files, or end processes that have much memory.");
+  std::vector<uint8_t> bytes(static_cast<size_t>(facts.st_size));
+  for (size_t at = 0; at < bytes.size();) {
+    const ssize_t count = pread(file, bytes.data() + at, bytes.size() - at, static_cast<off_t>(at));
+    if (count <= 0) return fail(ErrorCode::kInternal, "a kept sandbox cannot be read");
+    at += static_cast<size_t>(count);
+  }
+  return bytes;
+}
+
+// -- files ----------------------------------------------------------------------------------------------------------
+
+wasi::FileFact fact_of(const linux::FileFacts& facts, const std::string& path) {
+  const auto type_of = [](uint32_t mode) {
+    switch (mode & S_IFMT) {
+      case S_IFDIR: return wasi::FileType::kDirectory;
+      case S_IFREG: return wasi::FileType::kRegularFile;
+      case S_IFLNK: return wasi::FileType::kSymbolicLink;
+      default: return wasi::FileType::kUnknown;
+    }
+  };
+  return {path, type_of(facts.mode), facts.size,
+          static_cast<uint64_t>(std::max<int64_t>(facts.modified_ns, 0))};
+}
+
+std::string name_in(const std::string& path) { return path.substr(path.rfind('/') + 1); }
+
+// By name, directories before what is in them. Links are not followed.
+Answer<std::vector<wasi::FileFact>> list_files(linux::LiveComputer& computer, const std::string& path,
+                                               bool is_deep) {
+  std::vector<wasi::FileFact> all;
+  std::vector<std::string> waiting = {path};  // directories, the next one last
+  uint64_t path_bytes = 0;
+  while (!waiting.empty()) {
+    const std::string directory = std::exchange(waiting.back(), {});
+    waiting.pop_back();
+    auto listed = computer.list(directory);
+    if (!listed && directory != path && listed.error().code == ErrorCode::kNotFound) continue;  // gone by now
+    if (!listed) return std::unexpected(file_error(listed.error()));
+    std::ranges::sort(*listed, {}, &linux::FileFacts::path);
+    std::vector<std::string> below;
+    for (const linux::FileFacts& facts : *listed) {
+      const std::string found =
+          (directory.ends_with('/') ? directory : directory + "/") + name_in(facts.path);
+      path_bytes += found.size();
+      if (path_bytes > wasi::System::kMaxListedPathBytes)
+        return refuse(ApiCode::kTooLarge, path + " has more below it than is listed at once",
+                      "List directories below it, or run find in the sandbox.");
+      all.push_back(fact_of(facts, found));
+      if (is_deep && S_ISDIR(facts.mode)) below.push_back(found);
+    }
+    waiting.insert(waiting.end(), below.rbegin(), below.rend());
+  }
+  if (is_deep) std::ranges::sort(all, {}, &wasi::FileFact::path);
+  return all;
+}
+
+Answer<wasi::FileFact> stat_file(linux::LiveComputer& computer, const std::string& path) {
+  const auto facts = computer.stat(path, true);
+  if (!facts) return std::unexpected(file_error(facts.error()));
+  return fact_of(*facts, path);
+}
+
+Answer<wasi::FileFact> make_directories(linux::LiveComputer& computer, const std::string& path) {
+  constexpr uint32_t kMode = 0755;
+  for (size_t end = 0; end != path.npos;) {
+    end = path.find('/', end + 1);
+    const std::string part = path.substr(0, end);
+    if (part.ends_with('/')) continue;
+    if (const auto there = computer.stat(part, true)) {
+      if (S_ISDIR(there->mode)) continue;
+      return refuse(ApiCode::kInvalidValue, part + " is no directory");
+    }
+    if (const Status made = computer.make_directory(part, kMode); !made)
+      return std::unexpected(file_error(made.error()));
+  }
+  return stat_file(computer, path);
+}
+
+Answer<std::vector<wasi::FileFact>> act(linux::LiveComputer& computer, const wasi::FileRequest& request) {
+  const auto one = [](Answer<wasi::FileFact> fact) -> Answer<std::vector<wasi::FileFact>> {
+    if (!fact) return std::unexpected(fact.error());
+    return std::vector<wasi::FileFact>{*std::move(fact)};
+  };
+  switch (request.act) {
+    case wasi::FileAct::kTellTime: return std::vector<wasi::FileFact>();
+    case wasi::FileAct::kStat: return one(stat_file(computer, request.path));
+    case wasi::FileAct::kList: return list_files(computer, request.path, request.is_deep);
+    case wasi::FileAct::kMakeDirectory: return one(make_directories(computer, request.path));
+    case wasi::FileAct::kMove: {
+      if (const Status moved = computer.move(request.path, request.to); !moved)
+        return std::unexpected(file_error(moved.error()));
+      return one(stat_file(computer, request.to));
+    }
+    case wasi::FileAct::kRemove: break;
+  }
+  const Status removed = computer.remove(request.path, request.is_deep);
+  if (removed) return std::vector<wasi::FileFact>();
+  ApiError error = file_error(removed.error());
+  if (error.code == ApiCode::kInvalidValue && !request.is_deep) {
+    error.code = ApiCode::kConflict;
+    error.hint = "Remove a directory that is not empty with recursive=true.";
+  }
+  return std::unexpected(std::move(error));
+}
+
+// -- the guest ------------------------------------------------------------------------------------------------------
+
+std::vector<std::string> lines_of(const Environment& environment) {
+  std::vector<std::string> lines;
+  for (const auto& [name, value] : environment) lines.push_back(name + "=" + value);
+  return lines;
+}
+
+class LinuxGuest final : public Guest {
+ public:
+  LinuxGuest(linux::ComputerSource& source, GuestSpec spec, const linux::ImageConfig& config)
+      : source_(source),
+        spec_(std::move(spec)),
+        base_environment_(computers::environment_of(config)),
+        base_directory_(computers::directory_of(config)) {}
+
+  Answer<void> begin(const std::string& image) {
+    linux::LiveSpec spec;
+    spec.image = image;
+    return make(std::move(spec));
+  }
+  Answer<void> begin_from(const std::vector<KeptContext>& contexts) {
+    for (const KeptContext& kept : contexts) {
+      if (!kept.id.empty()) {
+        contexts_[kept.id] = std::string(kept.bytes.begin(), kept.bytes.end());
+        continue;
+      }
+      if (const auto made = make_from(kept.bytes, spec_.policy); !made) return made;
+    }
+    if (computer_ != nullptr) return {};
+    return refuse(ApiCode::kInvalidValue, "what was kept has no context of its own", "");
+  }
+
+  [[nodiscard]] Kind kind() const override { return Kind::kLinux; }
+  [[nodiscard]] bool works_by_itself() override {
+    const auto usage = computer()->usage();
+    return usage && usage->tasks > 0;
+  }
+
+  sandbox::Report exec(const GuestTurn& turn) override {
+    auto directory = directory_for(turn);
+    if (!directory) return invalid_report(directory.error());
+    const std::shared_ptr<linux::LiveComputer> computer = this->computer();
+    computers::CommandRun run;
+    {
+      const std::lock_guard lock(mutex_);
+      run.limits = spec_.policy.limits;
+      run.spec.environment = base_environment_;
+      computers::add_environment(run.spec.environment, lines_of(spec_.environment));
+    }
+    computers::add_environment(run.spec.environment, lines_of(turn.environment));
+    if (turn.terminal && !has_variable(run.spec.environment, "TERM="))
+      run.spec.environment.emplace_back("TERM=xterm-256color");
+    run.spec.arguments = words_of(*computer, turn);
+    run.spec.directory = *std::move(directory);
+    run.spec.terminal = turn.terminal;
+    if (turn.most_time)
+      run.limits.wall_ms = std::min(run.limits.wall_ms, static_cast<uint64_t>(turn.most_time->count()));
+    run.input = turn.stdin_text;
+    run.read_input = turn.read_input;
+    run.stop_reading = turn.stop_reading;
+    run.on_output = turn.on_stdout;
+    run.on_error = turn.on_stderr;
+    run.on_begun = turn.on_begun;
+    run.is_cancelled = [this, &turn] { return is_stopped_ || (turn.is_cancelled && turn.is_cancelled()); };
+    return computers::run_command(*computer, std::move(run));
+  }
+  void stop() override { is_stopped_ = true; }
+  void allow() override { is_stopped_ = false; }
+
+  Answer<void> open_context(const std::string& id, const std::string& template_name) override {
+    const std::lock_guard lock(mutex_);
+    if (!template_name.empty() && template_name != spec_.template_name)
+      return refuse(ApiCode::kUnsupported,
+                    "a context of a Linux sandbox is a directory of it, of no template of its own",
+                    "Leave the template out, or make another sandbox.");
+    if (contexts_.contains(id)) return refuse(ApiCode::kConflict, "the context " + id + " is there already");
+    contexts_[id] = base_directory_;
+    return {};
+  }
+  Answer<void> close_context(const std::string& id) override {
+    const std::lock_guard lock(mutex_);
+    if (!id.empty() && contexts_.erase(id) > 0) return {};
+    return std::unexpected(no_context(id));
+  }
+
+  Answer<void> set_environment(const Environment& environment) override {
+    if (auto checked = check_environment(environment); !checked) return checked;
+    const std::lock_guard lock(mutex_);
+    spec_.environment = environment;
+    return {};
+  }
+  // The memory limit is the computer's: with another one, it goes on in a new computer.
+  Answer<void> set_policy(const policy::Policy& policy, const host::Secrets& secrets) override {
+    if (const Status held = computers::check_grants(policy); !held)
+      return std::unexpected(api_error(held.error()));
+    if (policy.limits.memory_bytes != spec_.policy.limits.memory_bytes) {
+      const auto bytes = kept_bytes();
+      if (!bytes) return std::unexpected(bytes.error());
+      if (const auto made = make_from(*bytes, policy); !made) return made;
+    }
+    const std::lock_guard lock(mutex_);
+    spec_.policy = policy;
+    spec_.secrets = secrets;
+    return {};
+  }
+
+  Answer<std::vector<KeptContext>> keep(std::optional<uint64_t>) override {
+    auto bytes = kept_bytes();
+    if (!bytes) return std::unexpected(bytes.error());
+    const std::lock_guard lock(mutex_);
+    std::vector<KeptContext> all = {{"", spec_.template_name, *std::move(bytes), {}}};
+    for (const auto& [id, directory] : contexts_)
+      all.push_back({id, spec_.template_name, {directory.begin(), directory.end()}, {}});
+    return all;
+  }
+
+  Answer<std::string> read_file(const std::string& context, const std::string& path) override {
+    if (const auto checked = check(context, path); !checked) return std::unexpected(checked.error());
+    const auto computer = this->computer();
+    std::string bytes;
+    for (;;) {
+      const auto piece = computer->read_file(path, bytes.size(), kReadAtOnce);
+      if (!piece) return std::unexpected(file_error(piece.error()));
+      bytes += *piece;
+      if (piece->size() < kReadAtOnce) return bytes;
+      if (bytes.size() > kMostFileBytes)
+        return refuse(ApiCode::kTooLarge,
+                      path + " has more than " + std::to_string(kMostFileBytes) + " bytes",
+                      "Read it in parts: head -c and tail -c in the sandbox.");
+    }
+  }
+  // A file that is there keeps its mode.
+  Answer<void> write_file(const std::string& context, const std::string& path,
+                          std::string_view bytes) override {
+    constexpr uint32_t kMode = 0644, kModeBits = 07777;
+    if (const auto checked = check(context, path); !checked) return checked;
+    const auto computer = this->computer();
+    const auto there = computer->stat(path, true);
+    const uint32_t mode = there && S_ISREG(there->mode) ? there->mode & kModeBits : kMode;
+    if (const Status written = computer->write_file(path, bytes, mode); !written)
+      return std::unexpected(file_error(written.error()));
+    return {};
+  }
+  Answer<std::vector<wasi::FileFact>> act_on_files(const std::string& context,
+                                                   const wasi::FileRequest& request) override {
+    if (const auto checked = check(context, request.path); !checked) return std::unexpected(checked.error());
+    if (request.act == wasi::FileAct::kMove)
+      if (const auto checked = check_path(request.to); !checked) return std::unexpected(checked.error());
+    return act(*computer(), request);
+  }
+  Answer<std::vector<sandbox::ReportFile>> files(const std::string& context) override {
+    if (const auto checked = check(context, "/"); !checked) return std::unexpected(checked.error());
+    const auto computer = this->computer();
+    const auto changes = computer->changes();
+    if (!changes) return std::unexpected(computer_error(changes.error()));
+    std::vector<sandbox::ReportFile> all;
+    for (const linux::ChangedPath& each : *changes) {
+      if (each.change == linux::Change::kRemoved || !S_ISREG(each.mode)) continue;
+      if (all.size() == kMostListedFiles) break;
+      const auto facts = computer->stat(each.path, false);
+      if (facts) all.push_back({each.path, facts->size});
+    }
+    return all;
+  }
+  [[nodiscard]] std::shared_ptr<host::Flows> flows() const override { return flows_; }
+
+ private:
+  [[nodiscard]] std::shared_ptr<linux::LiveComputer> computer() const {
+    const std::lock_guard lock(mutex_);
+    return computer_;
+  }
+  Answer<void> make(linux::LiveSpec spec) {
+    if (spec.limits.memory_bytes == 0 || spec.kept < 0)
+      spec.limits = computers::limits_of(spec_.policy.limits);
+    auto made = source_.create(spec);
+    if (!made) {
+      ApiError error = api_error(made.error());
+      if (error.code == ApiCode::kNotFound)
+        error.code = ApiCode::kInvalidValue;  // the template, not the path
+      return std::unexpected(std::move(error));
+    }
+    const std::lock_guard lock(mutex_);
+    computer_ = *std::move(made);
+    return {};
+  }
+  Answer<void> make_from(const std::vector<uint8_t>& bytes, const policy::Policy& policy) {
+    const auto file = memory_file_of(bytes);
+    if (!file) return std::unexpected(api_error(file.error()));
+    linux::LiveSpec spec;
+    spec.kept = file->number();
+    spec.limits = computers::limits_of(policy.limits);
+    return make(std::move(spec));
+  }
+  Answer<std::vector<uint8_t>> kept_bytes() {
+    const auto file = memory_file();
+    if (!file) return std::unexpected(api_error(file.error()));
+    if (const Status kept = computer()->keep(file->number(), linux::LiveComputer::Keep::kAll); !kept)
+      return std::unexpected(computer_error(kept.error()));
+    auto bytes = bytes_of(file->number());
+    if (!bytes) return std::unexpected(api_error(bytes.error()));
+    return *std::move(bytes);
+  }
+
+  Answer<void> check(const std::string& context, const std::string& path) const {
+    const std::lock_guard lock(mutex_);
+    if (!context.empty() && !contexts_.contains(context)) return std::unexpected(no_context(context));
+    return check_path(path);
+  }
+  // Where a turn begins; in a context of its own that is where the next begins, too.
+  Answer<std::string> directory_for(const GuestTurn& turn) {
+    const std::lock_guard lock(mutex_);
+    const auto context = contexts_.find(turn.context);
+    if (!turn.context.empty() && context == contexts_.end()) return std::unexpected(no_context(turn.context));
+    const std::string& before = context == contexts_.end() ? base_directory_ : context->second;
+    if (turn.directory.empty()) return before;
+    std::string directory = turn.directory.starts_with('/') ? turn.directory : before + "/" + turn.directory;
+    if (const auto checked = check_path(directory); !checked) return std::unexpected(checked.error());
+    if (context != contexts_.end()) context->second = directory;
+    return directory;
+  }
+  static bool has_variable(const std::vector<std::string>& environment, std::string_view name) {
+    return std::ranges::any_of(environment, [&](const std::string& each) { return each.starts_with(name); });
+  }
+  // Code is run by bash, or by sh where there is no bash.
+  std::vector<std::string> words_of(linux::LiveComputer& computer, const GuestTurn& turn) {
+    if (!turn.command.empty()) return turn.command;
+    std::string shell = this->shell(computer);
+    std::vector<std::string> words = {shell, "-c", turn.code, turn.name.empty() ? shell : turn.name};
+    words.insert(words.end(), turn.arguments.begin(), turn.arguments.end());
+    return words;
+  }
+  std::string shell(linux::LiveComputer& computer) {
+    {
+      const std::lock_guard lock(mutex_);
+      if (!shell_.empty()) return shell_;
+    }
+    std::string found = computer.stat("/bin/bash", true) ? "/bin/bash" : "/bin/sh";
+    const std::lock_guard lock(mutex_);
+    return shell_ = std::move(found);
+  }
+
+  linux::ComputerSource& source_;
+  std::shared_ptr<host::Flows> flows_ = std::make_shared<host::Flows>();
+  std::atomic<bool> is_stopped_ = false;
+  mutable std::mutex mutex_;  // guards what follows
+  GuestSpec spec_;
+  const std::vector<std::string> base_environment_;
+  const std::string base_directory_;
+  std::string shell_;                            // "" until it was looked for
+  std::map<std::string, std::string> contexts_;  // besides the first: where each is
+  std::shared_ptr<linux::LiveComputer> computer_;
+};
+
+// -- guests ---------------------------------------------------------------------------------------------------------
+
+class StoredImages final : public ImageCatalog {
+ public:
+  Result<linux::StoredImage> find(const std::string& name) override {
+    if (name.contains('/'))
+      return fail(ErrorCode::kInvalidArgument, "linux:" + name + " names no image",
+                  "GET /v1/templates lists them.");
+    return linux::find_image(name.empty() ? std::string(computers::kUsualImage) : name);
+  }
+  std::vector<linux::StoredImage> list() override {
+    auto images = linux::list_images();
+    return images ? *std::move(images) : std::vector<linux::StoredImage>();
+  }
+};
+
+class GuestsWithLinux final : public Guests {
+ public:
+  GuestsWithLinux(std::unique_ptr<Guests> others, std::unique_ptr<linux::ComputerSource> source,
+                  std::unique_ptr<ImageCatalog> images, std::string why_none)
+      : others_(std::move(others)),
+        source_(std::move(source)),
+        images_(std::move(images)),
+        why_none_(std::move(why_none)) {}
+
+  Answer<std::unique_ptr<Guest>> create(const GuestSpec& spec) override {
+    if (kind_of_template(spec.template_name) != Kind::kLinux) return others_->create(spec);
+    if (const auto checked = check(spec); !checked) return std::unexpected(checked.error());
+    const auto image = images_->find(image_of(spec));
+    if (!image) {
+      ApiError error = api_error(image.error());
+      if (error.code == ApiCode::kNotFound) error.code = ApiCode::kInvalidValue;
+      return std::unexpected(std::move(error));
+    }
+    auto guest = std::make_unique<LinuxGuest>(*source_, spec, image->config);
+    if (const auto begun = guest->begin(image->path); !begun) return std::unexpected(begun.error());
+    return guest;
+  }
+  Answer<std::unique_ptr<Guest>> restore(const GuestSpec& spec,
+                                         const std::vector<KeptContext>& contexts) override {
+    if (kind_of_template(spec.template_name) != Kind::kLinux) return others_->restore(spec, contexts);
+    if (const auto checked = check(spec); !checked) return std::unexpected(checked.error());
+    const auto image = images_->find(image_of(spec));  // for what commands begin with
+    auto guest = std::make_unique<LinuxGuest>(*source_, spec, image ? image->config : linux::ImageConfig());
+    if (const auto begun = guest->begin_from(contexts); !begun) return std::unexpected(begun.error());
+    return guest;
+  }
+  [[nodiscard]] std::vector<TemplateInfo> templates() const override {
+    std::vector<TemplateInfo> all = others_->templates();
+    if (source_ == nullptr) return all;
+    for (const linux::StoredImage& image : images_->list()) {
+      if (image.name == computers::kUsualImage)
+        all.push_back(
+            {std::string(kTemplate), "", "Linux programs, over the image " + image.name, Kind::kLinux});
+      all.push_back({std::string(kTemplateOfImage) + image.name, "",
+                     "Linux programs, over the image " + image.name, Kind::kLinux});
+    }
+    return all;
+  }
+  [[nodiscard]] policy::Limits usual_limits(const std::string& template_name) const override {
+    if (kind_of_template(template_name) != Kind::kLinux) return others_->usual_limits(template_name);
+    policy::Limits limits = computers::usual_limits();
+    bound_limits(limits);
+    return limits;
+  }
+
+ private:
+  static std::string image_of(const GuestSpec& spec) {
+    return spec.template_name.size() > kTemplateOfImage.size()
+               ? spec.template_name.substr(kTemplateOfImage.size())
+               : "";
+  }
+  [[nodiscard]] Answer<void> check(const GuestSpec& spec) const {
+    if (source_ == nullptr)
+      return refuse(ApiCode::kUnsupported, "this service has no Linux sandboxes: " + why_none_,
+                    "membrane doctor says more; templates of the other kind are there.");
+    if (const Status valid = policy::validate(spec.policy); !valid)
+      return std::unexpected(api_error(valid.error()));
+    if (const Status held = computers::check_grants(spec.policy); !held)
+      return std::unexpected(api_error(held.error()));
+    if (spec.seals)
+      return refuse(ApiCode::kUnsupported,
+                    "a Linux sandbox makes no receipts: its programs cannot be replayed",
+                    "Leave \"seal\" out, or use a template of the other kind.");
+    return check_environment(spec.environment);
+  }
+
+  const std::unique_ptr<Guests> others_;
+  const std::unique_ptr<linux::ComputerSource> source_;
+  const std::unique_ptr<ImageCatalog> images_;
+  const std::string why_none_;
+};
+
+}  // namespace
+
+std::string_view name_of(Kind kind) { return kind == Kind::kLinux ? "linux" : "wasm"; }
+
+Kind kind_of_template(std::string_view template_name) {
+  return template_name == kTemplate || template_name.starts_with(kTemplateOfImage) ? Kind::kLinux
+                                                                                   : Kind::kWasm;
+}
+
+std::unique_ptr<ImageCatalog> stored_images() { return std::make_unique<StoredImages>(); }
+
+std::unique_ptr<Guests> with_linux_guests(std::unique_ptr<Guests> others,
+                                          std::unique_ptr<linux::ComputerSource> source,
+                                          std::unique_ptr<ImageCatalog> images, const std::string& why_none) {
+  return std::make_unique<GuestsWithLinux>(std::move(others), std::move(source), std::move(images), why_none);
+}
+
+}  // namespace membrane::service
