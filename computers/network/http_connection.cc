@@ -206,7 +206,7 @@ bool HttpConnection::answer(HttpRequest request) {
     }
     return is_taken;
   };
-  const auto answer = service_.send(request);
+  const auto answer = service_.send(std::move(request));
   if (has_begun) return answer && is_taken && (!is_chunked_ || stream_.write("0\r\n\r\n")) && stays_open_;
   if (!answer) return refuse(status_of(answer.error()), reason_of(answer.error()), stays_open_);
   return write_head(*answer, answer->body.size()) && (is_head_ || stream_.write(answer->body)) && stays_open_;

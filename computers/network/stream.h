@@ -47,6 +47,7 @@ class SocketStream final : public Stream {
   void end() override;
   // The first byte that read() will give; -1 where it will give none.
   int peek();
+  [[nodiscard]] int descriptor() const { return socket_.number(); }
 
  private:
   SocketStream(linux::HostFile socket, const Stop& stop) : socket_(std::move(socket)), stop_(stop) {}

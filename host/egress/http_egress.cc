@@ -13,6 +13,7 @@
 
 #include "base/text.h"
 #include "host/decisions.h"
+#include "host/egress/granted_addresses.h"
 #include "host/egress/http_client.h"
 #include "host/egress/secret_mask.h"
 #include "policy/http_names.h"
@@ -98,29 +99,6 @@ HostResult<void> check_size(const Hop& hop, const policy::HttpGrant& grant) {
   if (size_of(hop) > grant.max_request_bytes)
     return refuse(Errno::kTooBig, "The request is larger than the grant's " +
                                       std::to_string(grant.max_request_bytes) + " bytes (max_request).");
-  return {};
-}
-
-// -- addresses -----------------------------------------------------------------
-
-bool is_granted(const Address& address, const std::vector<Cidr>& ranges) {
-  return std::any_of(ranges.begin(), ranges.end(), [&](const Cidr& range) {
-    if (policy::is_metadata(address) && range.prefix_bits != range.base.bits()) return false;
-    return range.contains(address);
-  });
-}
-
-HostResult<void> check_addresses(const std::string& host, const std::vector<Address>& found,
-                                 const Grant& grant) {
-  for (const Address& address : found) {
-    const std::string_view kind = policy::special_kind(address);
-    if (kind.empty() || is_granted(address, grant.addresses)) continue;
-    const std::string text = policy::unmapped(address).to_string();
-    return refuse(
-        Errno::kAccess,
-        host + " resolves to " + text + ", which is not a public address (" + std::string(kind) + ").",
-        "addresses = [\"" + text + "\"] in the http grant " + grant.url.text());
-  }
   return {};
 }
 
@@ -313,12 +291,9 @@ uint64_t HttpEgress::Impl::tell_watch(const Hop& hop, const policy::HttpGrant& g
 HostResult<std::vector<Address>> HttpEgress::Impl::look_up(const Url& url, const Grant& grant,
                                                            const Deadline& deadline) {
   if (url.address) return std::vector{*url.address};  // granted by standing in the grant's URL
-  auto found = resolver_.resolve(url.host, deadline.left_ms());
+  auto found = resolve_granted(url.host, grant.addresses, grant.url.text(), resolver_, deadline);
   if (!found && found.error().code == Errno::kTimedOut && run_.passed())
     return refuse(Errno::kBudget, std::string(policy::kTimeIsUsedUp));
-  if (!found) return found;
-  if (auto checked = check_addresses(url.host, *found, grant); !checked)
-    return std::unexpected(checked.error());
   return found;
 }
 
@@ -441,7 +416,7 @@ HostResult<HttpResponse> HttpEgress::Impl::follow(const HttpRequest& request, La
   auto url = policy::parse_url(request.url);
   if (!url) return std::unexpected(to_host_error(url.error()));
   Hop hop{request.method, std::move(*url), request.headers, request.body};
-  if (!policy::is_header_name(hop.method) || hop.method.size() > 16)
+  if (!policy::is_header_name(hop.method) || hop.method.size() > 16 || hop.method == "CONNECT")
     return refuse(Errno::kInvalid, "The method is malformed.");
   if (!hop.body.empty() && (hop.method == "GET" || hop.method == "HEAD"))
     return refuse(Errno::kInvalid, "A " + hop.method + " request has no body.");

@@ -1,6 +1,7 @@
 // What a kernel process and its sandbox's owner say to each other about connections, over a SOCK_SEQPACKET socket.
 //
-//   owner ─► kernel: Greeting, once, with a descriptor: a file whose text says which hosts are reachable (reachable.h)
+//   owner ─► kernel: Greeting, with a descriptor: a file whose text says which hosts are reachable (reachable.h). The first one is
+//                    there before the kernel process has the socket; another one takes its place
 //   kernel ─► owner: Connecting, with a descriptor: one end of a stream; or Refused, without
 //
 // All of it is foreign data to whoever receives it.

@@ -18,6 +18,7 @@ namespace {
 
 constexpr uint16_t kDnsPort = 53;
 constexpr size_t kMostPiece = 65536;
+constexpr uint64_t kOwner = UINT64_MAX;  // among the numbers of connections
 
 Status unavailable() {
   return fail(ErrorCode::kUnavailable,
@@ -248,19 +249,30 @@ void OutsideNetwork::wait_for_sockets() {
 }
 
 Status OutsideNetwork::attach(HostFile socket) {
+  owner_ = std::move(socket);
+  MEMBRANE_TRY(read_greeting());
+  return listen_to_owner(EPOLL_CTL_ADD) ? Status() : unavailable();
+}
+
+bool OutsideNetwork::listen_to_owner(int how) {
+  epoll_event event = {.events = EPOLLIN | EPOLLONESHOT, .data = {.u64 = kOwner}};
+  return epoll_ctl(poller_.number(), how, owner_.number(), &event) == 0;
+}
+
+Status OutsideNetwork::read_greeting() {
   const auto malformed = [] {
     return fail(ErrorCode::kInvalidInput, "the sandbox's owner did not say which hosts are reachable");
   };
   NetworkGreeting greeting;
   HostFile file;
-  if (!receive_message(socket.number(), std::as_writable_bytes(std::span(&greeting, 1)), &file) || !file ||
+  if (!receive_message(owner_.number(), std::as_writable_bytes(std::span(&greeting, 1)), &file) || !file ||
       greeting.magic != NetworkGreeting::kMagic || greeting.bytes > NetworkGreeting::kMostBytes)
     return malformed();
   std::string text(greeting.bytes, '\0');
   if (pread(file.number(), text.data(), text.size(), 0) != static_cast<ssize_t>(text.size()))
     return malformed();
-  MEMBRANE_ASSIGN(reachable_, Reachable::parse(text));
-  owner_ = std::move(socket);
+  MEMBRANE_ASSIGN(Reachable hosts, Reachable::parse(text));
+  reachable_.set_hosts(std::move(hosts));
   return {};
 }
 
@@ -273,6 +285,8 @@ void OutsideNetwork::after_wake() {
     ready.swap(ready_);
   }
   for (const uint64_t number : ready) {
+    // An owner that is gone, or makes no sense, is heard no more.
+    if (number == kOwner && read_greeting()) listen_to_owner(EPOLL_CTL_MOD);
     const auto found = connections_.find(number);
     if (found != connections_.end()) found->second->after_poll();
   }

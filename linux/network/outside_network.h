@@ -37,7 +37,7 @@ class OutsideNetwork final : public Network {
   OutsideNetwork(const OutsideNetwork&) = delete;
   OutsideNetwork& operator=(const OutsideNetwork&) = delete;
 
-  // Takes over the socket, on which the owner has sent its greeting. Errors: kInvalidInput.
+  // Takes over the socket, on which the owner has sent its greeting; it may send others. Errors: kInvalidInput.
   Status attach(HostFile socket);
   void after_wake();
   [[nodiscard]] bool has_connections() const { return !connections_.empty(); }
@@ -53,6 +53,8 @@ class OutsideNetwork final : public Network {
   class DnsStream;
   explicit OutsideNetwork(std::function<void()> wake);
   void wait_for_sockets();
+  Status read_greeting();
+  bool listen_to_owner(int how);
   Done add_bridge(const std::shared_ptr<SocketEnd>& own, const std::shared_ptr<SocketEnd>& theirs,
                   std::string_view host, uint16_t port);
   bool tell(NetworkEvent event, std::string_view host, uint16_t port, int descriptor = -1);

@@ -37,6 +37,11 @@ class Reachable {
   static Result<Reachable> parse(std::string_view text);
   static std::string to_text(const std::vector<ReachableHost>& hosts);
 
+  // Other hosts from now on; names keep their addresses.
+  void set_hosts(Reachable other) {
+    hosts_ = std::move(other.hosts_);
+    below_ = std::move(other.below_);
+  }
   // The address of a name, which it has from then on; nothing for a name that is not reachable on any port, or when there are
   // too many names.
   std::optional<InetAddress> address_of(std::string_view name);
