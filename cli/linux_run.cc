@@ -79,12 +79,10 @@ Result<sandbox::Report> run_linux(const LinuxCommand& command, std::atomic<bool>
   if (command.has_terminal) {
     MEMBRANE_ASSIGN(terminal, OuterTerminal::take(cancelled));
   }
-  std::unique_ptr<computers::Gateway> gateway;
-  if (!command.policy.http.empty()) {
-    MEMBRANE_ASSIGN(gateway, computers::Gateway::create(
-                                 {.grants = command.policy.http, .limits = command.policy.limits}));
-    computer.network = gateway->socket();
-  }
+  // Also where no host is granted: the report says what the command tried to reach.
+  MEMBRANE_ASSIGN(const auto gateway, computers::Gateway::create(
+                                          {.grants = command.policy.http, .limits = command.policy.limits}));
+  computer.network = gateway->socket();
   sandbox::Report report;
   linux::ComputerStreams streams = {.input = command.input,
                                     .on_output =
@@ -103,7 +101,7 @@ Result<sandbox::Report> run_linux(const LinuxCommand& command, std::atomic<bool>
   }
   // Threads may begin when the kernel process is there.
   streams.accompany = [&terminal, &gateway](linux::Command& running) {
-    if (gateway != nullptr) gateway->begin();
+    gateway->begin();
     return terminal != nullptr ? terminal->accompany(running) : nullptr;
   };
   auto outcome = linux::run_computer(computer, streams, [&cancelled] { return cancelled.load(); });
@@ -119,7 +117,7 @@ Result<sandbox::Report> run_linux(const LinuxCommand& command, std::atomic<bool>
   if (command.has_terminal && ended.end == linux::ComputerEnd::kSignalled)
     report.exit_code = 128 + ended.status;  // as shells tell it
   else computers::set_outcome(ended.end, ended.status, ended.reason, command.policy.limits, report);
-  if (gateway != nullptr) tell_network(*gateway, report);
+  tell_network(*gateway, report);
   report.platform = ended.platform;
   report.memory_peak_bytes = ended.memory_peak_bytes;
   report.compile_us = ended.start_us;
