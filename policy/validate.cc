@@ -83,7 +83,8 @@ Status validate_connect(const std::string& where, const HttpGrant& grant, const 
     return refuse(where + ".url", "CONNECT is granted for a whole host, since paths are not seen.",
                   "write url = \"https://" + url.url().authority_host() + "/*\"");
   if (!grant.headers.empty())
-    return refuse(where + ".header", "CONNECT gives an encrypted connection, to which no header can be added.",
+    return refuse(where + ".header",
+                  "CONNECT gives an encrypted connection, to which no header can be added.",
                   "grant the other methods apart from it, with the headers");
   return {};
 }

@@ -49,8 +49,7 @@ Result<std::optional<std::string>> message_of(std::string_view bytes) {
       if (head.number(1) != kClientHello) return malformed("its first message is no ClientHello");
       const size_t length = head.number(3);
       if (length > kMostHelloBytes) return malformed("its first message is too long");
-      if (message.size() >= kMessageHeadBytes + length)
-        return message.substr(kMessageHeadBytes, length);
+      if (message.size() >= kMessageHeadBytes + length) return message.substr(kMessageHeadBytes, length);
     }
     if (!bytes.empty() && static_cast<uint8_t>(bytes[0]) != kHandshakeRecord)
       return malformed("a record is not of a handshake");
@@ -77,10 +76,12 @@ Result<std::string> name_in(std::string_view extension) {
     const size_t type = list.number(1);
     const std::string_view text = list.part(2);
     if (type != kHostName) continue;
-    if (!name.empty() || text.empty() || text.size() > kMostNameBytes) return malformed("its server's name is none");
+    if (!name.empty() || text.empty() || text.size() > kMostNameBytes)
+      return malformed("its server's name is none");
     name = lower_case(text);
   }
-  if (!outer.is_sound() || !outer.is_empty() || !list.is_sound()) return malformed("its server's name is cut off");
+  if (!outer.is_sound() || !outer.is_empty() || !list.is_sound())
+    return malformed("its server's name is cut off");
   for (const char each : name)
     if (!is_name_character(each)) return malformed("its server's name is none");
   return name;

@@ -43,11 +43,11 @@ struct Rule : host::HttpRule {
   std::vector<policy::Cidr> addresses;
 };
 
-std::string in_url(const std::string& host) {
-  return host.contains(':') ? "[" + host + "]" : host;
-}
+std::string in_url(const std::string& host) { return host.contains(':') ? "[" + host + "]" : host; }
 
-std::string text_of(const std::string& host, uint16_t port) { return in_url(host) + ":" + std::to_string(port); }
+std::string text_of(const std::string& host, uint16_t port) {
+  return in_url(host) + ":" + std::to_string(port);
+}
 
 bool is_host(std::string_view host) {
   return !host.empty() && std::ranges::all_of(host, [](char c) {
@@ -66,7 +66,8 @@ struct Gateway::Rules {
   std::vector<Rule> all;
   host::Secrets secrets;
 
-  static Result<std::shared_ptr<const Rules>> make(std::vector<policy::HttpGrant> grants, host::Secrets secrets) {
+  static Result<std::shared_ptr<const Rules>> make(std::vector<policy::HttpGrant> grants,
+                                                   host::Secrets secrets) {
     auto made = std::make_shared<Rules>();
     made->grants = std::move(grants);
     made->secrets = std::move(secrets);
@@ -107,9 +108,8 @@ struct Gateway::Rules {
   [[nodiscard]] std::string name_of(const std::string& host, uint16_t port) const {
     if (std::ranges::find(kThisMachine, host) == std::end(kThisMachine)) return host;
     const auto grants = [&](std::string_view name) {
-      return std::ranges::any_of(all, [&](const Rule& rule) {
-        return rule.url.url().host == name && rule.url.url().port == port;
-      });
+      return std::ranges::any_of(
+          all, [&](const Rule& rule) { return rule.url.url().host == name && rule.url.url().port == port; });
     };
     return !grants(host) && grants(kLocalHost) ? std::string(kLocalHost) : host;
   }
@@ -189,7 +189,8 @@ void Gateway::listen() {
     if (looked[0].revents == 0) continue;
     linux::NetworkMessage message;
     HostFile socket;
-    if (!linux::receive_message(ours_.number(), std::as_writable_bytes(std::span(&message, 1)), &socket)) break;
+    if (!linux::receive_message(ours_.number(), std::as_writable_bytes(std::span(&message, 1)), &socket))
+      break;
     take(message, std::move(socket));
   }
   // Or the kernel process is gone: then its connections' other ends are, too.
@@ -219,10 +220,10 @@ void Gateway::refused(const linux::NetworkMessage& message, const std::string& h
   sandbox::HostCallRecord record;
   record.name = is_name ? kLookUp : kConnect;
   record.arguments = is_name || message.port == 0 ? host : text_of(host, message.port);
-  const HostError error = {Errno::kAccess,
-                           is_name ? "No grant names the host " + host + "."
-                                   : "No grant reaches " + record.arguments + ".",
-                           policy::allow_flag("http:" + (is_name ? host : record.arguments)), false};
+  const HostError error = {
+      Errno::kAccess,
+      is_name ? "No grant names the host " + host + "." : "No grant reaches " + record.arguments + ".",
+      policy::allow_flag("http:" + (is_name ? host : record.arguments)), false};
   note(std::move(record), &error);
 }
 
@@ -261,13 +262,17 @@ HostResult<Hello> read_hello(SocketStream& stream) {
       return hello;
     }
     const size_t got = stream.read(piece);
-    if (got == 0) return host::refuse(Errno::kConnection, "The program ended the connection before it said whom it means.");
+    if (got == 0)
+      return host::refuse(Errno::kConnection,
+                          "The program ended the connection before it said whom it means.");
     hello.bytes.append(piece.data(), got);
   }
 }
 
 std::string_view alert_of(const HostError& error) {
-  return error.code == Errno::kAccess ? kAccessDenied : error.code == Errno::kProtocol ? kDecodeError : kInternalError;
+  return error.code == Errno::kAccess     ? kAccessDenied
+         : error.code == Errno::kProtocol ? kDecodeError
+                                          : kInternalError;
 }
 
 }  // namespace
@@ -280,14 +285,17 @@ HostResult<void> Gateway::open_tunnel(const Rules& rules, const std::string& hos
   if (!url) return std::unexpected(error_of(url.error()));
   record.arguments = url->origin();
   if (hello->server_name != url->host && !(url->address && hello->server_name.empty()))
-    return host::refuse(Errno::kAccess, "The connection is to " + url->host + ", and the program says to the server that it means " +
-                                            (hello->server_name.empty() ? "nobody" : hello->server_name) + ".");
+    return host::refuse(Errno::kAccess, "The connection is to " + url->host +
+                                            ", and the program says to the server that it means " +
+                                            (hello->server_name.empty() ? "nobody" : hello->server_name) +
+                                            ".");
   const auto rule = find_rule(rules.all, "CONNECT", *url, false);
   if (!rule) return std::unexpected(rule.error());
   if (auto paid = pay_call(); !paid) return paid;
   const host::Deadline deadline = run_.within((*rule)->words.timeout_ms);
   auto addresses = url->address ? HostResult<std::vector<policy::Address>>(std::vector{*url->address})
-                                : host::resolve_granted(url->host, (*rule)->addresses, (*rule)->url.text(), resolver_, deadline);
+                                : host::resolve_granted(url->host, (*rule)->addresses, (*rule)->url.text(),
+                                                        resolver_, deadline);
   if (!addresses) return std::unexpected(addresses.error());
   const auto server = dial(*addresses, port, deadline, *stop_);
   if (!server) return std::unexpected(server.error());

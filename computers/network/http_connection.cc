@@ -124,7 +124,9 @@ std::optional<std::expected<void, Refusal>> HttpConnection::read_request(Parser&
     if (parser.is_done()) return std::expected<void, Refusal>();
     if (parser.is_header_done() && !was_told_to_continue && unread_.empty()) {
       was_told_to_continue = true;
-      if (boost::beast::iequals(parser.get()[http::field::expect], "100-continue") && !stream_.write("HTTP/1.1 100 Continue\r\n\r\n")) return {};
+      if (boost::beast::iequals(parser.get()[http::field::expect], "100-continue") &&
+          !stream_.write("HTTP/1.1 100 Continue\r\n\r\n"))
+        return {};
     }
     std::array<char, kPieceBytes> piece;
     const size_t got = stream_.read(piece);
@@ -136,8 +138,8 @@ std::optional<std::expected<void, Refusal>> HttpConnection::read_request(Parser&
 // Headers that are of the connection, which is this one.
 bool is_of_connection(std::string_view name) {
   static constexpr std::string_view kNames[] = {
-      "host", "connection", "content-length", "transfer-encoding", "keep-alive",      "te",
-      "trailer", "upgrade", "expect",         "accept-encoding",   "http2-settings", "proxy-connection"};
+      "host",    "connection", "content-length", "transfer-encoding", "keep-alive",     "te",
+      "trailer", "upgrade",    "expect",         "accept-encoding",   "http2-settings", "proxy-connection"};
   return std::ranges::find(kNames, policy::folded_header(name)) != std::end(kNames);
 }
 
@@ -145,7 +147,8 @@ std::set<std::string> named_by_connection(const auto& message) {
   std::set<std::string> names;
   const auto [first, last] = message.equal_range(http::field::connection);
   for (auto at = first; at != last; ++at)
-    for (const auto& token : http::token_list(at->value())) names.insert(policy::folded_header(std::string_view(token)));
+    for (const auto& token : http::token_list(at->value()))
+      names.insert(policy::folded_header(std::string_view(token)));
   return names;
 }
 
@@ -158,7 +161,8 @@ std::expected<HttpRequest, Refusal> HttpConnection::request_of(Message& message)
   if (hosts > 1 || (hosts == 0 && !is_old_)) return std::unexpected(Refusal{400, "A request has one Host."});
   const std::string host = lower_case(std::string_view(message[http::field::host]));
   if (hosts == 1 && host != with_port && (host != authority || !is_usual))
-    return std::unexpected(Refusal{421, "The connection was made to " + with_port + ", and the request is for another host."});
+    return std::unexpected(
+        Refusal{421, "The connection was made to " + with_port + ", and the request is for another host."});
   const std::string_view target = message.target();
   if (message.method() == http::verb::connect)
     return std::unexpected(Refusal{405, "There is no proxy here: connect to the host itself."});
@@ -187,7 +191,8 @@ bool HttpConnection::serve_one() {
   is_head_ = message.method() == http::verb::head;
   stays_open_ = message.keep_alive();
   auto request = request_of(message);
-  if (!request) return refuse(request.error().status, "membrane: " + request.error().reason + "\n", stays_open_);
+  if (!request)
+    return refuse(request.error().status, "membrane: " + request.error().reason + "\n", stays_open_);
   return answer(std::move(*request));
 }
 
@@ -200,7 +205,8 @@ bool HttpConnection::answer(HttpRequest request) {
     if (is_taken && is_chunked_) {
       std::array<char, 20> size;
       const int length = std::snprintf(size.data(), size.size(), "%zx\r\n", piece.size());
-      is_taken = stream_.write({size.data(), static_cast<size_t>(length)}) && stream_.write(piece) && stream_.write("\r\n");
+      is_taken = stream_.write({size.data(), static_cast<size_t>(length)}) && stream_.write(piece) &&
+                 stream_.write("\r\n");
     } else if (is_taken) {
       is_taken = stream_.write(piece);
     }
@@ -235,7 +241,10 @@ bool HttpConnection::write_head(const HttpResponse& head, std::optional<size_t> 
 
 bool HttpConnection::refuse(int status, std::string_view text, bool stays_open) {
   stays_open_ = stays_open;
-  const HttpResponse head = {.status = status, .headers = {{"content-type", "text/plain; charset=utf-8"}}, .body = {}, .final_url = {}};
+  const HttpResponse head = {.status = status,
+                             .headers = {{"content-type", "text/plain; charset=utf-8"}},
+                             .body = {},
+                             .final_url = {}};
   return write_head(head, text.size()) && (is_head_ || stream_.write(text)) && stays_open_;
 }
 

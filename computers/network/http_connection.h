@@ -28,7 +28,7 @@ struct Origin {
 struct HttpService {
   // Decides, sends and answers a request (host/broker.h).
   std::function<host::HostResult<host::HttpResponse>(host::HttpRequest)> send;
-  uint64_t most_body_bytes = 0;  // of one request
+  uint64_t most_body_bytes = 0;           // of one request
   std::atomic<uint64_t>* room = nullptr;  // that bodies of requests may take yet, of all connections
 };
 

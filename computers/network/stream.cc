@@ -30,7 +30,8 @@ Result<std::unique_ptr<SocketStream>> SocketStream::create(linux::HostFile socke
   int domain = 0, type = 0;
   socklen_t size = sizeof(int);
   if (getsockopt(socket.number(), SOL_SOCKET, SO_DOMAIN, &domain, &size) != 0 ||
-      getsockopt(socket.number(), SOL_SOCKET, SO_TYPE, &type, &size) != 0 || domain != AF_UNIX || type != SOCK_STREAM)
+      getsockopt(socket.number(), SOL_SOCKET, SO_TYPE, &type, &size) != 0 || domain != AF_UNIX ||
+      type != SOCK_STREAM)
     return fail(ErrorCode::kInvalidInput, "a kernel process gave what is no stream");
   return std::unique_ptr<SocketStream>(new SocketStream(std::move(socket), stop));
 }

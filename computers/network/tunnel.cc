@@ -46,7 +46,8 @@ int wait_for_connection(const HostFile& socket, const host::Deadline& deadline, 
     std::array<pollfd, 2> looked = {{{socket.number(), POLLOUT, 0}, {stop.descriptor(), POLLIN, 0}}};
     const uint64_t left = deadline.left_ms();
     if (left == 0) return ETIMEDOUT;
-    const int found = ::poll(looked.data(), looked.size(), static_cast<int>(std::min<uint64_t>(left, INT_MAX)));
+    const int found =
+        ::poll(looked.data(), looked.size(), static_cast<int>(std::min<uint64_t>(left, INT_MAX)));
     if (stop.is_set()) return EINTR;
     if (found < 0 && errno != EINTR) return errno;
     if (looked[0].revents == 0) continue;
@@ -59,7 +60,9 @@ int wait_for_connection(const HostFile& socket, const host::Deadline& deadline, 
 // One way of the two.
 class Way {
  public:
-  Way(int from, int to, policy::Budget& budget, Resource paid) : from_(from), to_(to), budget_(budget), paid_(paid) {}
+  // `server`: the one of the two whose loss is an error. A program may leave as it likes.
+  Way(int from, int to, int server, policy::Budget& budget, Resource paid)
+      : from_(from), to_(to), server_(server), budget_(budget), paid_(paid) {}
 
   void begin_with(std::string_view bytes) {
     std::ranges::copy(bytes, buffer_->begin());
@@ -76,7 +79,7 @@ class Way {
       const ssize_t got = ::recv(from_, buffer_->data(), buffer_->size(), MSG_DONTWAIT);
       if (got < 0 && errno == EINTR) continue;
       if (got < 0 && errno == EAGAIN) return true;
-      if (got < 0) return fails(Errno::kConnection, std::string("The connection is lost: ") + std::strerror(errno) + ".");
+      if (got < 0) return loses(from_);
       begin_ = 0;
       end_ = static_cast<size_t>(got);
       if (got == 0) {
@@ -98,6 +101,10 @@ class Way {
     error_ = HostError{code, std::move(reason), "", true};
     return false;
   }
+  bool loses(int socket) {
+    return socket == server_ &&
+           fails(Errno::kConnection, std::string("The connection is lost: ") + std::strerror(errno) + ".");
+  }
   bool pay(size_t count) {
     if (!budget_.take(paid_, count)) return fails(Errno::kBudget, std::string(policy::used_up(paid_)));
     bytes_ += count;
@@ -108,16 +115,17 @@ class Way {
       const ssize_t sent = ::send(to_, buffer_->data() + begin_, end_ - begin_, MSG_DONTWAIT | MSG_NOSIGNAL);
       if (sent < 0 && errno == EINTR) continue;
       if (sent < 0 && errno == EAGAIN) return true;
-      if (sent < 0) return fails(Errno::kConnection, std::string("The connection is lost: ") + std::strerror(errno) + ".");
+      if (sent < 0) return loses(to_);
       begin_ += static_cast<size_t>(sent);
     }
     return true;
   }
 
-  const int from_, to_;
+  const int from_, to_, server_;
   policy::Budget& budget_;
   const Resource paid_;
-  const std::unique_ptr<std::array<char, kBufferBytes>> buffer_ = std::make_unique<std::array<char, kBufferBytes>>();
+  const std::unique_ptr<std::array<char, kBufferBytes>> buffer_ =
+      std::make_unique<std::array<char, kBufferBytes>>();
   size_t begin_ = 0, end_ = 0;
   bool has_ended_ = false, has_unpaid_ = false;
   uint64_t bytes_ = 0;
@@ -134,8 +142,10 @@ host::HostResult<HostFile> dial(const std::vector<Address>& addresses, uint16_t 
                                 const host::Deadline& deadline, const Stop& stop) {
   int why = EHOSTUNREACH;
   for (const Address& address : addresses) {
-    HostFile socket(::socket(address.is_v4() ? AF_INET : AF_INET6, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
-    if (!socket) return host::refuse(Errno::kHost, std::string("There is no socket: ") + std::strerror(errno) + ".");
+    HostFile socket(
+        ::socket(address.is_v4() ? AF_INET : AF_INET6, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+    if (!socket)
+      return host::refuse(Errno::kHost, std::string("There is no socket: ") + std::strerror(errno) + ".");
     sockaddr_storage to = {};
     const socklen_t size = fill(to, address, port);
     why = ::connect(socket.number(), reinterpret_cast<const sockaddr*>(&to), size) == 0 ? 0 : errno;
@@ -149,13 +159,14 @@ host::HostResult<HostFile> dial(const std::vector<Address>& addresses, uint16_t 
     if (why == ETIMEDOUT && deadline.passed())
       return host::refuse(Errno::kTimedOut, "The server did not answer in time.");
   }
-  return host::refuse(Errno::kConnection, std::string("The server cannot be reached: ") + std::strerror(why) + ".");
+  return host::refuse(Errno::kConnection,
+                      std::string("The server cannot be reached: ") + std::strerror(why) + ".");
 }
 
 TunnelEnd relay(SocketStream& program, std::string_view first, const HostFile& server, policy::Budget& budget,
                 const Stop& stop) {
-  Way out(program.descriptor(), server.number(), budget, Resource::kBytesOut);
-  Way in(server.number(), program.descriptor(), budget, Resource::kBytesIn);
+  Way out(program.descriptor(), server.number(), server.number(), budget, Resource::kBytesOut);
+  Way in(server.number(), program.descriptor(), server.number(), budget, Resource::kBytesIn);
   out.begin_with(first.substr(0, kBufferBytes));
   while (!stop.is_set() && out.move() && in.move()) {
     if (out.is_over() && in.is_over()) break;

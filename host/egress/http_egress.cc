@@ -416,10 +416,13 @@ HostResult<HttpResponse> HttpEgress::Impl::follow(const HttpRequest& request, La
   auto url = policy::parse_url(request.url);
   if (!url) return std::unexpected(to_host_error(url.error()));
   Hop hop{request.method, std::move(*url), request.headers, request.body};
-  if (!policy::is_header_name(hop.method) || hop.method.size() > 16 || hop.method == "CONNECT")
+  if (!policy::is_header_name(hop.method) || hop.method.size() > 16)
     return refuse(Errno::kInvalid, "The method is malformed.");
   if (!hop.body.empty() && (hop.method == "GET" || hop.method == "HEAD"))
     return refuse(Errno::kInvalid, "A " + hop.method + " request has no body.");
+  if (hop.method == "CONNECT")
+    return refuse(Errno::kAccess,
+                  "No grant allows CONNECT as a request: it gives connections of Linux programs.");
   uint32_t redirects = 0, most_redirects = 0;
   std::optional<Deadline> deadline;
   const auto failed = [&](HostError error) {
@@ -437,8 +440,11 @@ HostResult<HttpResponse> HttpEgress::Impl::follow(const HttpRequest& request, La
     if (request.take_piece && most_redirects == 0 && mask(lane) == nullptr) {
       take_piece = [&](const RawResponse& raw, std::string_view piece) {
         if (!std::exchange(is_heard, true)) hear(request, hop, lane);
-        return request.take_piece(
-            {.status = raw.status, .headers = for_program(raw.headers), .body = {}, .final_url = hop.url.text()}, piece);
+        return request.take_piece({.status = raw.status,
+                                   .headers = for_program(raw.headers),
+                                   .body = {},
+                                   .final_url = hop.url.text()},
+                                  piece);
       };
     }
     auto raw = perform(hop, **grant, *deadline, lane, take_piece, reached);

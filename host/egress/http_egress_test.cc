@@ -113,7 +113,8 @@ bool contains(const std::string& text, std::string_view part) { return text.find
 
 TEST_F(Egress, HandsOnAnAnswerAsItComes) {
   RawServer server([](RawConnection& connection, const std::string&) {
-    connection.send("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\nX-A: b\r\nSet-Cookie: c=d\r\n\r\n5\r\nhello\r\n");
+    connection.send(
+        "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\nX-A: b\r\nSet-Cookie: c=d\r\n\r\n5\r\nhello\r\n");
     connection.send("6\r\n world\r\n0\r\n\r\n");
   });
   allow(server).max_redirects = 0;
@@ -154,7 +155,9 @@ TEST_F(Egress, BoundsAnAnswerInPiecesToo) {
   grants.back().max_response_bytes = 1000;
   size_t taken = 0;
   HttpRequest request = {"GET", server.url("/"), {}, ""};
-  request.take_piece = [&](const HttpResponse&, std::string_view piece) { return (taken += piece.size()) > 0; };
+  request.take_piece = [&](const HttpResponse&, std::string_view piece) {
+    return (taken += piece.size()) > 0;
+  };
   expect_refused(send(request), Errno::kTooBig, "max_response");
   EXPECT_LE(taken, 1000u);
 }

@@ -356,6 +356,8 @@ std::optional<std::string> OutsideNetwork::answer(const InetAddress& to, std::sp
 
 std::optional<std::string> OutsideNetwork::answer_query(std::span<const std::byte> query) {
   return answer_dns(query, [this](std::string_view name) -> DnsName {
+    if (name == own_name_ || name == "localhost")
+      return {.exists = true, .v4 = std::array<uint8_t, 4>{127, 0, 0, 1}, .v6 = {}};
     const auto address = reachable_.address_of(name);
     if (!address) {
       if (refusals_told_ < kMostRefusalsTold) ++refusals_told_, tell(NetworkEvent::kRefusedName, name, 0);

@@ -37,6 +37,8 @@ class OutsideNetwork final : public Network {
   OutsideNetwork(const OutsideNetwork&) = delete;
   OutsideNetwork& operator=(const OutsideNetwork&) = delete;
 
+  // The sandbox's own name means its loopback.
+  void set_own_name(std::string name) { own_name_ = std::move(name); }
   // Takes over the socket, on which the owner has sent its greeting; it may send others. Errors: kInvalidInput.
   Status attach(HostFile socket);
   void after_wake();
@@ -64,6 +66,7 @@ class OutsideNetwork final : public Network {
   const std::function<void()> wake_;
   HostFile owner_, poller_, end_;  // end_: an eventfd that ends the thread
   Reachable reachable_;
+  std::string own_name_;
   std::map<uint64_t, std::unique_ptr<Connection>> connections_;
   uint64_t last_number_ = 0;
   size_t refusals_told_ = 0;

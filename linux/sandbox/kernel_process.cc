@@ -7,6 +7,7 @@
 #include <cstring>
 #include <iterator>
 
+#include "base/text.h"
 #include "linux/files/devices.h"
 #include "linux/files/socket_end.h"
 #include "linux/image/image_tree.h"
@@ -111,6 +112,7 @@ Result<Begun> begin(Frame& frame, Prepared& prepared, OutsideNetwork* network) {
   if (order.has_network) {
     if (network == nullptr) return fail(ErrorCode::kUnavailable, "the system has no room for a network");
     MEMBRANE_TRY(network->attach(std::move(frame.files[next++])));
+    network->set_own_name(lower_case(order.host_name));
     begun.kernel->sockets = std::make_shared<SocketSpace>();
     begun.kernel->sockets->network = network;
   }
