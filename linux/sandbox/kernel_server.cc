@@ -32,8 +32,14 @@ uint64_t us_of(std::chrono::nanoseconds time) {
 
 }  // namespace
 
-KernelServer::KernelServer(FrameSocket& socket, Orders& orders, Kernel& kernel, std::string image_name)
-    : socket_(socket), orders_(orders), kernel_(kernel), image_name_(std::move(image_name)), files_(kernel) {}
+KernelServer::KernelServer(FrameSocket& socket, Orders& orders, Kernel& kernel, OutsideNetwork* network,
+                           std::string image_name)
+    : socket_(socket),
+      orders_(orders),
+      kernel_(kernel),
+      network_(network),
+      image_name_(std::move(image_name)),
+      files_(kernel) {}
 
 void KernelServer::wake() {
   has_news_ = true;
@@ -54,6 +60,7 @@ void KernelServer::run() {
   kernel_.on_outside = [this] { look(); };
   kernel_.on_end = [this](Process& process) { take_end(process); };
   kernel_.expects_outside = [this] {
+    if (network_ != nullptr && network_->has_connections()) return true;
     return std::ranges::any_of(commands_, [](const auto& each) { return each.second->expects_input(); });
   };
   has_news_ = true;
@@ -67,6 +74,7 @@ void KernelServer::run() {
 
 void KernelServer::look() {
   if (!has_news_.exchange(false)) return;
+  if (network_ != nullptr) network_->after_wake();
   int left = kMostAtOnce;
   while (left > 0 && !is_over_) {
     auto order = orders_.take();
