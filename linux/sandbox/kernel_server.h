@@ -42,6 +42,8 @@ class KernelServer {
   Result<std::string> start(const Frame& frame);
   Result<std::string> attach(const Frame& frame);
   Status keep(const Frame& frame);
+  [[nodiscard]] Result<std::string> changes() const;
+  [[nodiscard]] Status save_image(const Frame& frame) const;
   [[nodiscard]] ComputerUsage usage() const;
   void take_end(Process& process);
   void answer(uint64_t number, const Result<std::string>& with);

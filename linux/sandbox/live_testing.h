@@ -85,7 +85,6 @@ class LiveTest : public ImageTest {
     return heard.output();
   }
 
- private:
   // With what it loads, each file under its own path.
   void add_program(LayerTree& tree, const std::string& name) {
     EXPECT_TRUE(tree.put("bin/" + name, file(read_file("/bin/" + name), 0755)));
