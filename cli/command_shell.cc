@@ -18,6 +18,7 @@ std::atomic<bool> cancelled = false;
 Result<int> shell(const Options& options) {
   LinuxCommand command;
   command.image = options.image;
+  command.is_whole = true;
   command.arguments = options.words.empty() ? login_shell() : options.words;
   MEMBRANE_ASSIGN(command.environment, linux_environment(options.environment));
   MEMBRANE_ASSIGN(command.policy, options.policy.policy(terminal_limits()));

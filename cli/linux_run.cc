@@ -9,6 +9,8 @@
 #include "computers/network/gateway.h"
 #include "computers/outcome.h"
 #include "computers/settings.h"
+#include "computers/users.h"
+#include "linux/image/layer.h"
 #include "linux/image/store.h"
 #include "linux/sandbox/computer.h"
 
@@ -23,7 +25,15 @@ Result<linux::Computer> computer_of(const LinuxCommand& command) {
       linux::find_image(command.image.empty() ? std::string(computers::kUsualImage) : command.image));
   computer.image = image.path;
   computer.arguments = command.arguments;
+  if (!command.is_whole) {
+    MEMBRANE_ASSIGN(computer.arguments, computers::arguments_of(image.config, command.arguments));
+  }
+  MEMBRANE_ASSIGN(const auto layer, linux::Layer::open(image.path));
+  MEMBRANE_ASSIGN(const computers::User user, computers::find_user(image.config.user, *layer));
+  computer.user = user.user;
+  computer.group = user.group;
   computer.environment = computers::environment_of(image.config);
+  computers::set_home(computer.environment, image.config, user);
   if (command.has_terminal) {
     const char* const term = std::getenv("TERM");
     computers::add_environment(computer.environment,

@@ -57,6 +57,22 @@ std::vector<std::string> environment_of(const linux::ImageConfig& config) {
   return environment;
 }
 
+void set_home(std::vector<std::string>& environment, const linux::ImageConfig& config, const User& user) {
+  const auto names_home = [](const std::string& each) { return each.starts_with("HOME="); };
+  if (user.home.empty() || std::ranges::any_of(config.environment, names_home)) return;
+  add_environment(environment, {"HOME=" + user.home});
+}
+
+Result<std::vector<std::string>> arguments_of(const linux::ImageConfig& config,
+                                              const std::vector<std::string>& words) {
+  std::vector<std::string> all = config.entrypoint;
+  const std::vector<std::string>& rest = words.empty() ? config.command : words;
+  all.insert(all.end(), rest.begin(), rest.end());
+  if (!all.empty()) return all;
+  return fail(ErrorCode::kInvalidArgument, "no command is given, and the image has none",
+              "membrane run --kind linux -- sh -c 'echo hello'");
+}
+
 std::string directory_of(const linux::ImageConfig& config) {
   return config.directory.empty() ? "/root" : config.directory;
 }

@@ -49,6 +49,8 @@ class KernelServer {
   Status keep(const Frame& frame);
   Status keep_all(int file);
   Status freeze(bool stands_still);
+  [[nodiscard]] Result<std::string> changes() const;
+  [[nodiscard]] Status save_image(const Frame& frame) const;
   [[nodiscard]] ComputerUsage usage() const;
   void take_end(Process& process);
   void answer(uint64_t number, const Result<std::string>& with);

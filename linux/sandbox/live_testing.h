@@ -87,7 +87,6 @@ class LiveTest : public ImageTest {
     return heard.output();
   }
 
- private:
   // Into /bin, with what it loads, each file of that under its own path.
   void add_program(LayerTree& tree, const std::string& path) {
     EXPECT_TRUE(tree.put("bin" + path.substr(path.rfind('/')), file(read_file(path), 0755)));
