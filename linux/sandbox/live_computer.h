@@ -34,7 +34,8 @@ struct MountedDirectory {
 };
 
 struct LiveSpec {
-  std::string image;  // path of an image file (linux/image/layer.h); "" with `kept`: where it was when that was written
+  std::string
+      image;  // path of an image file (linux/image/layer.h); "" with `kept`: where it was when that was written
   // A file that keep() wrote: the sandbox goes on from there. Borrowed until create() has returned; its bytes must not change while the
   // sandbox lives.
   int kept = -1;
@@ -60,6 +61,7 @@ struct CommandEnd {
   bool was_signalled = false;
   int status = 0;  // exit code, or the signal
   bool was_out_of_memory = false;
+  LimitsReached reached = {};           // while it ran, by whatever ran then
   uint64_t user_us = 0, system_us = 0;  // of the command and of those of its children that were waited for
 };
 
