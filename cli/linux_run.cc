@@ -46,7 +46,7 @@ Result<linux::Computer> computer_of(const LinuxCommand& command) {
   computer.limits = computers::limits_of(limits);
   computer.limits.output_bytes = limits.output_bytes;
   computer.deterministic = command.deterministic;
-  computer.platform = command.platform;
+  computer.platform = command.platform.empty() ? command.policy.platform : command.platform;
   computer.limits.wall = std::chrono::milliseconds(limits.wall_ms);
   return computer;
 }
@@ -84,6 +84,12 @@ std::vector<std::string> login_shell() {
 Result<sandbox::Report> run_linux(const LinuxCommand& command, std::atomic<bool>& cancelled) {
   MEMBRANE_TRY(computers::check_grants(command.policy));
   MEMBRANE_TRY(computers::check_limits(command.policy.limits));
+  if (!command.platform.empty() && !command.policy.platform.empty() &&
+      command.platform != command.policy.platform)
+    return fail(
+        ErrorCode::kInvalidArgument,
+        "the policy demands the platform " + command.policy.platform + ", and --platform " + command.platform,
+        "Leave --platform out.");
   MEMBRANE_ASSIGN(linux::Computer computer, computer_of(command));
   std::unique_ptr<OuterTerminal> terminal;
   if (command.has_terminal) {
@@ -128,6 +134,7 @@ Result<sandbox::Report> run_linux(const LinuxCommand& command, std::atomic<bool>
     report.exit_code = 128 + ended.status;  // as shells tell it
   else computers::set_outcome(ended.end, ended.status, ended.reason, command.policy.limits, report);
   tell_network(*gateway, report);
+  computers::set_reached(ended.reached, report);
   report.platform = ended.platform;
   report.memory_peak_bytes = ended.memory_peak_bytes;
   report.compile_us = ended.start_us;

@@ -109,13 +109,14 @@ Result<std::unique_ptr<Kernel>> make_kernel(const BeginOrder& order, HostFile im
     MEMBRANE_ASSIGN(options.image, Layer::open(image.release(), "the image"));
   }
   MEMBRANE_ASSIGN(RestoredTree tree, make_root(std::move(options), before.kept));
-  auto kernel = std::make_unique<Kernel>(KernelOptions{
-      .platform = std::move(*prepared.platform),
-      .root = tree.root,
-      .limits = {.most_tasks = order.limits.most_tasks, .memory_bytes = order.limits.memory_bytes},
-      .host_name = order.host_name,
-      .clock = clock,
-      .entropy = entropy});
+  auto kernel = std::make_unique<Kernel>(KernelOptions{.platform = std::move(*prepared.platform),
+                                                       .root = tree.root,
+                                                       .limits = {.most_tasks = order.limits.most_tasks,
+                                                                  .memory_bytes = order.limits.memory_bytes,
+                                                                  .cpu = order.limits.cpu},
+                                                       .host_name = order.host_name,
+                                                       .clock = clock,
+                                                       .entropy = entropy});
   if (const Done mounted = mount_system_directories(*kernel, devices); !mounted)
     return fail(ErrorCode::kUnavailable,
                 std::string("/proc, /sys and /dev cannot be made: ") + std::strerror(mounted.error()));

@@ -138,6 +138,9 @@ bool KernelServer::obey_for_command(const Frame& frame) {
 Result<std::string> KernelServer::start(const Frame& frame) {
   MEMBRANE_ASSIGN(const StartOrder order, unpack_start(frame.bytes));
   if (commands_.contains(frame.number)) return malformed();
+  if (kernel_.limits_reached().cpu > 0)
+    return fail(ErrorCode::kExhausted, "the sandbox has used up its CPU time",
+                "Make another, or raise its limit \"cpu\".");
   auto command = std::make_unique<ServedCommand>(kernel_, socket_, frame.number, [this] { wake(); });
   MEMBRANE_TRY(command->start(order));
   Packer packer;
@@ -177,6 +180,7 @@ void KernelServer::take_end(Process& process) {
   found->second->end({.was_signalled = WIFSIGNALED(status),
                       .status = WIFSIGNALED(status) ? WTERMSIG(status) : WEXITSTATUS(status),
                       .was_out_of_memory = process.was_out_of_memory,
+                      .reached = kernel_.limits_reached() - found->second->reached_before(),
                       .user_us = us_of(used.user),
                       .system_us = us_of(used.system)});
   has_news_ = true;

@@ -61,6 +61,7 @@ struct CommandEnd {
   bool was_signalled = false;
   int status = 0;  // exit code, or the signal
   bool was_out_of_memory = false;
+  LimitsReached reached = {};           // while it ran, by whatever ran then
   uint64_t user_us = 0, system_us = 0;  // of the command and of those of its children that were waited for
 };
 
