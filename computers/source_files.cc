@@ -18,7 +18,7 @@
 namespace membrane::computers {
 namespace {
 
-constexpr size_t kMostPaths = 100'000;  // of one pattern
+constexpr size_t kMostPaths = 100'000;    // of one pattern
 constexpr size_t kMostNames = 1'000'000;  // of a directory
 constexpr uint64_t kMostFileBytes = 4ull << 30;
 
@@ -36,8 +36,8 @@ std::string below(const std::string& path, const std::string& name) {
 }
 
 std::unexpected<Error> refused(const std::string& path) {
-  const ErrorCode code = errno == ENOENT || errno == ENOTDIR || errno == ELOOP ? ErrorCode::kNotFound
-                                                                               : ErrorCode::kUnavailable;
+  const ErrorCode code =
+      errno == ENOENT || errno == ENOTDIR || errno == ELOOP ? ErrorCode::kNotFound : ErrorCode::kUnavailable;
   return fail(code, (path.empty() ? "the directory" : path) + ": " + std::strerror(errno));
 }
 
@@ -45,7 +45,8 @@ std::unexpected<Error> refused(const std::string& path) {
 
 class DirectoryFiles final : public SourceFiles {
  public:
-  DirectoryFiles(linux::HostFile top, IgnoredFiles ignored) : top_(std::move(top)), ignored_(std::move(ignored)) {}
+  DirectoryFiles(linux::HostFile top, IgnoredFiles ignored)
+      : top_(std::move(top)), ignored_(std::move(ignored)) {}
 
   Result<SourceFile> stat(const std::string& path) override {
     if (is_hidden(path)) {

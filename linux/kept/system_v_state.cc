@@ -10,8 +10,7 @@ constexpr size_t kMostSemaphores = 32000, kMostMessages = 16384, kMostMessageByt
 template <typename State>
 void transfer_owner(State& state, IpcOwner& owner) {
   state(owner.key);
-  for (uint32_t* const each :
-       {&owner.uid, &owner.gid, &owner.creator_uid, &owner.creator_gid, &owner.mode})
+  for (uint32_t* const each : {&owner.uid, &owner.gid, &owner.creator_uid, &owner.creator_gid, &owner.mode})
     state(*each);
 }
 
