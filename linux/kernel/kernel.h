@@ -28,7 +28,7 @@ struct KernelLimits {
   uint64_t memory_bytes = 2u << 30;  // writable private memory of all processes
   int most_files = 16384;            // descriptions of all processes
   // That processes use of the processors together, whatever clock they see. When it is over they end, and none begins.
-  std::optional<std::chrono::nanoseconds> cpu;
+  std::optional<std::chrono::nanoseconds> cpu = {};
 };
 
 struct KernelOptions {
