@@ -6,7 +6,6 @@
 #include <unistd.h>
 
 #include <cerrno>
-#include <string>
 
 namespace membrane::linux {
 
@@ -15,8 +14,7 @@ Try<std::shared_ptr<const PageFile>> PageFile::map(int file) {
   struct stat status = {};
   if (fstat(file, &status) != 0) return err(errno);
   if (!S_ISREG(status.st_mode) || status.st_size <= 0) return err(EINVAL);
-  made->fd_ = open(("/proc/self/fd/" + std::to_string(file)).c_str(), O_RDONLY | O_CLOEXEC);
-  if (made->fd_ < 0) made->fd_ = fcntl(file, F_DUPFD_CLOEXEC, 0);
+  made->fd_ = fcntl(file, F_DUPFD_CLOEXEC, 0);
   if (made->fd_ < 0) return err(errno);
   const auto length = static_cast<size_t>(status.st_size);
   void* const at = mmap(nullptr, length, PROT_READ, MAP_SHARED, made->fd_, 0);

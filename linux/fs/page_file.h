@@ -13,13 +13,14 @@ namespace membrane::linux {
 
 class PageFile {
  public:
-  // The file stays the caller's. Errors: those of fstat(), dup() and mmap(); EINVAL for what is no file.
+  // The file stays the caller's. Guests get its descriptor: where they must not change it, it is open for reading only. Errors: those
+  // of fstat(), fcntl() and mmap(); EINVAL for what is no file.
   static Try<std::shared_ptr<const PageFile>> map(int file);
   ~PageFile();
   PageFile(const PageFile&) = delete;
   PageFile& operator=(const PageFile&) = delete;
 
-  [[nodiscard]] int fd() const { return fd_; }  // open for reading only, where that could be had
+  [[nodiscard]] int fd() const { return fd_; }
   [[nodiscard]] std::span<const std::byte> bytes() const { return bytes_; }
 
  private:

@@ -10,7 +10,9 @@
 #include "base/text.h"
 #include "linux/files/devices.h"
 #include "linux/files/socket_end.h"
+#include "linux/granted/granted_directory.h"
 #include "linux/image/image_tree.h"
+#include "linux/kept/kept.h"
 #include "linux/kernel/kernel.h"
 #include "linux/network/outside_network.h"
 #include "linux/platform/kvm/kvm.h"
@@ -55,6 +57,8 @@ Prepared prepare(const KernelProcessOptions& options) {
 
 struct Begun {
   std::unique_ptr<Kernel> kernel;
+  std::string image_name;
+  std::vector<KeptCommand> commands;
   BeginAnswer answer;
 };
 
@@ -66,17 +70,33 @@ Status check(const Frame& frame, const BeginOrder& order, const Prepared& prepar
   if (!order.platform.empty() && order.platform != name)
     return fail(ErrorCode::kUnsupported, "there is no platform \"" + order.platform + "\" here",
                 "Leave it to Membrane, or name \"" + name + "\".");
-  if (order.deterministic && !prepared.traps_time_stamps)
-    return fail(ErrorCode::kInvalidInput, "the kernel process was not made for a deterministic sandbox");
-  if (order.has_kept) return fail(ErrorCode::kUnsupported, "a sandbox cannot begin with a kept one yet");
-  if (!order.directories.empty())
-    return fail(ErrorCode::kUnsupported, "a sandbox has no directories of the owner's yet");
   return {};
 }
 
-// A sandbox that begins anew. `image`: -1 for none.
-Result<std::unique_ptr<Kernel>> make_kernel(const BeginOrder& order, HostFile image, Prepared& prepared) {
-  const auto& same = order.deterministic;
+// What it goes on from.
+struct Before {
+  std::optional<KeptFile> kept;
+  std::vector<KeptCommand> commands;
+};
+
+// A sandbox whose processes were kept is as deterministic as it was; the state of its random numbers is read with them.
+std::optional<Determinism> determinism_of(const BeginOrder& order, const std::optional<KeptFile>& kept) {
+  if (!kept || !kept->has_processes()) return order.deterministic;
+  const auto start_ms = kept->clock_start_ms();
+  return start_ms ? std::optional(Determinism{.start_ms = *start_ms}) : std::nullopt;
+}
+
+Result<RestoredTree> make_root(TreeOptions options, const std::optional<KeptFile>& kept) {
+  if (kept) return restore_tree(*kept, std::move(options));
+  return RestoredTree{.root = make_tree(std::move(options)), .rest = StateReader({}), .held = {}};
+}
+
+// `image`: -1 for none.
+Result<std::unique_ptr<Kernel>> make_kernel(const BeginOrder& order, HostFile image, Before& before,
+                                            Prepared& prepared) {
+  const auto same = determinism_of(order, before.kept);
+  if (same && !prepared.traps_time_stamps)
+    return fail(ErrorCode::kInvalidInput, "the kernel process was not made for a deterministic sandbox");
   const auto clock = same ? std::make_shared<GuestClock>(same->start_ms) : std::make_shared<GuestClock>();
   const auto entropy = same ? std::make_shared<Entropy>(same->seed) : std::make_shared<Entropy>();
   const auto devices = std::make_shared<Devices>(entropy);
@@ -86,9 +106,10 @@ Result<std::unique_ptr<Kernel>> make_kernel(const BeginOrder& order, HostFile im
   if (image) {
     MEMBRANE_ASSIGN(options.image, Layer::open(image.release(), "the image"));
   }
+  MEMBRANE_ASSIGN(RestoredTree tree, make_root(std::move(options), before.kept));
   auto kernel = std::make_unique<Kernel>(KernelOptions{
       .platform = std::move(*prepared.platform),
-      .root = make_tree(std::move(options)),
+      .root = tree.root,
       .limits = {.most_tasks = order.limits.most_tasks, .memory_bytes = order.limits.memory_bytes},
       .host_name = order.host_name,
       .clock = clock,
@@ -96,7 +117,19 @@ Result<std::unique_ptr<Kernel>> make_kernel(const BeginOrder& order, HostFile im
   if (const Done mounted = mount_system_directories(*kernel, devices); !mounted)
     return fail(ErrorCode::kUnavailable,
                 std::string("/proc, /sys and /dev cannot be made: ") + std::strerror(mounted.error()));
+  if (before.kept) MEMBRANE_TRY(restore_processes(*kernel, *before.kept, tree, before.commands));
   return kernel;
+}
+
+Status mount_granted(Kernel& kernel, const BeginOrder::Directory& directory, size_t number, HostFile socket) {
+  constexpr uint64_t kFirstDevice = 0x40;
+  const NodeRef mounted = make_granted_directory(
+      std::move(socket), {.device = kFirstDevice + number, .is_writable = directory.is_writable});
+  if (const Done done = mount_at(kernel, directory.path, mounted); !done)
+    return fail(ErrorCode::kInvalidInput,
+                "a directory cannot be mounted at " + directory.path + ": " + std::strerror(done.error()),
+                "Mount it at a path whose directories the image has, or has not at all.");
+  return {};
 }
 
 Result<Begun> begin(Frame& frame, Prepared& prepared, OutsideNetwork* network) {
@@ -107,15 +140,22 @@ Result<Begun> begin(Frame& frame, Prepared& prepared, OutsideNetwork* network) {
   size_t next = 0;
   HostFile image;
   if (order.has_image) image = std::move(frame.files[next++]);
-  Begun begun;
-  MEMBRANE_ASSIGN(begun.kernel, make_kernel(order, std::move(image), prepared));
+  Before before;
+  if (order.has_kept) {
+    MEMBRANE_ASSIGN(before.kept, KeptFile::open(frame.files[next++].number()));
+  }
+  Begun begun = {.kernel = nullptr, .image_name = order.image_name, .commands = {}, .answer = {}};
+  MEMBRANE_ASSIGN(begun.kernel, make_kernel(order, std::move(image), before, prepared));
+  begun.commands = std::move(before.commands);
   if (order.has_network) {
     if (network == nullptr) return fail(ErrorCode::kUnavailable, "the system has no room for a network");
     MEMBRANE_TRY(network->attach(std::move(frame.files[next++])));
     network->set_own_name(lower_case(order.host_name));
-    begun.kernel->sockets = std::make_shared<SocketSpace>();
+    if (begun.kernel->sockets == nullptr) begun.kernel->sockets = std::make_shared<SocketSpace>();
     begun.kernel->sockets->network = network;
   }
+  for (size_t i = 0; i < order.directories.size(); ++i)
+    MEMBRANE_TRY(mount_granted(*begun.kernel, order.directories[i], i, std::move(frame.files[next++])));
   begun.answer.platform = begun.kernel->platform().name();
   for (const MissingWall& each : prepared.missing_walls)
     begun.answer.missing_walls.push_back(each.name + ": " + each.why);
@@ -141,7 +181,7 @@ void serve(FrameSocket& socket, const KernelProcessOptions& options) {
   const Result<std::string> told =
       begun ? Result<std::string>(pack(begun->answer)) : std::unexpected(begun.error());
   if (!socket.send(FrameKind::kAnswer, number, pack_answer(told)) || !begun) return;
-  static KernelServer serving(socket, *orders, *begun->kernel, network);
+  static KernelServer serving(socket, *orders, *begun->kernel, network, begun->image_name);
   server = &serving;
   serving.run();
   server = nullptr;

@@ -6,8 +6,10 @@
 #include <chrono>
 #include <map>
 #include <memory>
+#include <string>
 #include <vector>
 
+#include "linux/kept/kernel_state.h"
 #include "linux/kernel/kernel.h"
 #include "linux/network/outside_network.h"
 #include "linux/sandbox/orders.h"
@@ -19,11 +21,13 @@ namespace membrane::linux {
 
 class KernelServer {
  public:
-  // `network`: null for none.
-  KernelServer(FrameSocket& socket, Orders& orders, Kernel& kernel, OutsideNetwork* network);
+  // `network`: null for none. `image_name`: of the image under its files, for what is kept of it.
+  KernelServer(FrameSocket& socket, Orders& orders, Kernel& kernel, OutsideNetwork* network, std::string image_name);
   KernelServer(const KernelServer&) = delete;
   KernelServer& operator=(const KernelServer&) = delete;
 
+  // Commands of a sandbox that was kept: their owner may attach() to them.
+  void adopt(std::vector<KeptCommand> commands);
   // Until the owner is gone, or says what no owner says.
   void run();
   // From any thread: there are orders, or a terminal or a connection has something to move.
@@ -41,6 +45,9 @@ class KernelServer {
   Result<std::string> change_file(const Frame& frame);
   Result<std::string> start(const Frame& frame);
   Result<std::string> attach(const Frame& frame);
+  Status keep(const Frame& frame);
+  Status keep_all(int file);
+  Status freeze(bool stands_still);
   [[nodiscard]] ComputerUsage usage() const;
   void take_end(Process& process);
   void answer(uint64_t number, const Result<std::string>& with);
@@ -50,9 +57,11 @@ class KernelServer {
   Orders& orders_;
   Kernel& kernel_;
   OutsideNetwork* const network_;
+  const std::string image_name_;
   OutsideFiles files_;
   std::atomic<bool> has_news_ = false;
   bool is_over_ = false;
+  bool is_frozen_by_owner_ = false;
   std::map<uint64_t, std::unique_ptr<ServedCommand>> commands_;  // by the number of their order
 };
 

@@ -14,6 +14,7 @@
 #include <cstring>
 #include <utility>
 
+#include "linux/kept/kept_file.h"
 #include "linux/platform/choice.h"
 #include "linux/sandbox/connection.h"
 #include "linux/sandbox/start_computer.h"
@@ -240,29 +241,53 @@ void end_child(pid_t child) {
   while (waitpid(child, nullptr, 0) < 0 && errno == EINTR) {}
 }
 
+namespace {
+
+// What a sandbox is made over.
+struct Ground {
+  std::string image_name;
+  HostFile image, kept;
+};
+
+// The kernel process hands a kept file on to guests, so it gets one that cannot be written.
+Result<Ground> open_ground(const LiveSpec& spec) {
+  Ground ground = {.image_name = spec.image, .image = {}, .kept = {}};
+  if (spec.kept >= 0) {
+    ground.kept =
+        HostFile(open(("/proc/self/fd/" + std::to_string(spec.kept)).c_str(), O_RDONLY | O_CLOEXEC));
+    if (!ground.kept)
+      return fail(ErrorCode::kUnavailable,
+                  std::string("the kept sandbox cannot be read: ") + std::strerror(errno));
+    MEMBRANE_ASSIGN(const KeptFile kept, KeptFile::open(ground.kept.number()));
+    if (ground.image_name.empty() && !kept.image_digest().empty()) ground.image_name = kept.image_name();
+  }
+  if (ground.image_name.empty()) return ground;
+  MEMBRANE_ASSIGN(ground.image, open_image(ground.image_name));
+  return ground;
+}
+
+}  // namespace
+
 Result<std::unique_ptr<LiveComputer>> begin_computer(HostFile socket, const LiveSpec& spec, pid_t child) {
+  const auto ground = open_ground(spec);
+  if (!ground) {
+    socket.close();
+    end_child(child);
+    return std::unexpected(ground.error());
+  }
   BeginOrder order = {.host_name = spec.host_name,
                       .platform = spec.platform,
+                      .image_name = ground->image_name,
                       .limits = spec.limits,
                       .deterministic = spec.deterministic,
                       .directories = {}};
   std::vector<int> files;
-  HostFile image;
   const auto add = [&files](bool& has, int file) {
     has = file >= 0;
     if (has) files.push_back(file);
   };
-  if (!spec.image.empty()) {
-    auto opened = open_image(spec.image);
-    if (!opened) {
-      socket.close();
-      end_child(child);
-      return std::unexpected(opened.error());
-    }
-    image = std::move(*opened);
-  }
-  add(order.has_image, image.number());
-  add(order.has_kept, spec.kept);
+  add(order.has_image, ground->image.number());
+  add(order.has_kept, ground->kept.number());
   add(order.has_network, spec.network);
   for (const MountedDirectory& each : spec.directories) {
     order.directories.push_back({each.path, each.is_writable});
@@ -277,6 +302,13 @@ Result<std::unique_ptr<LiveComputer>> begin_computer(HostFile socket, const Live
     return std::unexpected(begun.error());
   }
   return std::make_unique<OwnedComputer>(std::move(connection), std::move(*begun), child);
+}
+
+bool wants_virtual_clock(const LiveSpec& spec) {
+  if (spec.kept < 0) return spec.deterministic.has_value();
+  const auto kept = KeptFile::open(spec.kept);  // what is wrong is told by begin_computer()
+  if (!kept || !kept->has_processes()) return spec.deterministic.has_value();
+  return kept->clock_start_ms().has_value();
 }
 
 bool wants_kvm(const LiveSpec& spec) {
@@ -295,7 +327,7 @@ Result<std::unique_ptr<LiveComputer>> start_computer(const LiveSpec& spec) {
                 std::string("the system has no room for a sandbox: ") + std::strerror(errno));
   if (child == 0)
     run_kernel_process(std::move(theirs),
-                       {.traps_time_stamps = spec.deterministic.has_value(), .is_kvm = wants_kvm(spec)});
+                       {.traps_time_stamps = wants_virtual_clock(spec), .is_kvm = wants_kvm(spec)});
   theirs.close();
   return begin_computer(std::move(ours), spec, child);
 }

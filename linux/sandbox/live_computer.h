@@ -26,20 +26,14 @@
 
 namespace membrane::linux {
 
-// A directory of the owner's machine that guests see. `socket` is one end of a pair whose other end a DirectoryBroker serves.
-struct MountedDirectory {
-  std::string path;  // where guests see it; made when it is not there
-  int socket = -1;   // borrowed until create() has returned
-  bool is_writable = false;
-};
-
 struct LiveSpec {
-  std::string image;  // path of an image file (linux/image/layer.h); "" with `kept`, which names its own
-  int kept =
-      -1;  // a file that keep() wrote: the sandbox goes on from there; borrowed until create() has returned
+  std::string image;  // path of an image file (linux/image/layer.h); "" with `kept`: where it was when that was written
+  // A file that keep() wrote: the sandbox goes on from there. Borrowed until create() has returned; its bytes must not change while the
+  // sandbox lives.
+  int kept = -1;
   std::string host_name = "membrane";
   ComputerLimits limits;  // memory, disk and tasks; output and wall are of a command
-  // As of Computer. With `kept`: that of the sandbox that was kept, and this counts nothing.
+  // As of Computer. A sandbox that goes on with its processes is as deterministic as it was, whatever this says.
   std::optional<Determinism> deterministic;
   std::string platform;  // "trap", "kvm"; "" for the faster one of this machine
   int network = -1;  // where guests' connections go (linux/network/); -1: none leaves. Borrowed as `kept` is

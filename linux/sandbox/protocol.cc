@@ -206,7 +206,7 @@ std::vector<std::string> Unpacker::texts() {
 
 std::string pack(const BeginOrder& order) {
   Packer packer;
-  packer.text(order.host_name).text(order.platform);
+  packer.text(order.host_name).text(order.platform).text(order.image_name);
   packer.number(order.limits.memory_bytes).number(order.limits.disk_bytes);
   packer.number(static_cast<uint64_t>(order.limits.most_tasks));
   packer.number(order.deterministic.has_value());
@@ -223,6 +223,7 @@ Result<BeginOrder> unpack_begin(std::string_view bytes) {
   BeginOrder order;
   order.host_name = from.text();
   order.platform = from.text();
+  order.image_name = from.text();
   order.limits.memory_bytes = from.number();
   order.limits.disk_bytes = from.number();
   order.limits.most_tasks = static_cast<int>(from.number(1u << 22));

@@ -154,6 +154,7 @@ class Unpacker {
 // LiveSpec as it is sent: with files instead of paths and borrowed descriptors.
 struct BeginOrder {
   std::string host_name, platform;
+  std::string image_name;  // where the image is, for what is kept of the sandbox
   ComputerLimits limits;
   std::optional<Determinism> deterministic;
   bool has_image = false, has_kept = false, has_network = false;
