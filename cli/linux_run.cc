@@ -6,6 +6,7 @@
 
 #include "cli/cli.h"
 #include "cli/outer_terminal.h"
+#include "computers/directories/directory_broker.h"
 #include "computers/network/gateway.h"
 #include "computers/outcome.h"
 #include "computers/settings.h"
@@ -51,14 +52,6 @@ Result<linux::Computer> computer_of(const LinuxCommand& command) {
   return computer;
 }
 
-// After the connections of the command have ended.
-void tell_network(computers::Gateway& gateway, sandbox::Report& report) {
-  gateway.end();
-  computers::Gateway::Account account = gateway.take_account();
-  report.host_calls = std::move(account.calls);
-  report.host_calls_dropped = account.dropped;
-}
-
 }  // namespace
 
 policy::Limits linux_limits() { return computers::usual_limits(); }
@@ -99,6 +92,9 @@ Result<sandbox::Report> run_linux(const LinuxCommand& command, std::atomic<bool>
   MEMBRANE_ASSIGN(const auto gateway, computers::Gateway::create(
                                           {.grants = command.policy.http, .limits = command.policy.limits}));
   computer.network = gateway->socket();
+  MEMBRANE_ASSIGN(const auto directories,
+                  computers::DirectoryBroker::create(command.policy.fs, gateway->budget()));
+  computer.directories = directories->mounts();
   sandbox::Report report;
   linux::ComputerStreams streams = {.input = command.input,
                                     .on_output =
@@ -114,11 +110,11 @@ Result<sandbox::Report> run_linux(const LinuxCommand& command, std::atomic<bool>
   if (terminal != nullptr) {
     streams.input = STDIN_FILENO;
     streams.on_output = OuterTerminal::write;
+    streams.accompany = [&terminal](linux::Command& running) { return terminal->accompany(running); };
   }
-  // Threads may begin when the kernel process is there.
-  streams.accompany = [&terminal, &gateway](linux::Command& running) {
+  streams.on_made = [&gateway, &directories] {
     gateway->begin();
-    return terminal != nullptr ? terminal->accompany(running) : nullptr;
+    directories->begin();
   };
   auto outcome = linux::run_computer(computer, streams, [&cancelled] { return cancelled.load(); });
   terminal.reset();  // before anything is told
@@ -133,8 +129,9 @@ Result<sandbox::Report> run_linux(const LinuxCommand& command, std::atomic<bool>
   if (command.has_terminal && ended.end == linux::ComputerEnd::kSignalled)
     report.exit_code = 128 + ended.status;  // as shells tell it
   else computers::set_outcome(ended.end, ended.status, ended.reason, command.policy.limits, report);
-  tell_network(*gateway, report);
   computers::set_reached(ended.reached, report);
+  gateway->end();  // so that the account of its connections is whole
+  gateway->tell(report);
   report.platform = ended.platform;
   report.memory_peak_bytes = ended.memory_peak_bytes;
   report.compile_us = ended.start_us;

@@ -22,8 +22,7 @@ Status check_grants(const policy::Policy& policy) {
     return fail(ErrorCode::kUnsupported, std::string("a Linux sandbox has no ") + what + " yet",
                 "Leave the grant out, or run a program of the other kind.");
   };
-  if (policy.trifecta && !policy.http.empty()) return refused("trifecta rule");
-  if (!policy.fs.empty()) return refused("directories of this machine");
+  if (policy.trifecta && (!policy.http.empty() || !policy.fs.empty())) return refused("trifecta rule");
   if (policy.kv || !policy.sql.empty() || policy.ai) return refused("host functions");
   return {};
 }

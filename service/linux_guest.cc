@@ -11,6 +11,8 @@
 #include <utility>
 
 #include "computers/command_run.h"
+#include "computers/directories/directory_broker.h"
+#include "computers/network/gateway.h"
 #include "computers/settings.h"
 #include "linux/platform/trap/host_file.h"
 #include "service/client_policy.h"
@@ -225,6 +227,12 @@ bool is_same_computer(const policy::Policy& one, const policy::Policy& other) {
   return of(one) == of(other);
 }
 
+// None is none, and not the service's own environment.
+host::Secrets secrets_of(const host::Secrets& secrets) {
+  if (secrets) return secrets;
+  return [](const std::string&) -> std::optional<std::string> { return std::nullopt; };
+}
+
 class LinuxGuest final : public Guest {
  public:
   LinuxGuest(linux::ComputerSource& source, GuestSpec spec, const linux::ImageConfig& config)
@@ -236,7 +244,7 @@ class LinuxGuest final : public Guest {
   Answer<void> begin(const std::string& image) {
     linux::LiveSpec spec;
     spec.image = image;
-    return make(std::move(spec));
+    return make(std::move(spec), spec_.policy);
   }
   Answer<void> begin_from(const std::vector<KeptContext>& contexts) {
     for (const KeptContext& kept : contexts) {
@@ -282,7 +290,12 @@ class LinuxGuest final : public Guest {
     run.on_error = turn.on_stderr;
     run.on_begun = turn.on_begun;
     run.is_cancelled = [this, &turn] { return is_stopped_ || (turn.is_cancelled && turn.is_cancelled()); };
-    return computers::run_command(*computer, std::move(run));
+    const std::shared_ptr<computers::Gateway> gateway = this->gateway();
+    if (running_.fetch_add(1) == 0) gateway->renew(run.limits);  // those beside it share them
+    sandbox::Report report = computers::run_command(*computer, std::move(run));
+    --running_;
+    gateway->tell(report);
+    return report;
   }
   void stop() override { is_stopped_ = true; }
   void allow() override { is_stopped_ = false; }
@@ -309,14 +322,21 @@ class LinuxGuest final : public Guest {
     spec_.environment = environment;
     return {};
   }
-  // Some limits and the platform are the computer's: with others, it goes on in a new computer.
+  // Some limits, the platform and directories are the computer's: with others, it goes on in a new computer.
   Answer<void> set_policy(const policy::Policy& policy, const host::Secrets& secrets) override {
     if (const auto held = check_held(policy); !held) return held;
-    if (!is_same_computer(policy, spec_.policy)) {
+    policy::Policy before;
+    {
+      const std::lock_guard lock(mutex_);
+      before = spec_.policy;
+    }
+    if (!is_same_computer(policy, before) || policy.fs != before.fs) {
       const auto bytes = kept_bytes();
       if (!bytes) return std::unexpected(bytes.error());
       if (const auto made = make_from(*bytes, policy); !made) return made;
     }
+    if (const Status told = gateway()->set_grants(policy.http, secrets_of(secrets)); !told)
+      return std::unexpected(api_error(told.error()));
     const std::lock_guard lock(mutex_);
     spec_.policy = policy;
     spec_.secrets = secrets;
@@ -388,11 +408,20 @@ class LinuxGuest final : public Guest {
     const std::lock_guard lock(mutex_);
     return computer_;
   }
-  Answer<void> make(linux::LiveSpec spec) {
-    if (spec.kept < 0) {
-      spec.limits = computers::limits_of(spec_.policy.limits);
-      spec.platform = spec_.policy.platform;
-    }
+  [[nodiscard]] std::shared_ptr<computers::Gateway> gateway() const {
+    const std::lock_guard lock(mutex_);
+    return gateway_;
+  }
+  Answer<void> make(linux::LiveSpec spec, const policy::Policy& policy) {
+    spec.limits = computers::limits_of(policy.limits);
+    spec.platform = policy.platform;
+    auto gateway = computers::Gateway::create(
+        {.grants = policy.http, .limits = policy.limits, .secrets = secrets_of(spec_.secrets)});
+    if (!gateway) return std::unexpected(api_error(gateway.error()));
+    spec.network = (*gateway)->socket();
+    auto directories = computers::DirectoryBroker::create(policy.fs, (*gateway)->budget());
+    if (!directories) return std::unexpected(api_error(directories.error()));
+    spec.directories = (*directories)->mounts();
     auto made = source_.create(spec);
     if (!made) {
       ApiError error = api_error(made.error());
@@ -400,8 +429,12 @@ class LinuxGuest final : public Guest {
         error.code = ApiCode::kInvalidValue;  // the template, not the path
       return std::unexpected(std::move(error));
     }
+    (*gateway)->begin();
+    (*directories)->begin();
     const std::lock_guard lock(mutex_);
     computer_ = *std::move(made);
+    directories_ = *std::move(directories);
+    gateway_ = *std::move(gateway);
     return {};
   }
   Answer<void> make_from(const std::vector<uint8_t>& bytes, const policy::Policy& policy) {
@@ -409,9 +442,7 @@ class LinuxGuest final : public Guest {
     if (!file) return std::unexpected(api_error(file.error()));
     linux::LiveSpec spec;
     spec.kept = file->number();
-    spec.limits = computers::limits_of(policy.limits);
-    spec.platform = policy.platform;
-    return make(std::move(spec));
+    return make(std::move(spec), policy);
   }
   Answer<std::vector<uint8_t>> kept_bytes() {
     const auto file = memory_file();
@@ -464,12 +495,15 @@ class LinuxGuest final : public Guest {
   linux::ComputerSource& source_;
   std::shared_ptr<host::Flows> flows_ = std::make_shared<host::Flows>();
   std::atomic<bool> is_stopped_ = false;
+  std::atomic<int> running_ = 0;  // turns
   mutable std::mutex mutex_;  // guards what follows
   GuestSpec spec_;
   const std::vector<std::string> base_environment_;
   const std::string base_directory_;
   std::string shell_;                            // "" until it was looked for
   std::map<std::string, std::string> contexts_;  // besides the first: where each is
+  std::shared_ptr<computers::Gateway> gateway_;
+  std::shared_ptr<computers::DirectoryBroker> directories_;  // uses the gateway's budget
   std::shared_ptr<linux::LiveComputer> computer_;
 };
 

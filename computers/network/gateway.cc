@@ -70,7 +70,11 @@ struct Gateway::Rules {
                                                    host::Secrets secrets) {
     auto made = std::make_shared<Rules>();
     made->grants = std::move(grants);
-    made->secrets = std::move(secrets);
+    // It is asked by one thread at a time.
+    made->secrets = [of = std::move(secrets), mutex = std::make_shared<std::mutex>()](const std::string& name) {
+      const std::scoped_lock lock(*mutex);
+      return of(name);
+    };
     for (policy::HttpGrant& each : made->grants) {
       each.max_redirects = 0;  // programs follow them themselves, and ask again
       MEMBRANE_ASSIGN(auto url, policy::UrlGrant::parse(each.url));
@@ -384,6 +388,12 @@ Gateway::Account Gateway::take_account() {
   const std::scoped_lock lock(mutex_);
   account_bytes_ = 0;
   return std::exchange(account_, {});
+}
+
+void Gateway::tell(sandbox::Report& report) {
+  Account account = take_account();
+  report.host_calls = std::move(account.calls);
+  report.host_calls_dropped = account.dropped;
 }
 
 }  // namespace membrane::computers

@@ -58,6 +58,8 @@ class Gateway {
 
   // What is granted from now on; connections that there are go on. Errors: as of create().
   Status set_grants(std::vector<policy::HttpGrant> grants, host::Secrets secrets);
+  // What pays for all that its connections do; for the sandbox's directories, too.
+  [[nodiscard]] policy::Budget& budget() { return budget_; }
   // The limits anew: a command begins.
   void renew(const policy::Limits& limits);
   struct Account {
@@ -65,6 +67,7 @@ class Gateway {
     uint64_t dropped = 0;  // more of them
   };
   Account take_account();
+  void tell(sandbox::Report& report);  // the account, as its host calls
 
  private:
   struct Rules;

@@ -63,6 +63,8 @@ struct SocketEnd {
   bool is_closed = false;         // nobody will receive
   bool receives_no_more = false;  // what is here is the last: the peer sends no more, or SHUT_RD
   int error = 0;                  // told once
+  bool is_outside = false;        // it is the other side of a connection that leaves the sandbox (network.h)
+  bool has_peer_outside = false;
   WaitQueue changed;
 
   // -- listening

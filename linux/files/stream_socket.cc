@@ -117,6 +117,7 @@ Done StreamSocket::connect_outside(const InetAddress& to) {
   theirs->local = to;
   theirs->remote = end_->local;
   MEMBRANE_TRY(end_->space->network->connect(end_, theirs, to));
+  theirs->is_outside = end_->has_peer_outside = true;
   end_->remote = to;
   peer_ = std::move(theirs);
   end_->changed.wake();

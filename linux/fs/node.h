@@ -105,6 +105,8 @@ class Node : public std::enable_shared_from_this<Node> {
   virtual Try<Backing> mapping(uint64_t /*offset*/, uint64_t /*length*/, bool /*is_shared*/) {
     return err(ENODEV);
   }
+  // Whether what is written to a shared mapping is the file's. Else there is none for writing.
+  [[nodiscard]] virtual bool shares_writes() const { return true; }
 
   // -- symbolic links
   virtual Try<std::string> target() { return err(EINVAL); }

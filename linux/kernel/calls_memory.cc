@@ -18,8 +18,9 @@ Done set_file(Call& call, Memory::Wish& wish, int protection) {
   const int access = file->flags & O_ACCMODE;
   if ((file->flags & O_PATH) != 0) return err(EBADF);
   if (access == O_WRONLY) return err(EACCES);
-  if (wish.is_shared && access == O_RDONLY) {
-    if ((protection & PROT_WRITE) != 0) return err(EACCES);
+  const bool is_shared_for_writing = access != O_RDONLY && file->node()->shares_writes();
+  if (wish.is_shared && !is_shared_for_writing) {
+    if ((protection & PROT_WRITE) != 0) return err(access == O_RDONLY ? EACCES : ENODEV);
     wish.most_protection &= ~PROT_WRITE;
   }
   wish.offset = call.arg(5);

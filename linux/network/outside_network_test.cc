@@ -30,14 +30,17 @@ struct NetworkThreads {
               }).value();
     HostFile kernels;
     EXPECT_TRUE(make_socket_pair(owner, kernels));
+    greet(hosts);
+    EXPECT_TRUE(network->attach(std::move(kernels)));
+    sockets.space->network = network.get();
+  }
+  void greet(std::string_view hosts) const {
     HostFile text = make_memory("hosts", hosts.size());
     EXPECT_EQ(pwrite(text.number(), hosts.data(), hosts.size(), 0), static_cast<ssize_t>(hosts.size()));
     const NetworkGreeting greeting = {.bytes = static_cast<uint32_t>(hosts.size())};
     const int descriptor = text.number();
     EXPECT_TRUE(
         send_message(owner.number(), std::as_bytes(std::span(&greeting, 1)), std::span(&descriptor, 1)));
-    EXPECT_TRUE(network->attach(std::move(kernels)));
-    sockets.space->network = network.get();
   }
   // Lets the kernel look at what came, until `is_so`.
   template <typename Is>
@@ -239,6 +242,28 @@ TEST(OutsideNetworkThreads, AnOwnerThatIsGoneRefuses) {
   net.owner.close();
   const SocketRef guest = net.sockets.make(AF_INET, SOCK_STREAM);
   EXPECT_EQ(guest->connect(net.sockets.caller, at_v4({127, 0, 0, 1}, 80)).error(), ECONNREFUSED);
+}
+
+TEST(OutsideNetworkThreads, AnOwnerGrantsOtherHostsLater) {
+  NetworkThreads net("example.org 80\n");
+  const auto address = net.look_up("example.org", 80);
+  ASSERT_TRUE(address);
+  EXPECT_FALSE(net.look_up("other.org", 80));
+  net.greet("other.org 80\n");
+  net.until([&] { return net.look_up("other.org", 80).has_value(); });
+  EXPECT_FALSE(net.look_up("example.org", 80));
+  EXPECT_EQ(net.sockets.make(AF_INET, SOCK_STREAM)->connect(net.sockets.caller, *address).error(), ECONNREFUSED);
+  net.greet("example.org 80\n");
+  net.until([&] { return net.look_up("example.org", 80).has_value(); });
+  EXPECT_EQ(net.look_up("example.org", 80)->bytes, address->bytes);  // a name keeps its address
+}
+
+TEST(OutsideNetworkThreads, ItsOwnNameIsItsLoopback) {
+  NetworkThreads net("example.org 80\n");
+  net.network->set_own_name("membrane");
+  EXPECT_EQ(net.look_up("membrane", 80)->bytes, at_v4({127, 0, 0, 1}, 80).bytes);
+  EXPECT_EQ(net.look_up("localhost", 80)->bytes, at_v4({127, 0, 0, 1}, 80).bytes);
+  EXPECT_FALSE(net.has_told());
 }
 
 TEST(OutsideNetworkThreads, AGreetingIsCheckedBeforeItIsUsed) {

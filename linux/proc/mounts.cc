@@ -1,5 +1,6 @@
 #include "linux/proc/mounts.h"
 
+#include <algorithm>
 #include <array>
 
 #include "linux/fs/tree.h"
@@ -69,6 +70,24 @@ Done mount_dev(Kernel& kernel) {
 }
 
 }  // namespace
+
+Done mount_at(Kernel& kernel, std::string_view path, const NodeRef& mounted) {
+  NodeRef above = kernel.root->node;
+  if (!path.starts_with('/')) return err(EINVAL);
+  for (path.remove_prefix(1);;) {
+    const size_t end = std::min(path.find('/'), path.size());
+    const std::string_view name = path.substr(0, end);
+    if (name.empty() || name == "." || name == "..") return err(EINVAL);
+    path.remove_prefix(std::min(end + 1, path.size()));
+    if (path.empty()) return mount_over(kernel, *above, name, mounted);
+    auto next = above->look_up(name);
+    if (!next && next.error() == ENOENT) next = above->create(name, {.mode = S_IFDIR | 0755});
+    if (!next) return err(next.error());
+    if (kernel.mounts.over(*next) != *next) return err(EBUSY);
+    above = *next;
+    if (above->type() != S_IFDIR) return err(ENOTDIR);
+  }
+}
 
 Done mount_system_directories(Kernel& kernel, std::shared_ptr<Devices> devices) {
   if (devices == nullptr) devices = std::make_shared<Devices>(kernel.options().entropy);

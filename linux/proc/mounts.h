@@ -23,4 +23,8 @@ struct SystemDirectories {
 // process. `devices` are those that the root opens; they get /dev/ptmx. Errors: those of making a directory.
 Done mount_system_directories(Kernel& kernel, std::shared_ptr<Devices> devices = nullptr);
 
+// Mounts over a directory, which is made where it is missing, as those above it are. Before the first process. Asks nothing of what is
+// mounted. Errors: ENOTDIR where a part of the path is something else; EBUSY below another mount; EINVAL for "/" and what is no path.
+Done mount_at(Kernel& kernel, std::string_view path, const NodeRef& mounted);
+
 }  // namespace membrane::linux

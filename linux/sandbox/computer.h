@@ -37,6 +37,13 @@ struct ComputerLimits {
   std::optional<std::chrono::milliseconds> wall;
 };
 
+// A directory of the owner's machine that guests see. `socket` is one end of a pair whose other end a DirectoryBroker serves.
+struct MountedDirectory {
+  std::string path;  // where guests see it; made when it is not there
+  int socket = -1;   // borrowed until create() has returned
+  bool is_writable = false;
+};
+
 struct Computer {
   std::string image;                     // path of an image file (linux/image/layer.h)
   std::vector<std::string> arguments;    // the program, by name or path, and its arguments
@@ -50,6 +57,7 @@ struct Computer {
   // Its programs do the same in every run: the clock is virtual, and random numbers are a seed's.
   std::optional<Determinism> deterministic = {};
   int network = -1;  // as LiveSpec::network
+  std::vector<MountedDirectory> directories = {};
 };
 
 enum class ComputerEnd : uint8_t {
@@ -80,6 +88,8 @@ struct ComputerReport {
 struct ComputerStreams {
   int input = -1;  // read as the guest reads; -1: none
   std::function<void(std::string_view)> on_output, on_error;
+  // Called when the kernel process is there, before it starts the command: the caller may have threads from then on. May be null.
+  std::function<void()> on_made = {};
   // Called when the command has started; what it gives goes before the command does.
   std::function<std::shared_ptr<void>(Command&)> accompany = {};
 };

@@ -10,6 +10,7 @@
 #include "base/text.h"
 #include "linux/files/devices.h"
 #include "linux/files/socket_end.h"
+#include "linux/granted/granted_directory.h"
 #include "linux/image/image_tree.h"
 #include "linux/kept/kept.h"
 #include "linux/kernel/kernel.h"
@@ -69,8 +70,6 @@ Status check(const Frame& frame, const BeginOrder& order, const Prepared& prepar
   if (!order.platform.empty() && order.platform != name)
     return fail(ErrorCode::kUnsupported, "there is no platform \"" + order.platform + "\" here",
                 "Leave it to Membrane, or name \"" + name + "\".");
-  if (!order.directories.empty())
-    return fail(ErrorCode::kUnsupported, "a sandbox has no directories of the owner's yet");
   return {};
 }
 
@@ -78,6 +77,7 @@ Status check(const Frame& frame, const BeginOrder& order, const Prepared& prepar
 struct Before {
   std::optional<KeptFile> kept;
   OutsideNetwork* network = nullptr;
+  std::vector<HostFile> directories;
   std::vector<KeptCommand> commands;
 };
 
@@ -91,6 +91,17 @@ std::optional<Determinism> determinism_of(const BeginOrder& order, const std::op
 Result<RestoredTree> make_root(TreeOptions options, const std::optional<KeptFile>& kept) {
   if (kept) return restore_tree(*kept, std::move(options));
   return RestoredTree{.root = make_tree(std::move(options)), .rest = StateReader({}), .held = {}};
+}
+
+Status mount_granted(Kernel& kernel, const BeginOrder::Directory& directory, size_t number, HostFile socket) {
+  constexpr uint64_t kFirstDevice = 0x40;
+  const NodeRef mounted = make_granted_directory(
+      std::move(socket), {.device = kFirstDevice + number, .is_writable = directory.is_writable});
+  if (const Done done = mount_at(kernel, directory.path, mounted); !done)
+    return fail(ErrorCode::kInvalidInput,
+                "a directory cannot be mounted at " + directory.path + ": " + std::strerror(done.error()),
+                "Mount it at a path whose directories the image has, or has not at all.");
+  return {};
 }
 
 // `image`: -1 for none.
@@ -122,6 +133,8 @@ Result<std::unique_ptr<Kernel>> make_kernel(const BeginOrder& order, HostFile im
                 std::string("/proc, /sys and /dev cannot be made: ") + std::strerror(mounted.error()));
   kernel->sockets = std::make_shared<SocketSpace>();
   kernel->sockets->network = before.network;
+  for (size_t i = 0; i < order.directories.size(); ++i)
+    MEMBRANE_TRY(mount_granted(*kernel, order.directories[i], i, std::move(before.directories[i])));
   if (before.kept) MEMBRANE_TRY(restore_processes(*kernel, *before.kept, tree, before.commands));
   return kernel;
 }
@@ -144,6 +157,7 @@ Result<Begun> begin(Frame& frame, Prepared& prepared, OutsideNetwork* network) {
     network->set_own_name(lower_case(order.host_name));
     before.network = network;
   }
+  while (next < frame.files.size()) before.directories.push_back(std::move(frame.files[next++]));
   Begun begun = {.kernel = nullptr, .image_name = order.image_name, .commands = {}, .answer = {}};
   MEMBRANE_ASSIGN(begun.kernel, make_kernel(order, std::move(image), before, prepared));
   begun.commands = std::move(before.commands);

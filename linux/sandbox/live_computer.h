@@ -26,13 +26,6 @@
 
 namespace membrane::linux {
 
-// A directory of the owner's machine that guests see. `socket` is one end of a pair whose other end a DirectoryBroker serves.
-struct MountedDirectory {
-  std::string path;  // where guests see it; made when it is not there
-  int socket = -1;   // borrowed until create() has returned
-  bool is_writable = false;
-};
-
 struct LiveSpec {
   std::string
       image;  // path of an image file (linux/image/layer.h); "" with `kept`: where it was when that was written

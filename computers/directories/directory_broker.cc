@@ -1,0 +1,261 @@
+#include "computers/directories/directory_broker.h"
+
+#include <poll.h>
+#include <sys/socket.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <cstring>
+#include <filesystem>
+#include <utility>
+
+#include "linux/granted/messages.h"
+#include "linux/platform/trap/host_file.h"
+
+namespace membrane::computers {
+namespace {
+
+using host::Errno;
+using host::HostResult;
+using linux::GrantedAct;
+using linux::GrantedAnswer;
+using linux::GrantedEntry;
+using linux::GrantedRequest;
+using linux::HostFile;
+
+int errno_of(Errno code) {
+  switch (code) {
+    case Errno::kOk: return 0;
+    case Errno::kAccess: return EACCES;
+    case Errno::kNotFound: return ENOENT;
+    case Errno::kQuota: return EDQUOT;
+    case Errno::kInvalid: return EINVAL;
+    case Errno::kBudget: return ENOSPC;
+    case Errno::kNoMemory: return ENOMEM;
+    case Errno::kTooBig: return EFBIG;
+    case Errno::kExists: return EEXIST;
+    case Errno::kIsDir: return EISDIR;
+    case Errno::kNotDir: return ENOTDIR;
+    case Errno::kUnsupported: return EOPNOTSUPP;
+    case Errno::kNotEmpty: return ENOTEMPTY;
+    default: return EIO;
+  }
+}
+
+}  // namespace
+
+// One directory, with a broker of its own.
+class DirectoryBroker::Served {
+ public:
+  Served(const policy::FsGrant& grant, policy::Budget& budget) : policy_(policy_of(grant)), broker_(policy_, budget, nullptr, nullptr) {}
+
+  bool make_sockets() { return linux::make_socket_pair(ours_, theirs_); }
+  [[nodiscard]] linux::MountedDirectory mount() const {
+    const policy::FsGrant& grant = policy_.fs.front();
+    return {.path = grant.guest, .socket = theirs_.number(), .is_writable = grant.mode == policy::FsMode::kWrite};
+  }
+  void begin(const Stop& stop) {
+    theirs_.close();
+    thread_ = std::jthread([this, &stop] { serve(stop); });
+  }
+
+ private:
+  static policy::Policy policy_of(const policy::FsGrant& grant) {
+    policy::Policy policy;
+    policy.fs = {grant};
+    return policy;
+  }
+  // A request as it came, taken apart.
+  struct Request {
+    GrantedRequest head;
+    std::string path, other;  // as the grant has them
+    std::string_view bytes;
+  };
+  struct Answer {
+    GrantedAnswer head;
+    std::string bytes;
+  };
+
+  void serve(const Stop& stop) {
+    std::string message(sizeof(GrantedRequest) + 2 * GrantedRequest::kMostPathBytes + GrantedRequest::kMostBytes + 1, '\0');
+    while (!stop.is_set()) {
+      std::array<pollfd, 2> looked = {{{ours_.number(), POLLIN, 0}, {stop.descriptor(), POLLIN, 0}}};
+      if (::poll(looked.data(), looked.size(), -1) < 0 && errno != EINTR) return;
+      if (looked[0].revents == 0) continue;
+      const ssize_t got = ::recv(ours_.number(), message.data(), message.size(), MSG_DONTWAIT);
+      if (got < 0 && (errno == EINTR || errno == EAGAIN)) continue;
+      if (got <= 0 || !answer({message.data(), static_cast<size_t>(got)})) return;
+    }
+  }
+  bool answer(std::string_view message) {
+    const auto request = request_in(message);
+    if (!request) return false;
+    Answer answer;
+    if (const auto done = obey(*request, answer); !done) answer = {.head = {.error = errno_of(done.error().code)}, .bytes = {}};
+    answer.head.bytes = static_cast<uint32_t>(answer.bytes.size());
+    std::string told(reinterpret_cast<const char*>(&answer.head), sizeof answer.head);
+    told += answer.bytes;
+    // The kernel process waits for it: there is room, or it is none of ours.
+    return ::send(ours_.number(), told.data(), told.size(), MSG_NOSIGNAL | MSG_DONTWAIT) == static_cast<ssize_t>(told.size());
+  }
+  [[nodiscard]] std::optional<Request> request_in(std::string_view message) const {
+    Request request;
+    if (message.size() < sizeof request.head) return {};
+    std::memcpy(&request.head, message.data(), sizeof request.head);
+    message.remove_prefix(sizeof request.head);
+    const GrantedRequest& head = request.head;
+    if (head.act < GrantedAct::kStatus || head.act > GrantedAct::kLast ||
+        head.path_bytes > GrantedRequest::kMostPathBytes || head.other_bytes > GrantedRequest::kMostPathBytes ||
+        head.bytes > GrantedRequest::kMostBytes || head.count > GrantedRequest::kMostBytes ||
+        message.size() != size_t{head.path_bytes} + head.other_bytes + head.bytes)
+      return {};
+    request.path = below(message.substr(0, head.path_bytes));
+    const std::string_view other = message.substr(head.path_bytes, head.other_bytes);
+    request.other = head.act == GrantedAct::kMakeLink ? std::string(other) : below(other);
+    request.bytes = message.substr(size_t{head.path_bytes} + head.other_bytes);
+    return request;
+  }
+  // The broker refuses ".." and what else is no path.
+  [[nodiscard]] std::string below(std::string_view path) const {
+    const std::string& guest = policy_.fs.front().guest;
+    if (path.empty()) return guest;
+    return (guest.ends_with('/') ? guest : guest + "/") + std::string(path);
+  }
+
+  HostResult<void> obey(const Request& request, Answer& answer);
+  HostResult<void> look(const Request& request, Answer& answer);
+  HostResult<void> list(const Request& request, Answer& answer);
+  static void tell(const host::FileStatus& status, GrantedAnswer& answer) {
+    answer.flags = (status.is_directory ? GrantedAnswer::kIsDirectory : 0u) | (status.is_link ? GrantedAnswer::kIsLink : 0u);
+    answer.size = status.size_bytes;
+    answer.links = status.link_count;
+    answer.number = status.file_id;
+    answer.accessed_ns = status.accessed_ns;
+    answer.modified_ns = status.modified_ns;
+    answer.changed_ns = status.changed_ns;
+  }
+
+  const policy::Policy policy_;
+  host::LocalBroker broker_;
+  HostFile ours_, theirs_;
+  std::string listed_path_;
+  std::vector<host::FileInfo> listed_;  // of a list that is told in parts
+  std::jthread thread_;                 // the last
+};
+
+HostResult<void> DirectoryBroker::Served::obey(const Request& request, Answer& answer) {
+  const GrantedRequest& head = request.head;
+  switch (head.act) {
+    case GrantedAct::kWrite: return broker_.file_write_at(head.file, head.offset, request.bytes);
+    case GrantedAct::kResize: return broker_.file_resize(head.file, head.offset);
+    case GrantedAct::kSync: return broker_.file_sync(head.file);
+    case GrantedAct::kClose: return broker_.file_close(head.file);
+    case GrantedAct::kSetTimes: {
+      host::FileTimes times;
+      if (head.accessed_ns != GrantedRequest::kKeepTime) times.accessed_ns = head.accessed_ns;
+      if (head.modified_ns != GrantedRequest::kKeepTime) times.modified_ns = head.modified_ns;
+      return broker_.path_set_times(request.path, times);
+    }
+    case GrantedAct::kUnlink: return broker_.path_unlink(request.path);
+    case GrantedAct::kRemoveDirectory: return broker_.directory_remove(request.path);
+    case GrantedAct::kMakeDirectory: return broker_.directory_make(request.path);
+    case GrantedAct::kMakeLink: return broker_.link_make_symbolic(request.other, request.path);
+    case GrantedAct::kMakeHardLink: return broker_.link_make_hard(request.path, request.other);
+    case GrantedAct::kRename: return broker_.path_rename(request.path, request.other);
+    default: return look(request, answer);
+  }
+}
+
+HostResult<void> DirectoryBroker::Served::look(const Request& request, Answer& answer) {
+  const GrantedRequest& head = request.head;
+  switch (head.act) {
+    case GrantedAct::kStatus: {
+      const auto status = head.file != 0 ? broker_.file_status(head.file) : broker_.path_status(request.path);
+      if (!status) return std::unexpected(status.error());
+      tell(*status, answer.head);
+      return {};
+    }
+    case GrantedAct::kTarget: {
+      auto link = broker_.path_find_link(request.path);
+      if (!link) return std::unexpected(link.error());
+      answer.bytes = std::move(link->target);
+      return {};
+    }
+    case GrantedAct::kOpen: {
+      const auto opened = broker_.file_open(request.path, {.write = (head.flags & GrantedRequest::kForWriting) != 0,
+                                                           .create = (head.flags & GrantedRequest::kCreate) != 0,
+                                                           .exclusive = (head.flags & GrantedRequest::kExclusive) != 0,
+                                                           .truncate = false});
+      if (!opened) return std::unexpected(opened.error());
+      tell(opened->status, answer.head);
+      answer.head.file = opened->handle;
+      return {};
+    }
+    case GrantedAct::kRead: {
+      auto bytes = broker_.file_read_at(head.file, head.offset, head.count);
+      if (!bytes) return std::unexpected(bytes.error());
+      answer.bytes = *std::move(bytes);
+      return {};
+    }
+    default: return list(request, answer);
+  }
+}
+
+HostResult<void> DirectoryBroker::Served::list(const Request& request, Answer& answer) {
+  if (request.head.offset == 0 || request.path != listed_path_) {
+    auto all = broker_.file_list(request.path);
+    if (!all) return std::unexpected(all.error());
+    listed_ = *std::move(all);
+    listed_path_ = request.path;
+  }
+  answer.head.entries = static_cast<uint32_t>(std::min<size_t>(listed_.size(), UINT32_MAX));
+  for (size_t at = std::min<uint64_t>(request.head.offset, listed_.size()); at < listed_.size(); ++at) {
+    const host::FileInfo& each = listed_[at];
+    GrantedEntry entry = {.number = each.file_id, .flags = 0, .name_bytes = static_cast<uint16_t>(each.name.size())};
+    entry.flags = static_cast<uint16_t>((each.is_link ? GrantedAnswer::kIsLink : 0u) |
+                                        (each.is_directory ? GrantedAnswer::kIsDirectory : 0u));
+    if (answer.bytes.size() + sizeof entry + each.name.size() > GrantedRequest::kMostBytes) break;
+    answer.bytes.append(reinterpret_cast<const char*>(&entry), sizeof entry).append(each.name);
+  }
+  return {};
+}
+
+DirectoryBroker::DirectoryBroker(std::unique_ptr<Stop> stop, policy::Budget& budget)
+    : stop_(std::move(stop)), budget_(budget) {}
+
+Result<std::unique_ptr<DirectoryBroker>> DirectoryBroker::create(const std::vector<policy::FsGrant>& grants,
+                                                                 policy::Budget& budget) {
+  MEMBRANE_ASSIGN(auto stop, Stop::create());
+  std::unique_ptr<DirectoryBroker> made(new DirectoryBroker(std::move(stop), budget));
+  for (const policy::FsGrant& grant : grants) {
+    std::error_code error;
+    if (!std::filesystem::is_directory(grant.host, error))
+      return fail(ErrorCode::kNotFound, grant.host + " is no directory",
+                  "A Linux sandbox is granted directories: name one that is there.");
+    auto served = std::make_unique<Served>(grant, budget);
+    if (!served->make_sockets())
+      return fail(ErrorCode::kUnavailable, "the system has no room for a sandbox's directories");
+    made->all_.push_back(std::move(served));
+  }
+  return made;
+}
+
+DirectoryBroker::~DirectoryBroker() { end(); }
+
+std::vector<linux::MountedDirectory> DirectoryBroker::mounts() const {
+  std::vector<linux::MountedDirectory> all;
+  for (const auto& each : all_) all.push_back(each->mount());
+  return all;
+}
+
+void DirectoryBroker::begin() {
+  for (const auto& each : all_) each->begin(*stop_);
+}
+
+void DirectoryBroker::end() {
+  stop_->set();
+  all_.clear();
+}
+
+}  // namespace membrane::computers

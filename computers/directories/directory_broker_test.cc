@@ -1,0 +1,150 @@
+// The owner's side of granted directories. The test says what a kernel process would, and worse.
+#include "computers/directories/directory_broker.h"
+
+#include <gtest/gtest.h>
+#include <stdlib.h>
+#include <sys/socket.h>
+
+#include <cerrno>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+
+#include "linux/granted/messages.h"
+
+namespace membrane::computers {
+namespace {
+
+using linux::GrantedAct;
+using linux::GrantedAnswer;
+using linux::GrantedRequest;
+using linux::HostFile;
+
+class DirectoryBrokerTest : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    std::string name = ::testing::TempDir() + "granted-XXXXXX";
+    ASSERT_NE(mkdtemp(name.data()), nullptr);
+    folder_ = name;
+    std::filesystem::create_directories(folder_ / "in" / "below");
+    std::ofstream(folder_ / "in" / "a") << "text";
+    std::ofstream(folder_ / "secret") << "secret";
+    std::filesystem::create_symlink("../secret", folder_ / "in" / "out");
+  }
+  void TearDown() override { std::filesystem::remove_all(folder_); }
+  void open(policy::FsMode mode) {
+    policy::FsGrant grant;
+    grant.guest = "/data";
+    grant.host = (folder_ / "in").string();
+    grant.mode = mode;
+    auto made = DirectoryBroker::create({grant}, budget_);
+    ASSERT_TRUE(made) << made.error().to_string();
+    broker_ = std::move(*made);
+    ASSERT_EQ(broker_->mounts().size(), 1u);
+    kernel_ = HostFile(dup(broker_->mounts()[0].socket));
+    broker_->begin();
+  }
+  bool send(std::string_view message) {
+    return ::send(kernel_.number(), message.data(), message.size(), MSG_NOSIGNAL) == static_cast<ssize_t>(message.size());
+  }
+  struct Heard {
+    GrantedAnswer head;
+    std::string bytes;
+  };
+  std::optional<Heard> hear() {
+    std::string message(1u << 20, '\0');
+    const ssize_t got = ::recv(kernel_.number(), message.data(), message.size(), 0);
+    Heard heard;
+    if (got < static_cast<ssize_t>(sizeof heard.head)) return {};
+    std::memcpy(&heard.head, message.data(), sizeof heard.head);
+    heard.bytes = message.substr(sizeof heard.head, static_cast<size_t>(got) - sizeof heard.head);
+    return heard;
+  }
+  Heard ask(GrantedRequest request, const std::string& path = "", const std::string& other = "",
+            const std::string& bytes = "") {
+    request.path_bytes = static_cast<uint32_t>(path.size());
+    request.other_bytes = static_cast<uint32_t>(other.size());
+    request.bytes = static_cast<uint32_t>(bytes.size());
+    EXPECT_TRUE(send(std::string(reinterpret_cast<const char*>(&request), sizeof request) + path + other + bytes));
+    return hear().value_or(Heard());
+  }
+  int error_of(GrantedAct act, const std::string& path, const std::string& other = "") {
+    return ask({.act = act}, path, other).head.error;
+  }
+
+  std::filesystem::path folder_;
+  policy::Budget budget_;
+  std::unique_ptr<DirectoryBroker> broker_;
+  HostFile kernel_;
+};
+
+TEST_F(DirectoryBrokerTest, ReadsAndWritesBeneathTheDirectory) {
+  open(policy::FsMode::kWrite);
+  EXPECT_EQ(ask({}, "a").head.size, 4u);
+  EXPECT_EQ(ask({}, "").head.flags, uint32_t{GrantedAnswer::kIsDirectory});
+  const uint64_t file = ask({.act = GrantedAct::kOpen, .flags = GrantedRequest::kForWriting}, "a").head.file;
+  EXPECT_EQ(ask({.act = GrantedAct::kRead, .count = 100, .file = file}).bytes, "text");
+  EXPECT_EQ(ask({.act = GrantedAct::kWrite, .file = file, .offset = 4}, "", "", " more").head.error, 0);
+  EXPECT_EQ(ask({.act = GrantedAct::kRead, .count = 100, .file = file, .offset = 2}).bytes, "xt more");
+  EXPECT_EQ(ask({.act = GrantedAct::kClose, .file = file}).head.error, 0);
+  EXPECT_EQ(ask({.act = GrantedAct::kRead, .count = 100, .file = file}).head.error, EINVAL);
+  EXPECT_EQ(error_of(GrantedAct::kRename, "a", "below/b"), 0);
+  EXPECT_TRUE(std::filesystem::exists(folder_ / "in" / "below" / "b"));
+  EXPECT_EQ(error_of(GrantedAct::kStatus, "a"), ENOENT);
+  EXPECT_EQ(error_of(GrantedAct::kRemoveDirectory, "below"), ENOTEMPTY);
+}
+
+TEST_F(DirectoryBrokerTest, ChangesNothingThatIsGrantedForReading) {
+  open(policy::FsMode::kRead);
+  EXPECT_EQ(ask({.act = GrantedAct::kOpen, .flags = GrantedRequest::kForWriting}, "a").head.error, EACCES);
+  for (const auto act : {GrantedAct::kUnlink, GrantedAct::kMakeDirectory, GrantedAct::kRemoveDirectory,
+                         GrantedAct::kRename, GrantedAct::kMakeLink, GrantedAct::kMakeHardLink, GrantedAct::kSetTimes})
+    EXPECT_NE(error_of(act, "a", "b"), 0) << static_cast<int>(act);
+  EXPECT_TRUE(std::filesystem::exists(folder_ / "in" / "a"));
+}
+
+TEST_F(DirectoryBrokerTest, LeavesTheDirectoryByNoPath) {
+  open(policy::FsMode::kWrite);
+  for (const char* path : {"../secret", "below/../../secret", "/secret", "out", "a/../../secret", ".", ".."})
+    EXPECT_NE(ask({.act = GrantedAct::kOpen}, path).head.error, 0) << path;
+  EXPECT_NE(error_of(GrantedAct::kRename, "a", "../moved"), 0);
+  EXPECT_NE(error_of(GrantedAct::kMakeHardLink, "../secret", "mine"), 0);
+  EXPECT_NE(error_of(GrantedAct::kStatus, std::string("a\0b", 3)), 0);
+  EXPECT_FALSE(std::filesystem::exists(folder_ / "moved"));
+}
+
+TEST_F(DirectoryBrokerTest, ListsInParts) {
+  for (int i = 0; i < 3000; ++i)
+    std::ofstream(folder_ / "in" / "below" / (std::string(100, 'n') + std::to_string(i))) << i;
+  open(policy::FsMode::kRead);
+  const Heard first = ask({.act = GrantedAct::kList}, "below");
+  EXPECT_EQ(first.head.entries, 3000u);
+  EXPECT_LE(first.bytes.size(), GrantedRequest::kMostBytes);
+  EXPECT_GT(ask({.act = GrantedAct::kList, .offset = 2999}, "below").bytes.size(), 100u);
+  EXPECT_EQ(ask({.act = GrantedAct::kList, .offset = UINT64_MAX}, "below").bytes, "");
+}
+
+TEST_F(DirectoryBrokerTest, HearsNoMoreOfWhatIsNoRequest) {
+  GrantedRequest lies = {.act = GrantedAct::kStatus};
+  lies.path_bytes = 4000;
+  GrantedRequest unknown = {.act = static_cast<GrantedAct>(99)};
+  const auto bytes_of = [](const GrantedRequest& of) {
+    return std::string(reinterpret_cast<const char*>(&of), sizeof of);
+  };
+  for (const std::string& message : {std::string("x"), bytes_of(lies), bytes_of(unknown), std::string(70000, 'x')}) {
+    open(policy::FsMode::kWrite);
+    EXPECT_TRUE(send(message));
+    broker_->end();
+    EXPECT_FALSE(hear());
+  }
+}
+
+TEST_F(DirectoryBrokerTest, RefusesWhatIsNoDirectory) {
+  policy::FsGrant grant;
+  grant.guest = "/data";
+  grant.host = (folder_ / "secret").string();
+  EXPECT_FALSE(DirectoryBroker::create({grant}, budget_));
+}
+
+}  // namespace
+}  // namespace membrane::computers

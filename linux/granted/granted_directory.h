@@ -1,0 +1,27 @@
+// A directory of the owner's machine, as programs of a sandbox see it. Nothing of it is here: each look, read and change is asked of the
+// owner's DirectoryBroker (computers/directories/), which opens paths beneath the directory and holds the grant.
+//
+// Modes and owners are not the host's: all is the superuser's, directories 0755, files 0755 (0555 without writing), and chmod() and
+// chown() to what they have change nothing. A file that is mapped is copied for it: what others change later is not seen in the mapping,
+// and it cannot be shared for writing.
+//
+// Threads: the kernel's one, which waits for the answers.
+#pragma once
+
+#include <string>
+
+#include "linux/fs/node.h"
+#include "linux/platform/trap/host_file.h"
+
+namespace membrane::linux {
+
+struct GrantedOptions {
+  uint64_t device = 0;
+  bool is_writable = false;
+  uint64_t most_mapped_bytes = 256u << 20;  // of copies, together
+};
+
+// `socket`: one end of a pair whose other end the broker serves. The node is the directory; its parent is itself.
+NodeRef make_granted_directory(HostFile socket, const GrantedOptions& options);
+
+}  // namespace membrane::linux

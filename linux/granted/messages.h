@@ -1,0 +1,62 @@
+// What a kernel process asks of its sandbox's owner about a directory that the owner grants, over a SOCK_SEQPACKET socket: a request, then
+// its answer, one after the other. Each side takes what the other says as foreign data.
+//
+// Paths are relative to the granted directory, with '/' between names; "" is the directory itself.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+
+namespace membrane::linux {
+
+enum class GrantedAct : uint32_t {
+  kStatus = 1,  // of `path`; with `file`, of an open one
+  kList,        // of `path`, from the entry number `offset` on: GrantedEntry after the other
+  kTarget,      // of the link `path`
+  kOpen,        // `flags`; gives `file`
+  kRead,        // `file`, `offset`, at most `count` bytes
+  kWrite,       // `file`, `offset`, `bytes`
+  kResize,      // `file`, to `offset`
+  kSync,        // `file`
+  kClose,       // `file`
+  kSetTimes,    // of `path`: accessed_ns, modified_ns; kKeepTime stays
+  kUnlink,
+  kRemoveDirectory,
+  kMakeDirectory,
+  kMakeLink,      // `path`, with `other` as its target
+  kMakeHardLink,  // from `path` to `other`
+  kRename,        // from `path` to `other`
+  kLast = kRename,
+};
+
+struct GrantedRequest {
+  static constexpr size_t kMostPathBytes = 4096, kMostBytes = 64u << 10;
+  static constexpr int64_t kKeepTime = INT64_MIN;
+  enum : uint32_t { kForWriting = 1, kCreate = 2, kExclusive = 4 };
+  GrantedAct act = GrantedAct::kStatus;
+  uint32_t flags = 0, path_bytes = 0, other_bytes = 0, count = 0;
+  uint32_t bytes = 0;  // that follow both paths
+  uint64_t file = 0, offset = 0;
+  int64_t accessed_ns = kKeepTime, modified_ns = kKeepTime;
+};
+
+struct GrantedAnswer {
+  enum : uint32_t { kIsDirectory = 1, kIsLink = 2 };
+  int32_t error = 0;  // of Linux
+  uint32_t flags = 0;
+  uint64_t file = 0;
+  uint64_t size = 0, links = 1, number = 0;  // number 0: none is known
+  int64_t accessed_ns = 0, modified_ns = 0, changed_ns = 0;
+  uint32_t entries = 0;  // that there are, of a list
+  uint32_t bytes = 0;    // that follow
+};
+
+struct GrantedEntry {
+  uint64_t number = 0;
+  uint16_t flags = 0, name_bytes = 0;  // the name follows
+};
+
+}  // namespace membrane::linux
