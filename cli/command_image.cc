@@ -115,8 +115,7 @@ Result<int> build(const Options& options) {
 Result<int> prune(const Options& options) {
   MEMBRANE_ASSIGN(const computers::LayerCache cache, computers::LayerCache::open());
   MEMBRANE_ASSIGN(const auto pruned, cache.prune());
-  if (options.json)
-    print_json(nlohmann::ordered_json{{"files", pruned.files}, {"bytes", pruned.bytes}});
+  if (options.json) print_json(nlohmann::ordered_json{{"files", pruned.files}, {"bytes", pruned.bytes}});
   else print(std::to_string(pruned.files) + " files, " + megabytes(pruned.bytes) + "\n");
   return kExitOk;
 }
@@ -160,7 +159,8 @@ void add_image(CLI::App& app, int& exit_code) {
   on(import_command, options, exit_code, &import);
 
   CLI::App* const build_command = image->add_subcommand("build", "Make an image by a Dockerfile");
-  build_command->add_option("context", options->source, "The directory that COPY takes from (default: this one)")
+  build_command
+      ->add_option("context", options->source, "The directory that COPY takes from (default: this one)")
       ->type_name("CONTEXT")
       ->default_str(".");
   build_command->add_option("-t,--tag", options->name, "What it is called")->type_name("NAME")->required();
@@ -171,7 +171,8 @@ void add_image(CLI::App& app, int& exit_code) {
       ->allow_extra_args(false);
   build_command->add_option("--target", options->target, "The stage to build (default: the last)")
       ->type_name("STAGE");
-  build_command->add_option("--platform", options->platform, "trap or kvm (default: the faster one of this machine)")
+  build_command
+      ->add_option("--platform", options->platform, "trap or kvm (default: the faster one of this machine)")
       ->type_name("PLATFORM");
   build_command->add_option("--memory", options->memory_bytes, "Of all processes of a RUN (default: 2 GiB)")
       ->type_name("BYTES");

@@ -17,13 +17,15 @@ namespace membrane::cli {
 
 struct LinuxCommand {
   std::string image;  // a name of `membrane image ls`, or an image file; "" for the usual one
-  std::vector<std::string> arguments;    // the program and its arguments, or what the image's entrypoint is given
-  bool is_whole = false;                 // all of them, whatever the image's entrypoint is
+  std::vector<std::string>
+      arguments;          // the program and its arguments, or what the image's entrypoint is given
+  bool is_whole = false;  // all of them, whatever the image's entrypoint is
   std::vector<std::string> environment;  // NAME=VALUE, on top of the image's
   std::optional<linux::Determinism> deterministic;
   std::string platform;       // "trap", "kvm"; "" for the faster one of this machine
   int input = -1;             // a descriptor
   bool has_terminal = false;  // standard input is this process's terminal, and the command's too
+  std::string diff_file;      // where a git patch of what the command changed goes; "" for none
   policy::Policy policy;
   std::function<void(std::string_view)> on_output, on_error;  // null: kept in the report
 };

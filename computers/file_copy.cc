@@ -26,7 +26,8 @@ std::string joined(const std::string& directory, const std::string& name) {
 // such.
 class Walk {
  public:
-  using Visit = std::function<Status(const std::string& path, const std::string& relative, const SourceFile&)>;
+  using Visit =
+      std::function<Status(const std::string& path, const std::string& relative, const SourceFile&)>;
   static Status run(SourceFiles& files, const std::string& source, const Visit& visit) {
     MEMBRANE_ASSIGN(SourceFile top, files.stat(source));
     std::vector<std::tuple<std::string, std::string, SourceFile>> left;
@@ -71,7 +72,8 @@ Result<std::string> resolve(SourceFiles& files, const std::string& source) {
 
 class Copying {
  public:
-  Copying(SourceFiles& from, const FileCopy& copy, linux::LiveComputer& to) : from_(from), copy_(copy), to_(to) {}
+  Copying(SourceFiles& from, const FileCopy& copy, linux::LiveComputer& to)
+      : from_(from), copy_(copy), to_(to) {}
 
   Status run() {
     for (const std::string& named : copy_.sources) {
@@ -148,14 +150,16 @@ class Copying {
       return std::unexpected(read.error());
     }
     MEMBRANE_TRY(make_directories(to_, copy_.to, 0755, copy_.owner));
-    MEMBRANE_TRY(tree.visit_all([&](const std::string& path, const linux::LayerItem& item, const std::string&) {
-      return put_item(path, item);
-    }));
+    MEMBRANE_TRY(tree.visit_all([&](const std::string& path, const linux::LayerItem& item,
+                                    const std::string&) { return put_item(path, item); }));
     return true;
   }
 
   static bool is_compressed(std::string_view bytes) {
-    return bytes.starts_with("\x1f\x8b") || bytes.starts_with("BZh") || bytes.starts_with("\xfd" "7zXZ") ||
+    return bytes.starts_with("\x1f\x8b") || bytes.starts_with("BZh") ||
+           bytes.starts_with(
+               "\xfd"
+               "7zXZ") ||
            bytes.starts_with("\x28\xb5\x2f\xfd");
   }
 
@@ -198,7 +202,8 @@ Result<std::string> digest_of_copy(SourceFiles& from, const FileCopy& copy) {
     add(name_of(named));
     MEMBRANE_ASSIGN(const std::string source, resolve(from, named));
     MEMBRANE_TRY(Walk::run(
-        from, source, [&](const std::string& path, const std::string& relative, const SourceFile& file) -> Status {
+        from, source,
+        [&](const std::string& path, const std::string& relative, const SourceFile& file) -> Status {
           add(relative);
           add(std::to_string(file.mode));
           add(file.target);

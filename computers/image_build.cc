@@ -26,7 +26,8 @@ namespace {
 constexpr std::string_view kVersion = "membrane build 1";
 constexpr int64_t kFirstMs = 946'684'800'000, kLastMs = 4'102'444'800'000;  // 2000 and 2100
 constexpr int64_t kBetweenLayersMs = 3'600'000;
-constexpr const char* kNoNetwork = "There is no network in a build: fetch it before, and COPY it from the directory of the build.";
+constexpr const char* kNoNetwork =
+    "There is no network in a build: fetch it before, and COPY it from the directory of the build.";
 
 std::unexpected<Error> wrong(std::string what, std::string hint = "") {
   return fail(ErrorCode::kInvalidInput, std::move(what), std::move(hint));
@@ -40,9 +41,9 @@ struct State {
   std::string image_path;    // "" for scratch
   std::string image_digest;  // "" for scratch
   int64_t begin_ms = kFirstMs;
-  std::string key;                           // of the last layer; of the image where there is none
-  std::shared_ptr<linux::HostFile> layer;    // null where there is none
-  std::vector<std::string> layers;           // keys
+  std::string key;                         // of the last layer; of the image where there is none
+  std::shared_ptr<linux::HostFile> layer;  // null where there is none
+  std::vector<std::string> layers;         // keys
   linux::ImageConfig config;
 };
 
@@ -128,27 +129,19 @@ class Building {
   }
 
   static Error at_line(const linux::DockerInstruction& instruction, Error error) {
-    error.message = "line " + std::to_string(instruction.line) + " of the Dockerfile, " + instruction.name + ": " +
-                    error.message;
+    error.message = "line " + std::to_string(instruction.line) + " of the Dockerfile, " + instruction.name +
+                    ": " + error.message;
     return error;
   }
 
   Status carry_out(const linux::DockerInstruction& in) {
     using Act = Status (Building::*)(const linux::DockerInstruction&);
-    static const std::map<std::string_view, Act> kActs = {{"FROM", &Building::from},
-                                                          {"ARG", &Building::argument},
-                                                          {"ENV", &Building::environment},
-                                                          {"LABEL", &Building::label},
-                                                          {"RUN", &Building::run_command_of},
-                                                          {"COPY", &Building::copy},
-                                                          {"ADD", &Building::copy},
-                                                          {"WORKDIR", &Building::directory},
-                                                          {"USER", &Building::user},
-                                                          {"SHELL", &Building::shell},
-                                                          {"ENTRYPOINT", &Building::entrypoint},
-                                                          {"CMD", &Building::command},
-                                                          {"EXPOSE", &Building::expose},
-                                                          {"MAINTAINER", &Building::maintainer}};
+    static const std::map<std::string_view, Act> kActs = {
+        {"FROM", &Building::from},     {"ARG", &Building::argument},          {"ENV", &Building::environment},
+        {"LABEL", &Building::label},   {"RUN", &Building::run_command_of},    {"COPY", &Building::copy},
+        {"ADD", &Building::copy},      {"WORKDIR", &Building::directory},     {"USER", &Building::user},
+        {"SHELL", &Building::shell},   {"ENTRYPOINT", &Building::entrypoint}, {"CMD", &Building::command},
+        {"EXPOSE", &Building::expose}, {"MAINTAINER", &Building::maintainer}};
     const auto act = kActs.find(in.name);
     if (in.name != "ARG" || state_) ++step_;
     if (act != kActs.end()) return (this->*act->second)(in);
@@ -156,15 +149,16 @@ class Building {
       return unsupported("it is not carried out here", "Write the instruction where the image is used.");
     tell(in, false);
     if (build_.on_warning)
-      build_.on_warning("line " + std::to_string(in.line) + ": " + in.name + " says nothing to a sandbox, and is left out");
+      build_.on_warning("line " + std::to_string(in.line) + ": " + in.name +
+                        " says nothing to a sandbox, and is left out");
     return {};
   }
 
   void tell(const linux::DockerInstruction& in, bool is_cached) const {
     if (!build_.on_step) return;
     const std::string text = in.text.size() > 100 ? in.text.substr(0, 100) + "…" : in.text;
-    build_.on_step("step " + std::to_string(step_) + "/" + std::to_string(steps_) + ": " + in.name + " " + text +
-                   (is_cached ? " (cached)" : ""));
+    build_.on_step("step " + std::to_string(step_) + "/" + std::to_string(steps_) + ": " + in.name + " " +
+                   text + (is_cached ? " (cached)" : ""));
   }
 
   // -- variables
@@ -295,7 +289,8 @@ class Building {
     if (all.size() != 1 && !is_named) return wrong("this is not \"FROM image\" or \"FROM image AS name\"");
     MEMBRANE_ASSIGN(const std::string platform, word(flag_of(in, "platform")));
     if (!platform.empty() && platform != "linux/amd64" && platform != "linux/x86_64")
-      return unsupported("there are no sandboxes for " + platform, "Leave --platform out; programs are of linux/amd64.");
+      return unsupported("there are no sandboxes for " + platform,
+                         "Leave --platform out; programs are of linux/amd64.");
     MEMBRANE_ASSIGN(State begun, begin(all.front()));
     state_ = std::move(begun);
     arguments_.clear();
@@ -325,7 +320,8 @@ class Building {
 
   [[nodiscard]] const State* find_stage(const std::string& name) const {
     for (size_t i = 0; i < stages_.size(); ++i)
-      if (stages_[i].second && (stages_[i].first == name || std::to_string(i) == name)) return stages_[i].second.get();
+      if (stages_[i].second && (stages_[i].first == name || std::to_string(i) == name))
+        return stages_[i].second.get();
     return nullptr;
   }
 
@@ -382,9 +378,8 @@ class Building {
     if (to.size() > 1 && to.ends_with('/')) to.pop_back();
     state_->config.directory = to;
     MEMBRANE_ASSIGN(const std::string key, KeyText().add(state_->key).add("WORKDIR").add(to).digest());
-    return add_layer(in, key, [&](linux::LiveComputer& computer) {
-      return make_directories(computer, to, 0755, User());
-    });
+    return add_layer(
+        in, key, [&](linux::LiveComputer& computer) { return make_directories(computer, to, 0755, User()); });
   }
 
   // By the files of the sandbox that is made.
@@ -444,7 +439,8 @@ class Building {
                                  ? "exit code " + std::to_string(report.exit_code.value_or(0))
                                  : std::string(describe(report.outcome));
     if (report.errors.empty()) return wrong("the command failed: " + code, "What it printed says why.");
-    return wrong("the command failed: " + code + ": " + report.errors.front().message, report.errors.front().hint);
+    return wrong("the command failed: " + code + ": " + report.errors.front().message,
+                 report.errors.front().hint);
   }
 
   // Its text with its documents, as a shell reads them. A document alone is the script.
@@ -463,7 +459,8 @@ class Building {
       if (name != "from" && name != "chown" && name != "chmod" && name != "link" && name != "keep-git-dir")
         return unsupported("--" + name + " is not done here", "Leave it out.");
     MEMBRANE_ASSIGN(auto all, words(in));
-    if (all.size() < 2) return wrong("it wants what to copy, and where to", "Write " + in.name + " file directory/.");
+    if (all.size() < 2)
+      return wrong("it wants what to copy, and where to", "Write " + in.name + " file directory/.");
     FileCopy copy = {.sources = {}, .to = plain(absolute(working_directory(), all.back())), .owner = {}};
     all.pop_back();
     copy.unpacks = in.name == "ADD";
@@ -514,8 +511,8 @@ class Building {
   }
 
   // What is to be copied, and what it adds to the key.
-  Status open_source(const linux::DockerInstruction& in, const std::vector<std::string>& patterns, FileCopy& copy,
-                     KeyText& key, std::unique_ptr<linux::LiveComputer>& other,
+  Status open_source(const linux::DockerInstruction& in, const std::vector<std::string>& patterns,
+                     FileCopy& copy, KeyText& key, std::unique_ptr<linux::LiveComputer>& other,
                      std::unique_ptr<SourceFiles>& files) {
     const std::string from = from_of(in);
     if (from.empty()) {

@@ -22,18 +22,18 @@
 namespace membrane::computers {
 
 struct ImageBuild {
-  std::string dockerfile;  // its text
-  std::string context;     // the directory that COPY takes from
-  std::string ignored = {};  // the text of its .dockerignore
-  std::string name;          // of the image
+  std::string dockerfile;                             // its text
+  std::string context;                                // the directory that COPY takes from
+  std::string ignored = {};                           // the text of its .dockerignore
+  std::string name;                                   // of the image
   std::map<std::string, std::string> arguments = {};  // --build-arg
   std::string target = {};                            // a stage; "" for the last
   bool uses_cache = true;                             // otherwise every instruction is carried out
   std::string platform = {};                          // as LiveSpec::platform
   policy::Limits limits;                              // of each RUN
   // Null: not told.
-  std::function<void(const std::string&)> on_step = {};         // "step 2/5: RUN make", "… (cached)"
-  std::function<void(std::string_view)> on_output = {};         // of RUN
+  std::function<void(const std::string&)> on_step = {};  // "step 2/5: RUN make", "… (cached)"
+  std::function<void(std::string_view)> on_output = {};  // of RUN
   std::function<void(const std::string&)> on_warning = {};
   std::function<bool()> is_cancelled = {};
 };

@@ -21,7 +21,7 @@ namespace fs = std::filesystem;
 
 constexpr const char* kLayer = ".layer";
 constexpr const char* kImage = ".image";
-constexpr const char* kUses = ".uses";  // of an image, by its digest: what it was made by, a key a line
+constexpr const char* kUses = ".uses";        // of an image, by its digest: what it was made by, a key a line
 constexpr uint64_t kMostBytes = 16ull << 30;  // of layers
 
 std::string temporary_name() {

@@ -45,7 +45,8 @@ class LayerCache {
   [[nodiscard]] Result<NewEntry> add_layer(const std::string& key) const;
   [[nodiscard]] Result<NewEntry> add_image(const std::string& key) const;
   // The image is there by its name too. `layers`: the keys of what it was made by.
-  Status name_image(const std::string& key, const std::string& name, const std::vector<std::string>& layers) const;
+  Status name_image(const std::string& key, const std::string& name,
+                    const std::vector<std::string>& layers) const;
 
   struct Pruned {
     uint64_t files = 0, bytes = 0;

@@ -18,7 +18,7 @@
 namespace membrane::computers {
 namespace {
 
-constexpr size_t kMostPaths = 100'000;  // of one pattern
+constexpr size_t kMostPaths = 100'000;    // of one pattern
 constexpr size_t kMostNames = 1'000'000;  // of a directory
 constexpr uint64_t kMostFileBytes = 4ull << 30;
 
@@ -36,8 +36,8 @@ std::string below(const std::string& path, const std::string& name) {
 }
 
 std::unexpected<Error> refused(const std::string& path) {
-  const ErrorCode code = errno == ENOENT || errno == ENOTDIR || errno == ELOOP ? ErrorCode::kNotFound
-                                                                               : ErrorCode::kUnavailable;
+  const ErrorCode code =
+      errno == ENOENT || errno == ENOTDIR || errno == ELOOP ? ErrorCode::kNotFound : ErrorCode::kUnavailable;
   return fail(code, (path.empty() ? "the directory" : path) + ": " + std::strerror(errno));
 }
 
@@ -45,7 +45,8 @@ std::unexpected<Error> refused(const std::string& path) {
 
 class DirectoryFiles final : public SourceFiles {
  public:
-  DirectoryFiles(linux::HostFile top, IgnoredFiles ignored) : top_(std::move(top)), ignored_(std::move(ignored)) {}
+  DirectoryFiles(linux::HostFile top, IgnoredFiles ignored)
+      : top_(std::move(top)), ignored_(std::move(ignored)) {}
 
   Result<SourceFile> stat(const std::string& path) override {
     if (is_hidden(path)) {
@@ -147,17 +148,25 @@ SourceFile source_of(const linux::FileFacts& facts) {
           .target = facts.target};
 }
 
+// What the kernel mounts is no file of the sandbox's.
+bool is_mounted(std::string_view path) {
+  const std::string_view first = path.substr(0, path.find('/'));
+  return first == "proc" || first == "sys" || first == "dev";
+}
+
 class ComputerFiles final : public SourceFiles {
  public:
   explicit ComputerFiles(linux::LiveComputer& computer) : computer_(computer) {}
   Result<SourceFile> stat(const std::string& path) override {
+    if (is_mounted(path)) return fail(ErrorCode::kNotFound, "/" + path + " is the kernel's, and not a file");
     MEMBRANE_ASSIGN(const auto facts, computer_.stat("/" + path, false));
     return source_of(facts);
   }
   Result<std::vector<SourceFile>> list(const std::string& path) override {
     MEMBRANE_ASSIGN(const auto facts, computer_.list("/" + path));
     std::vector<SourceFile> all;
-    for (const auto& each : facts) all.push_back(source_of(each));
+    for (const auto& each : facts)
+      if (!is_mounted(std::string_view(each.path).substr(1))) all.push_back(source_of(each));
     std::ranges::sort(all, {}, &SourceFile::name);
     return all;
   }

@@ -34,7 +34,9 @@ class SourceFiles {
 
 // A directory of this machine, without what `ignored` (the text of a .dockerignore) leaves out. Symbolic links are never followed, so
 // nothing leads out of it. Errors: kNotFound; kInvalidArgument for what is no directory.
-Result<std::unique_ptr<SourceFiles>> files_of_directory(const std::string& directory, std::string_view ignored);
+Result<std::unique_ptr<SourceFiles>> files_of_directory(const std::string& directory,
+                                                        std::string_view ignored);
+// All but /proc, /sys and /dev, which its kernel mounts.
 std::unique_ptr<SourceFiles> files_of_computer(linux::LiveComputer& computer);
 
 // What is left out, by Docker's rules: a pattern matches a path and all below it; "!pattern" takes back; "**" is any directories.
@@ -42,7 +44,9 @@ class IgnoredFiles {
  public:
   explicit IgnoredFiles(std::string_view text);
   [[nodiscard]] bool has(std::string_view path) const;
-  [[nodiscard]] bool takes_back() const { return takes_back_; }  // something below an ignored directory may count
+  [[nodiscard]] bool takes_back() const {
+    return takes_back_;
+  }  // something below an ignored directory may count
 
  private:
   struct Pattern {

@@ -78,7 +78,8 @@ std::string image_config_text(const ImageConfig& config) {
   object["User"] = config.user;
   if (!config.shell.empty()) object["Shell"] = config.shell;
   if (!config.labels.empty()) object["Labels"] = config.labels;
-  for (const std::string& port : config.ports) object["ExposedPorts"][port] = nlohmann::ordered_json::object();
+  for (const std::string& port : config.ports)
+    object["ExposedPorts"][port] = nlohmann::ordered_json::object();
   return json_text(object);
 }
 
