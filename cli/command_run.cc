@@ -719,7 +719,8 @@ void add_options(CLI::App* command, Options* options) {
   command->add_flag("-q,--quiet", options->quiet, "No report of a program that ran to its end")
       ->excludes(json);
   add_in_process(*command, options->in_process);
-  options->policy.add_to(*command);
+  options->policy.add_to(*command, PolicyOptions::Of::kThisMachine,
+                         options->is_thaw ? PolicyOptions::Kinds::kWasm : PolicyOptions::Kinds::kBoth);
 }
 
 }  // namespace

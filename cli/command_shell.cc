@@ -41,7 +41,7 @@ void add_shell(CLI::App& app, int& exit_code) {
   add_repeatable(*command, "--env", options->environment,
                  "An environment variable; NAME alone passes the one of this process; may be repeated")
       ->type_name("NAME[=VALUE]");
-  options->policy.add_to(*command);
+  options->policy.add_to(*command, PolicyOptions::Of::kThisMachine, PolicyOptions::Kinds::kLinux);
   command->footer(
       "Examples:\n"
       "  membrane shell\n"

@@ -7,6 +7,7 @@
 
 #include "cli/cli.h"
 #include "cli/outer_terminal.h"
+#include "computers/network/gateway.h"
 #include "computers/outcome.h"
 #include "computers/patch.h"
 #include "computers/settings.h"
@@ -48,7 +49,7 @@ Result<linux::Computer> computer_of(const LinuxCommand& command) {
   computer.limits = computers::limits_of(limits);
   computer.limits.output_bytes = limits.output_bytes;
   computer.deterministic = command.deterministic;
-  computer.platform = command.platform;
+  computer.platform = command.platform.empty() ? command.policy.platform : command.platform;
   computer.limits.wall = std::chrono::milliseconds(limits.wall_ms);
   return computer;
 }
@@ -67,6 +68,14 @@ Status write_diff(linux::LiveComputer& computer, const std::string& image, const
         "note: " + std::to_string(patch.left_out) +
             " changes are no part of the patch: git knows no owners, empty directories, pipes and devices\n");
   return {};
+}
+
+// After the connections of the command have ended.
+void tell_network(computers::Gateway& gateway, sandbox::Report& report) {
+  gateway.end();
+  computers::Gateway::Account account = gateway.take_account();
+  report.host_calls = std::move(account.calls);
+  report.host_calls_dropped = account.dropped;
 }
 
 }  // namespace
@@ -94,11 +103,21 @@ std::vector<std::string> login_shell() {
 Result<sandbox::Report> run_linux(const LinuxCommand& command, std::atomic<bool>& cancelled) {
   MEMBRANE_TRY(computers::check_grants(command.policy));
   MEMBRANE_TRY(computers::check_limits(command.policy.limits));
-  MEMBRANE_ASSIGN(const linux::Computer computer, computer_of(command));
+  if (!command.platform.empty() && !command.policy.platform.empty() &&
+      command.platform != command.policy.platform)
+    return fail(
+        ErrorCode::kInvalidArgument,
+        "the policy demands the platform " + command.policy.platform + ", and --platform " + command.platform,
+        "Leave --platform out.");
+  MEMBRANE_ASSIGN(linux::Computer computer, computer_of(command));
   std::unique_ptr<OuterTerminal> terminal;
   if (command.has_terminal) {
     MEMBRANE_ASSIGN(terminal, OuterTerminal::take(cancelled));
   }
+  // Also where no host is granted: the report says what the command tried to reach.
+  MEMBRANE_ASSIGN(const auto gateway, computers::Gateway::create(
+                                          {.grants = command.policy.http, .limits = command.policy.limits}));
+  computer.network = gateway->socket();
   sandbox::Report report;
   linux::ComputerStreams streams = {.input = command.input,
                                     .on_output =
@@ -114,13 +133,17 @@ Result<sandbox::Report> run_linux(const LinuxCommand& command, std::atomic<bool>
   if (terminal != nullptr) {
     streams.input = STDIN_FILENO;
     streams.on_output = OuterTerminal::write;
-    streams.accompany = [&terminal](linux::Command& running) { return terminal->accompany(running); };
   }
   Status written;
   if (!command.diff_file.empty())
     streams.at_end = [&](linux::LiveComputer& ended) {
       written = write_diff(ended, computer.image, command.diff_file);
     };
+  // Threads may begin when the kernel process is there.
+  streams.accompany = [&terminal, &gateway](linux::Command& running) {
+    gateway->begin();
+    return terminal != nullptr ? terminal->accompany(running) : nullptr;
+  };
   auto outcome = linux::run_computer(computer, streams, [&cancelled] { return cancelled.load(); });
   terminal.reset();  // before anything is told
   MEMBRANE_ASSIGN(const linux::ComputerReport ended, std::move(outcome));
@@ -135,6 +158,8 @@ Result<sandbox::Report> run_linux(const LinuxCommand& command, std::atomic<bool>
   if (command.has_terminal && ended.end == linux::ComputerEnd::kSignalled)
     report.exit_code = 128 + ended.status;  // as shells tell it
   else computers::set_outcome(ended.end, ended.status, ended.reason, command.policy.limits, report);
+  tell_network(*gateway, report);
+  computers::set_reached(ended.reached, report);
   report.platform = ended.platform;
   report.memory_peak_bytes = ended.memory_peak_bytes;
   report.compile_us = ended.start_us;

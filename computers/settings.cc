@@ -1,6 +1,7 @@
 #include "computers/settings.h"
 
 #include <algorithm>
+#include <utility>
 
 namespace membrane::computers {
 
@@ -9,6 +10,10 @@ policy::Limits usual_limits() {
   limits.memory_bytes = 2ull << 30;
   limits.output_bytes = 64u << 20;
   limits.wall_ms = 600'000;
+  // What package managers load.
+  limits.host_calls = 100'000;
+  limits.bytes_in = 4ull << 30;
+  limits.bytes_out = 256u << 20;
   return limits;
 }
 
@@ -17,23 +22,32 @@ Status check_grants(const policy::Policy& policy) {
     return fail(ErrorCode::kUnsupported, std::string("a Linux sandbox has no ") + what + " yet",
                 "Leave the grant out, or run a program of the other kind.");
   };
-  if (!policy.http.empty()) return refused("network");
+  if (policy.trifecta && !policy.http.empty()) return refused("trifecta rule");
   if (!policy.fs.empty()) return refused("directories of this machine");
   if (policy.kv || !policy.sql.empty() || policy.ai) return refused("host functions");
   return {};
 }
 
 Status check_limits(const policy::Limits& limits) {
-  if (limits.fuel != usual_limits().fuel)
+  const policy::Limits usual = usual_limits();
+  const auto unheld = [](const char* name, const std::string& why) {
     return fail(ErrorCode::kUnsupported,
-                "a Linux sandbox counts no instructions: a limit of fuel would not be held",
-                "Leave fuel out; wall, memory and output bound it.");
+                "a Linux sandbox " + why + ": a limit of " + name + " would not be held",
+                std::string("Leave ") + name + " out; cpu, wall, memory, disk, tasks and output bound it.");
+  };
+  if (limits.fuel != usual.fuel) return unheld("fuel", "counts no instructions");
+  if (limits.stack_bytes != usual.stack_bytes) return unheld("stack", "has no value stack");
+  if (limits.call_depth != usual.call_depth) return unheld("call_depth", "counts no calls");
+  if (limits.table_elements != usual.table_elements) return unheld("table_elements", "has no tables");
   return {};
 }
 
 linux::ComputerLimits limits_of(const policy::Limits& limits) {
   linux::ComputerLimits of;
   of.memory_bytes = limits.memory_bytes;
+  of.disk_bytes = limits.disk_bytes;
+  of.most_tasks = static_cast<int>(limits.tasks);
+  of.cpu = std::chrono::milliseconds(limits.cpu_ms);
   return of;
 }
 

@@ -22,7 +22,7 @@ policy::Limits usual_limits();
 
 // What a sandbox of this kind cannot be held to is refused, not ignored. Errors: kUnsupported.
 Status check_grants(const policy::Policy& policy);
-// The same of limits: of fuel that somebody has named. `limits` are over usual_limits().
+// The same of limits that somebody has named: of fuel, stack, calls and tables. `limits` are over usual_limits().
 Status check_limits(const policy::Limits& limits);
 
 // All but what is of a single command (output_bytes, wall).

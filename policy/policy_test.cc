@@ -229,6 +229,22 @@ TEST(Policy, RefusesTomlThatNestsBeforeItIsRead) {
   EXPECT_TRUE(parse_policy("[kv]\nprefix = \"" + dots + "[[[[{{{{\"\n", "a.toml"));
 }
 
+TEST(Policy, AFlagGrantsAWholeHost) {
+  Policy policy;
+  ASSERT_TRUE(allow(policy, "http:*.example.org"));
+  ASSERT_TRUE(allow(policy, "http:localhost:8000"));
+  ASSERT_EQ(policy.http.size(), 4u);
+  EXPECT_EQ(policy.http[0].url, "https://*.example.org/*");
+  EXPECT_EQ(policy.http[0].methods.back(), "CONNECT");
+  EXPECT_EQ(policy.http[1].url, "http://*.example.org/*");
+  EXPECT_NE(policy.http[1].methods.back(), "CONNECT");
+  EXPECT_EQ(policy.http[2].url, "https://localhost:8000/*");
+  EXPECT_EQ(policy.http[2].addresses, (std::vector<std::string>{"127.0.0.1", "::1"}));
+  EXPECT_TRUE(validate(policy));
+  EXPECT_FALSE(allow(policy, "http:example.org/path"));
+  EXPECT_FALSE(allow(policy, "http:example.org:port"));
+}
+
 TEST(Policy, RefusesHttpGrantsThatCannotBeKept) {
   const auto http = [](const std::string& fields) { return error("[[http]]\n" + fields); };
   const std::string get = "methods = [\"GET\"]\n", url = "url = \"https://h.org/*\"\n";
@@ -236,7 +252,10 @@ TEST(Policy, RefusesHttpGrantsThatCannotBeKept) {
   const std::pair<std::string, const char*> kCases[] = {
       {"methods = []\n" + url, "no method"},
       {"methods = [\"get\"]\n" + url, "did you mean GET?"},
-      {"methods = [\"CONNECT\"]\n" + url, "not a method that can be granted"},
+      {"methods = [\"TRACE\"]\n" + url, "not a method that can be granted"},
+      {"methods = [\"CONNECT\"]\nurl = \"https://h.org/v1/*\"\n", "granted for a whole host"},
+      {"methods = [\"CONNECT\"]\nurl = \"http://h.org/*\"\n", "granted for a whole host"},
+      {"methods = [\"CONNECT\"]\n" + url + "header = { A = \"x\" }\n", "no header can be added"},
       {"methods = [\"GET\", \"GET\"]\n" + url, "twice"},
       {"methods = [\"GET /x HTTP/1.1\\r\\n\"]\n" + url, "not a method"},
       {"methods = \"GET\"\n" + url, "expected an array"},
@@ -527,6 +546,31 @@ bool reads_without_libcurl() {
 TEST(PolicyDeathTest, WithoutHttpGrantsLibcurlIsNotLoaded) {
   GTEST_FLAG_SET(death_test_style, "threadsafe");  // a fresh process
   EXPECT_EXIT(_exit(reads_without_libcurl() ? 0 : 1), testing::ExitedWithCode(0), "");
+}
+
+// -- what only Linux sandboxes heed
+
+TEST(Policy, HasLimitsOfLinuxSandboxes) {
+  const auto policy =
+      parse_policy("platform = \"trap\"\n[limits]\ndisk = \"8 MiB\"\ntasks = 20\ncpu = \"3 s\"\n", "p.toml");
+  ASSERT_TRUE(policy) << policy.error().message;
+  EXPECT_EQ(policy->limits.disk_bytes, 8u << 20);
+  EXPECT_EQ(policy->limits.tasks, 20u);
+  EXPECT_EQ(policy->limits.cpu_ms, 3'000u);
+  EXPECT_EQ(*parse_policy(to_json(*policy), "p.json"), *policy);
+  EXPECT_TRUE(
+      explain(*policy).contains("limited to 8 MiB of disk, 20 processes and threads, 3 s of CPU time"));
+  EXPECT_TRUE(explain(*policy).contains("the platform trap or not at all"));
+  EXPECT_EQ(check_for_wasm(*policy).error().code, ErrorCode::kUnsupported);
+  EXPECT_FALSE(parse_policy("platform = \"vmware\"\n", "p.toml"));
+  EXPECT_FALSE(parse_policy("[limits]\ntasks = 0\n", "p.toml"));
+}
+
+TEST(Policy, WhatNobodySaysOfLinuxSandboxesIsNotInItsJson) {
+  const Policy policy;
+  EXPECT_FALSE(to_json(policy).contains("tasks"));
+  EXPECT_FALSE(to_json(policy).contains("platform"));
+  EXPECT_TRUE(check_for_wasm(policy));
 }
 
 }  // namespace

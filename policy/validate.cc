@@ -56,6 +56,13 @@ Status validate_limits(const Limits& limits) {
   return {};
 }
 
+// The words are those of linux/platform/choice.h.
+Status validate_platform(const std::string& platform) {
+  if (platform.empty() || platform == "trap" || platform == "kvm") return {};
+  return refuse("platform", "\"" + platform + "\" is no platform of Linux sandboxes.",
+                "write \"trap\" or \"kvm\", or leave it out for the faster one of the machine");
+}
+
 // -- http ----------------------------------------------------------------------
 
 Status validate_methods(const std::string& where, const HttpGrant& grant) {
@@ -73,6 +80,19 @@ Status validate_methods(const std::string& where, const HttpGrant& grant) {
         grant.methods.begin() + static_cast<std::ptrdiff_t>(i))
       return refuse(where, method + " stands twice.");
   }
+  return {};
+}
+
+// What is said inside a connection that a program encrypts itself is seen by nobody: only all of it can be granted.
+Status validate_connect(const std::string& where, const HttpGrant& grant, const UrlGrant& url) {
+  if (std::ranges::find(grant.methods, "CONNECT") == grant.methods.end()) return {};
+  if (url.url().scheme != "https" || url.url().path != "/" || !url.prefix())
+    return refuse(where + ".url", "CONNECT is granted for a whole host, since paths are not seen.",
+                  "write url = \"https://" + url.url().authority_host() + "/*\"");
+  if (!grant.headers.empty())
+    return refuse(where + ".header",
+                  "CONNECT gives an encrypted connection, to which no header can be added.",
+                  "grant the other methods apart from it, with the headers");
   return {};
 }
 
@@ -138,6 +158,7 @@ Status validate_http(const std::vector<HttpGrant>& grants) {
     MEMBRANE_TRY(validate_methods(where + ".methods", grant));
     auto url = UrlGrant::parse(grant.url);
     if (!url) return refuse(where + ".url", url.error().message, url.error().hint);
+    MEMBRANE_TRY(validate_connect(where, grant, *url));
     MEMBRANE_TRY(validate_headers(where + ".header", grant, *url));
     MEMBRANE_TRY(validate_addresses(where + ".addresses", grant, *url));
     MEMBRANE_TRY(size_in_range(where + ".max_request", grant.max_request_bytes, 1ull << 30));
@@ -261,9 +282,26 @@ Status validate(const Policy& policy) {
   if (policy.ai) MEMBRANE_TRY(validate_ai(*policy.ai));
   MEMBRANE_TRY(validate_packages("packages.python", Registry::kPython, policy.packages.python));
   MEMBRANE_TRY(validate_packages("packages.javascript", Registry::kJavaScript, policy.packages.javascript));
+  MEMBRANE_TRY(validate_platform(policy.platform));
   // Years 0 to 9999, so that the clock can be written as RFC 3339.
   if (policy.time.start_ms < -62'167'219'200'000 || policy.time.start_ms > 253'402'300'799'999)
     return refuse("time.start", "lies outside the years 0000 to 9999.");
+  return {};
+}
+
+Status check_for_wasm(const Policy& policy) {
+  const auto refused = [](const std::string& what) {
+    return fail(ErrorCode::kUnsupported,
+                what + " is for Linux sandboxes alone, and this program is of the other kind",
+                "Leave it out, or run a command: membrane run --kind linux.");
+  };
+  if (!policy.platform.empty()) return refused("the platform " + policy.platform);
+  const Limits usual;
+#define LIMIT(...)
+#define LINUX_LIMIT(member, name, kind, least, most, words)                     \
+  if (policy.limits.member != usual.member) return refused("a limit of " name);
+#include "policy/limits.def"
+#undef LIMIT
   return {};
 }
 

@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <atomic>
 #include <mutex>
+#include <tuple>
 #include <utility>
 
 #include "computers/command_run.h"
@@ -206,6 +207,24 @@ std::vector<std::string> lines_of(const Environment& environment) {
   return lines;
 }
 
+// What a sandbox of this kind cannot be held to is refused.
+Answer<void> check_held(const policy::Policy& policy) {
+  if (const Status held = computers::check_grants(policy); !held)
+    return std::unexpected(api_error(held.error()));
+  if (const Status held = computers::check_limits(policy.limits); !held)
+    return std::unexpected(api_error(held.error()));
+  return {};
+}
+
+// Whether both ask the same of a computer; what else they say is of a turn.
+bool is_same_computer(const policy::Policy& one, const policy::Policy& other) {
+  const auto of = [](const policy::Policy& policy) {
+    const policy::Limits& limits = policy.limits;
+    return std::tie(limits.memory_bytes, limits.disk_bytes, limits.tasks, limits.cpu_ms, policy.platform);
+  };
+  return of(one) == of(other);
+}
+
 class LinuxGuest final : public Guest {
  public:
   LinuxGuest(linux::ComputerSource& source, GuestSpec spec, const linux::ImageConfig& config)
@@ -290,11 +309,10 @@ class LinuxGuest final : public Guest {
     spec_.environment = environment;
     return {};
   }
-  // The memory limit is the computer's: with another one, it goes on in a new computer.
+  // Some limits and the platform are the computer's: with others, it goes on in a new computer.
   Answer<void> set_policy(const policy::Policy& policy, const host::Secrets& secrets) override {
-    if (const Status held = computers::check_grants(policy); !held)
-      return std::unexpected(api_error(held.error()));
-    if (policy.limits.memory_bytes != spec_.policy.limits.memory_bytes) {
+    if (const auto held = check_held(policy); !held) return held;
+    if (!is_same_computer(policy, spec_.policy)) {
       const auto bytes = kept_bytes();
       if (!bytes) return std::unexpected(bytes.error());
       if (const auto made = make_from(*bytes, policy); !made) return made;
@@ -371,8 +389,10 @@ class LinuxGuest final : public Guest {
     return computer_;
   }
   Answer<void> make(linux::LiveSpec spec) {
-    if (spec.limits.memory_bytes == 0 || spec.kept < 0)
+    if (spec.kept < 0) {
       spec.limits = computers::limits_of(spec_.policy.limits);
+      spec.platform = spec_.policy.platform;
+    }
     auto made = source_.create(spec);
     if (!made) {
       ApiError error = api_error(made.error());
@@ -390,6 +410,7 @@ class LinuxGuest final : public Guest {
     linux::LiveSpec spec;
     spec.kept = file->number();
     spec.limits = computers::limits_of(policy.limits);
+    spec.platform = policy.platform;
     return make(std::move(spec));
   }
   Answer<std::vector<uint8_t>> kept_bytes() {
@@ -530,8 +551,7 @@ class GuestsWithLinux final : public Guests {
                     "membrane doctor says more; templates of the other kind are there.");
     if (const Status valid = policy::validate(spec.policy); !valid)
       return std::unexpected(api_error(valid.error()));
-    if (const Status held = computers::check_grants(spec.policy); !held)
-      return std::unexpected(api_error(held.error()));
+    if (const auto held = check_held(spec.policy); !held) return held;
     if (spec.seals)
       return refuse(ApiCode::kUnsupported,
                     "a Linux sandbox makes no receipts: its programs cannot be replayed",

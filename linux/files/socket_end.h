@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "linux/files/file.h"
+#include "linux/files/network.h"
 #include "linux/files/socket_address.h"
 
 namespace membrane::linux {
@@ -85,6 +86,7 @@ class SocketSpace {
  public:
   static constexpr size_t kMostQueuedBytes = 64u << 20, kMostFilesInFlight = 1024;
   using End = std::shared_ptr<SocketEnd>;
+  Network* network = nullptr;  // what is beyond the loopback; borrowed, it outlives the sockets
 
   // Errors: ETOOMANYREFS.
   Try<FilesInFlight> count(std::vector<FileRef> files);
@@ -112,6 +114,7 @@ class SocketSpace {
   void unbind(const SocketEnd& end);
 
  private:
+  friend class FileState;  // linux/kept/file_state.h
   friend struct SocketEnd;
   [[nodiscard]] bool is_free(const InetAddress& address, const SocketEnd& end) const;
   std::map<std::string, std::weak_ptr<SocketEnd>> abstract_;

@@ -1,4 +1,5 @@
-// Sockets: of AF_UNIX, and of AF_INET and AF_INET6 within the sandbox, whose only network is its loopback. Threads: the kernel's one.
+// Sockets: of AF_UNIX, and of AF_INET and AF_INET6. A sandbox has its loopback, and beyond it what its owner gives it (network.h).
+// Threads: the kernel's one.
 //
 // As for all files, nothing waits: connect() and accept() are EAGAIN when they would. MSG_DONTWAIT and SO_RCVTIMEO are the system
 // call's to look at, and so is MSG_WAITALL.
@@ -52,7 +53,8 @@ class SocketFile : public File {
   [[nodiscard]] Done can_bind() const;
   // Errors: EINVAL, EADDRINUSE, EADDRNOTAVAIL for what is not the loopback, EACCES for ports below 1024.
   Done bind(Caller& caller, const SocketAddress& to);
-  // Errors: ECONNREFUSED, EAGAIN while the listener's queue is full, EISCONN, EPROTOTYPE, ENETUNREACH for what is not the loopback.
+  // Errors: ECONNREFUSED, EAGAIN while the listener's queue is full, EISCONN, EPROTOTYPE, ENETUNREACH for what is not the loopback and
+  // not of SocketSpace::network.
   virtual Done connect(Caller& caller, const SocketAddress& to) = 0;
   virtual Done listen(Caller&, int /*backlog*/) { return err(EOPNOTSUPP); }
   // With no flags set. Errors: EAGAIN, EINVAL.
@@ -94,11 +96,12 @@ class SocketFile : public File {
   const std::shared_ptr<SocketEnd> end_;
 
  private:
+  friend class FileState;  // linux/kept/file_state.h
   Try<int> int_option(int level, int name);
   Try<std::vector<std::byte>> socket_option(int name);
   Done set_int_option(int level, int name, int value);
   Done set_time_option(int name, std::span<const std::byte> value);
-  const NodeRef node_;
+  NodeRef node_;
   std::map<std::pair<int, int>, int> options_;  // those that are only kept
   std::chrono::microseconds receive_limit_{0}, send_limit_{0};
   linger linger_ = {};

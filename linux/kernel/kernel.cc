@@ -15,6 +15,7 @@
 #include "linux/kernel/exec.h"
 #include "linux/kernel/memory.h"
 #include "linux/kernel/signals.h"
+#include "linux/kernel/system_v.h"
 #include "linux/proc/mounts.h"
 
 namespace membrane::linux {
@@ -28,7 +29,8 @@ constexpr size_t kAgainAtOnce = 64;  // calls asked again between two looks at t
 
 constexpr auto kLookAtMemoryEvery = std::chrono::milliseconds(50),
                kLookAtMuchMemoryEvery = std::chrono::milliseconds(250);
-constexpr int kLooksShare = 20;  // a look takes one part in so many of the time
+constexpr int kLooksShare = 20;                         // a look takes one part in so many of the time
+constexpr auto kLongestStop = std::chrono::seconds(5);  // that a thread may take
 constexpr auto kNoLook = std::chrono::milliseconds(3'600'000);  // there is no process
 
 constexpr auto kTurn =
@@ -87,7 +89,11 @@ Task* Kernel::task_of(int id) {
 }
 
 Try<int> Kernel::take_id() {
-  if (tasks_ >= options_.limits.most_tasks) return err(EAGAIN);
+  if (tasks_ >= options_.limits.most_tasks) {
+    ++reached_.tasks;
+    return err(EAGAIN);
+  }
+  if (reached_.cpu > 0) return err(EAGAIN);
   const auto is_taken = [this](int id) {
     return std::ranges::any_of(processes_, [id](const auto& each) {
       return each.second->id == id || each.second->group == id || each.second->session == id;
@@ -146,6 +152,7 @@ void Kernel::end_task(Task& task, int status) {
   const bool is_last = process.tasks.size() == 1;
   if (is_last && process.descriptors && process.descriptors.use_count() == 1)
     close_all(task, process.descriptors->remove_all());
+  if (options_.limits.cpu) cpu_of_ended_tasks_ += used_on_processors(task);
   if (options_.clock->is_virtual()) process.of_ended_tasks = used_by(task);
   else process.of_ended_tasks += used_by(task);
   task.state = TaskState::kDead;
@@ -166,6 +173,7 @@ void Kernel::end_task(Task& task, int status) {
   process.place.reset();
   process.real_timer = process.virtual_timer = process.profile_timer = {};
   process.timers.clear();
+  undo_semaphores(*this, process);
   if (process.end != nullptr) process.end->tell();
   adopt_children(process);
   hang_up_session(process);
@@ -305,6 +313,20 @@ void Kernel::at(GuestClock::Time time, std::weak_ptr<void> alive, std::function<
   impl_->timers.emplace(time, Impl::Timer{std::move(alive), std::move(act)});
 }
 
+NodeRef& Kernel::made_memory_files() {
+  if (memory_files == nullptr)
+    memory_files = make_tree({.most_bytes = options_.limits.memory_bytes / 2, .device = 1});
+  return memory_files;
+}
+
+void Kernel::arm_deadline(Task& task) {
+  const auto alive = std::make_shared<int>(task.id);
+  task.deadline_alive = alive;
+  at(*task.waiting.deadline, alive, [this, id = task.id] {
+    if (Task* const sleeper = task_of(id)) make_ready(*sleeper);
+  });
+}
+
 void Kernel::go_on(Task& task) {
   if (task.state == TaskState::kDead) return;
   task.state = TaskState::kRunning;
@@ -326,6 +348,10 @@ void Kernel::run_task(Task& task) {
   task.is_parked = task.process->is_stopped || task.waits_for_vfork;
   if (task.is_parked) return;
   tell_identity(task);
+  if (is_frozen_) {
+    task.thread->stop = {.kind = StopKind::kInterrupted};
+    return hold(*task.thread);
+  }
   if (options_.clock->is_virtual()) {
     impl_->running = task.id;
     impl_->turn_ends = HostClock::now() + kTurn;
@@ -494,9 +520,11 @@ void Kernel::watch_memory() {
   for (const NodeRef& files : {memory_files, system == nullptr ? nullptr : system->shared_memory})
     if (files != nullptr) all += usage_of(*files).value_or(TreeUsage()).used_bytes;
   Process* largest = nullptr;
+  const bool is_alone = processes_.size() == 1;  // then none of its pages is another's, too
   for (const auto& [id, process] : processes_) {
     if (process->is_zombie || process->memory == nullptr) continue;
-    const uint64_t bytes = process->memory->space().resident_bytes();
+    Space& space = process->memory->space();
+    const uint64_t bytes = is_alone ? space.most_resident_bytes() : space.resident_bytes();
     all += bytes;
     if (largest == nullptr || bytes > most) {
       most = bytes;
@@ -507,12 +535,30 @@ void Kernel::watch_memory() {
   memory_peak_bytes_ = std::max(memory_peak_bytes_, all);
   if (all > options_.limits.memory_bytes && largest != nullptr) {
     was_out_of_memory_ = largest->was_out_of_memory = true;
+    ++reached_.memory;
     end_process(*largest, SIGKILL);
   }
   const auto now = HostClock::now();
   const auto rest = std::clamp<HostClock::duration>((now - begun) * kLooksShare, kLookAtMemoryEvery,
                                                     kLookAtMuchMemoryEvery);
   impl_->next_look_at_memory = now + (processes_.empty() ? HostClock::duration(kNoLook) : rest);
+}
+
+void Kernel::watch_cpu() {
+  if (!options_.limits.cpu || reached_.cpu > 0) return;
+  std::chrono::nanoseconds all = cpu_of_ended_tasks_;
+  for (const auto& [id, process] : processes_)
+    for (const auto& task : process->tasks) all += used_on_processors(*task);
+  if (all < *options_.limits.cpu) return;
+  reached_.cpu = 1;
+  end_all();
+}
+
+LimitsReached Kernel::limits_reached() const {
+  LimitsReached reached = reached_;
+  if (const auto usage = root == nullptr ? std::nullopt : usage_of(*root->node))
+    reached.disk = usage->refusals;
+  return reached;
 }
 
 int Kernel::run(int process) {
@@ -535,30 +581,40 @@ void Kernel::run_while(const std::function<bool()>& goes_on) {
     if (HostClock::now() >= impl_->next_look_at_memory) {
       watch_memory();
       enforce_cpu_limits(*this);
+      watch_cpu();
     }
-    do_due();
+    if (!is_frozen_) do_due();
     if (on_outside) {
       on_outside();
       if (!goes_on()) return;  // it may have been told to end
     }
-    for (size_t i = 0; i < kAgainAtOnce && !impl_->ready.empty(); ++i) {
-      Task* const task = task_of(impl_->ready.front());
-      impl_->ready.pop_front();
-      if (task == nullptr) continue;
-      if (task->state == TaskState::kWaiting) ask_again(*task);
-      else if (task->is_parked) go_on(*task);
-    }
-    if (options_.clock->is_virtual()) run_next();
-    if (Thread* const stopped = wait_for_guests()) look_at(*stopped);
+    if (!is_frozen_) run_ready();
+    Thread* const stopped = wait_for_guests();
+    if (stopped == nullptr) continue;
+    if (is_frozen_) hold(*stopped);
+    else look_at(*stopped);
   }
+}
+
+void Kernel::run_ready() {
+  for (size_t i = 0; i < kAgainAtOnce && !impl_->ready.empty(); ++i) {
+    Task* const task = task_of(impl_->ready.front());
+    impl_->ready.pop_front();
+    if (task == nullptr) continue;
+    if (task->state == TaskState::kWaiting) ask_again(*task);
+    else if (task->is_parked) go_on(*task);
+  }
+  if (options_.clock->is_virtual()) run_next();
 }
 
 // The next guest that stops; nullptr when there is something else to do first.
 Thread* Kernel::wait_for_guests() {
   HostClock::time_point until = impl_->next_look_at_memory;
+  if (is_frozen_) return options_.platform->wait(until);
   const auto next = impl_->timers.begin();
   if (!impl_->ready.empty()) until = HostClock::now();
-  else if (!options_.clock->is_virtual() && next != impl_->timers.end()) until = std::min(until, next->first);
+  else if (!options_.clock->is_virtual() && next != impl_->timers.end())
+    until = std::min(until, options_.clock->host_time(next->first));
   else if (impl_->running != 0 && !impl_->queue.empty()) until = std::min(until, impl_->turn_ends);
   else if (impl_->running == 0 && next != impl_->timers.end()) {
     // What may come from outside has as long as it has by the host's clock.
@@ -581,6 +637,48 @@ Thread* Kernel::wait_for_guests() {
     task->thread->interrupt();
   }
   return nullptr;
+}
+
+// -- freezing -----------------------------------------------------------------------------------------------------
+
+// What it has stopped for is looked at when the kernel thaws.
+void Kernel::hold(Thread& thread) {
+  Task& task = *static_cast<Task*>(thread.owner);
+  if (impl_->running == task.id) impl_->running = 0;
+  task.is_held = true;
+}
+
+bool Kernel::runs(const Task& task) const {
+  return task.state == TaskState::kRunning && !task.is_parked && !task.is_held && !task.is_queued;
+}
+
+void Kernel::freeze() {
+  if (is_frozen_) return;
+  is_frozen_ = true;
+  for (const auto& [id, task] : tasks_by_id_)
+    if (runs(*task)) task->thread->interrupt();
+  const auto deadline = HostClock::now() + kLongestStop;
+  bool was_woken = false;
+  for (;;) {
+    const auto running =
+        std::ranges::find_if(tasks_by_id_, [this](const auto& each) { return runs(*each.second); });
+    if (running == tasks_by_id_.end()) break;
+    if (Thread* const stopped = options_.platform->wait(deadline)) hold(*stopped);
+    else if (HostClock::now() >= deadline) end_process(*running->second->process, SIGKILL);
+    else was_woken = true;
+  }
+  if (was_woken) options_.platform->wake();  // the loop looks at what came from outside
+}
+
+void Kernel::thaw() {
+  if (!std::exchange(is_frozen_, false)) return;
+  std::vector<int> held;
+  for (const auto& [id, task] : tasks_by_id_)
+    if (task->is_held) held.push_back(id);
+  for (const int id : held) {
+    Task* const task = task_of(id);
+    if (task != nullptr && std::exchange(task->is_held, false)) look_at(*task->thread);
+  }
 }
 
 void Kernel::stop() {

@@ -7,10 +7,13 @@
 #include <cstring>
 #include <iterator>
 
+#include "base/text.h"
 #include "linux/files/devices.h"
+#include "linux/files/socket_end.h"
 #include "linux/image/image_tree.h"
 #include "linux/kept/kept.h"
 #include "linux/kernel/kernel.h"
+#include "linux/network/outside_network.h"
 #include "linux/platform/kvm/kvm.h"
 #include "linux/proc/mounts.h"
 #include "linux/sandbox/detach.h"
@@ -54,6 +57,7 @@ Prepared prepare(const KernelProcessOptions& options) {
 struct Begun {
   std::unique_ptr<Kernel> kernel;
   std::string image_name;
+  std::vector<KeptCommand> commands;
   BeginAnswer answer;
 };
 
@@ -65,23 +69,36 @@ Status check(const Frame& frame, const BeginOrder& order, const Prepared& prepar
   if (!order.platform.empty() && order.platform != name)
     return fail(ErrorCode::kUnsupported, "there is no platform \"" + order.platform + "\" here",
                 "Leave it to Membrane, or name \"" + name + "\".");
-  if (order.deterministic && !prepared.traps_time_stamps)
-    return fail(ErrorCode::kInvalidInput, "the kernel process was not made for a deterministic sandbox");
-  if (order.has_network || !order.directories.empty())
-    return fail(ErrorCode::kUnsupported, "a sandbox has neither network nor directories of the owner's yet");
+  if (!order.directories.empty())
+    return fail(ErrorCode::kUnsupported, "a sandbox has no directories of the owner's yet");
   return {};
 }
 
-Result<NodeRef> make_root(TreeOptions options, const HostFile& kept) {
-  if (!kept) return make_tree(std::move(options));
-  MEMBRANE_ASSIGN(const KeptFile from, KeptFile::open(kept.number()));
-  return restore_files(from, std::move(options));
+// What it goes on from, and what lies beyond it.
+struct Before {
+  std::optional<KeptFile> kept;
+  OutsideNetwork* network = nullptr;
+  std::vector<KeptCommand> commands;
+};
+
+// A sandbox whose processes were kept is as deterministic as it was; the state of its random numbers is read with them.
+std::optional<Determinism> determinism_of(const BeginOrder& order, const std::optional<KeptFile>& kept) {
+  if (!kept || !kept->has_processes()) return order.deterministic;
+  const auto start_ms = kept->clock_start_ms();
+  return start_ms ? std::optional(Determinism{.start_ms = *start_ms}) : std::nullopt;
 }
 
-// `image`, `kept`: -1 for none.
-Result<std::unique_ptr<Kernel>> make_kernel(const BeginOrder& order, HostFile image, const HostFile& kept,
+Result<RestoredTree> make_root(TreeOptions options, const std::optional<KeptFile>& kept) {
+  if (kept) return restore_tree(*kept, std::move(options));
+  return RestoredTree{.root = make_tree(std::move(options)), .rest = StateReader({}), .held = {}};
+}
+
+// `image`: -1 for none.
+Result<std::unique_ptr<Kernel>> make_kernel(const BeginOrder& order, HostFile image, Before& before,
                                             Prepared& prepared) {
-  const auto& same = order.deterministic;
+  const auto same = determinism_of(order, before.kept);
+  if (same && !prepared.traps_time_stamps)
+    return fail(ErrorCode::kInvalidInput, "the kernel process was not made for a deterministic sandbox");
   const auto clock = same ? std::make_shared<GuestClock>(same->start_ms) : std::make_shared<GuestClock>();
   const auto entropy = same ? std::make_shared<Entropy>(same->seed) : std::make_shared<Entropy>();
   const auto devices = std::make_shared<Devices>(entropy);
@@ -91,31 +108,45 @@ Result<std::unique_ptr<Kernel>> make_kernel(const BeginOrder& order, HostFile im
   if (image) {
     MEMBRANE_ASSIGN(options.image, Layer::open(image.release(), "the image"));
   }
-  MEMBRANE_ASSIGN(NodeRef root, make_root(std::move(options), kept));
-  auto kernel = std::make_unique<Kernel>(KernelOptions{
-      .platform = std::move(*prepared.platform),
-      .root = std::move(root),
-      .limits = {.most_tasks = order.limits.most_tasks, .memory_bytes = order.limits.memory_bytes},
-      .host_name = order.host_name,
-      .clock = clock,
-      .entropy = entropy});
+  MEMBRANE_ASSIGN(RestoredTree tree, make_root(std::move(options), before.kept));
+  auto kernel = std::make_unique<Kernel>(KernelOptions{.platform = std::move(*prepared.platform),
+                                                       .root = tree.root,
+                                                       .limits = {.most_tasks = order.limits.most_tasks,
+                                                                  .memory_bytes = order.limits.memory_bytes,
+                                                                  .cpu = order.limits.cpu},
+                                                       .host_name = order.host_name,
+                                                       .clock = clock,
+                                                       .entropy = entropy});
   if (const Done mounted = mount_system_directories(*kernel, devices); !mounted)
     return fail(ErrorCode::kUnavailable,
                 std::string("/proc, /sys and /dev cannot be made: ") + std::strerror(mounted.error()));
+  kernel->sockets = std::make_shared<SocketSpace>();
+  kernel->sockets->network = before.network;
+  if (before.kept) MEMBRANE_TRY(restore_processes(*kernel, *before.kept, tree, before.commands));
   return kernel;
 }
 
-Result<Begun> begin(Frame& frame, Prepared& prepared) {
+Result<Begun> begin(Frame& frame, Prepared& prepared, OutsideNetwork* network) {
   if (frame.kind != FrameKind::kBegin)
     return fail(ErrorCode::kInvalidInput, "the first order is not the beginning");
   MEMBRANE_ASSIGN(const BeginOrder order, unpack_begin(frame.bytes));
   MEMBRANE_TRY(check(frame, order, prepared));
   size_t next = 0;
-  HostFile image, kept;
+  HostFile image;
   if (order.has_image) image = std::move(frame.files[next++]);
-  if (order.has_kept) kept = std::move(frame.files[next++]);
-  Begun begun = {.kernel = nullptr, .image_name = order.image_name, .answer = {}};
-  MEMBRANE_ASSIGN(begun.kernel, make_kernel(order, std::move(image), kept, prepared));
+  Before before;
+  if (order.has_kept) {
+    MEMBRANE_ASSIGN(before.kept, KeptFile::open(frame.files[next++].number()));
+  }
+  if (order.has_network) {
+    if (network == nullptr) return fail(ErrorCode::kUnavailable, "the system has no room for a network");
+    MEMBRANE_TRY(network->attach(std::move(frame.files[next++])));
+    network->set_own_name(lower_case(order.host_name));
+    before.network = network;
+  }
+  Begun begun = {.kernel = nullptr, .image_name = order.image_name, .commands = {}, .answer = {}};
+  MEMBRANE_ASSIGN(begun.kernel, make_kernel(order, std::move(image), before, prepared));
+  begun.commands = std::move(before.commands);
   begun.answer.platform = begun.kernel->platform().name();
   for (const MissingWall& each : prepared.missing_walls)
     begun.answer.missing_walls.push_back(each.name + ": " + each.why);
@@ -126,19 +157,23 @@ Result<Begun> begin(Frame& frame, Prepared& prepared) {
 void serve(FrameSocket& socket, const KernelProcessOptions& options) {
   static std::atomic<KernelServer*> server = nullptr;
   Prepared prepared = prepare(options);
-  auto* const orders = new Orders(socket, [] {
+  const auto wake = [] {
     if (KernelServer* const there = server) there->wake();
-  });
+  };
+  auto* const orders = new Orders(socket, wake);
+  auto made = OutsideNetwork::create(wake);
+  OutsideNetwork* const network = made ? made->release() : nullptr;
   std::ranges::move(allow_only_kernel_calls(), std::back_inserter(prepared.missing_walls));
   auto first = orders->wait();
   if (!first) return;
-  auto begun = begin(*first, prepared);
+  auto begun = begin(*first, prepared, network);
   const uint64_t number = first->number;
   first.reset();
   const Result<std::string> told =
       begun ? Result<std::string>(pack(begun->answer)) : std::unexpected(begun.error());
   if (!socket.send(FrameKind::kAnswer, number, pack_answer(told)) || !begun) return;
-  static KernelServer serving(socket, *orders, *begun->kernel, begun->image_name);
+  static KernelServer serving(socket, *orders, *begun->kernel, network, begun->image_name);
+  serving.adopt(std::move(begun->commands));
   server = &serving;
   serving.run();
   server = nullptr;

@@ -9,7 +9,9 @@
 #include <string>
 #include <vector>
 
+#include "linux/kept/kernel_state.h"
 #include "linux/kernel/kernel.h"
+#include "linux/network/outside_network.h"
 #include "linux/sandbox/orders.h"
 #include "linux/sandbox/outside_files.h"
 #include "linux/sandbox/protocol.h"
@@ -19,14 +21,17 @@ namespace membrane::linux {
 
 class KernelServer {
  public:
-  // `image_name`: of the image under its files, for what is kept of it.
-  KernelServer(FrameSocket& socket, Orders& orders, Kernel& kernel, std::string image_name);
+  // `network`: null for none. `image_name`: of the image under its files, for what is kept of it.
+  KernelServer(FrameSocket& socket, Orders& orders, Kernel& kernel, OutsideNetwork* network,
+               std::string image_name);
   KernelServer(const KernelServer&) = delete;
   KernelServer& operator=(const KernelServer&) = delete;
 
+  // Commands of a sandbox that was kept: their owner may attach() to them.
+  void adopt(std::vector<KeptCommand> commands);
   // Until the owner is gone, or says what no owner says.
   void run();
-  // From any thread: there are orders, or a terminal has something to move.
+  // From any thread: there are orders, or a terminal or a connection has something to move.
   void wake();
 
  private:
@@ -42,6 +47,8 @@ class KernelServer {
   Result<std::string> start(const Frame& frame);
   Result<std::string> attach(const Frame& frame);
   Status keep(const Frame& frame);
+  Status keep_all(int file);
+  Status freeze(bool stands_still);
   [[nodiscard]] Result<std::string> changes() const;
   [[nodiscard]] Status save_image(const Frame& frame) const;
   [[nodiscard]] ComputerUsage usage() const;
@@ -52,10 +59,12 @@ class KernelServer {
   FrameSocket& socket_;
   Orders& orders_;
   Kernel& kernel_;
+  OutsideNetwork* const network_;
   const std::string image_name_;
   OutsideFiles files_;
   std::atomic<bool> has_news_ = false;
   bool is_over_ = false;
+  bool is_frozen_by_owner_ = false;
   std::map<uint64_t, std::unique_ptr<ServedCommand>> commands_;  // by the number of their order
 };
 

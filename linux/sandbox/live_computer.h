@@ -41,7 +41,7 @@ struct LiveSpec {
   int kept = -1;
   std::string host_name = "membrane";
   ComputerLimits limits;  // memory, disk and tasks; output and wall are of a command
-  // As of Computer. With `kept`: that of the sandbox that was kept, and this counts nothing.
+  // As of Computer. A sandbox that goes on with its processes is as deterministic as it was, whatever this says.
   std::optional<Determinism> deterministic;
   std::string platform;  // "trap", "kvm"; "" for the faster one of this machine
   int network = -1;  // where guests' connections go (linux/network/); -1: none leaves. Borrowed as `kept` is
@@ -61,6 +61,7 @@ struct CommandEnd {
   bool was_signalled = false;
   int status = 0;  // exit code, or the signal
   bool was_out_of_memory = false;
+  LimitsReached reached = {};           // while it ran, by whatever ran then
   uint64_t user_us = 0, system_us = 0;  // of the command and of those of its children that were waited for
 };
 

@@ -35,7 +35,8 @@ ServedCommand::ServedCommand(Kernel& kernel, FrameSocket& socket, uint64_t numbe
       number_(number),
       wake_(std::move(wake)),
       output_stream_(std::make_shared<Stream>(socket, number, FrameKind::kOutput)),
-      error_stream_(std::make_shared<Stream>(socket, number, FrameKind::kError)) {}
+      error_stream_(std::make_shared<Stream>(socket, number, FrameKind::kError)),
+      reached_before_(kernel.limits_reached()) {}
 
 // Its files may live on in other processes: what they print is dropped then.
 ServedCommand::~ServedCommand() {
@@ -102,6 +103,33 @@ Status ServedCommand::start(const StartOrder& order) {
   Task* const task = kernel_.task_of(process_);
   if (terminal_ != nullptr && task != nullptr) static_cast<void>(terminal_->terminal()->take(*task, false));
   return {};
+}
+
+void ServedCommand::go_on(KeptCommand from) {
+  process_ = from.process;
+  is_left_ = true;
+  output_stream_->is_wanted = error_stream_->is_wanted = false;
+  if (from.terminal != nullptr) {
+    terminal_ =
+        std::make_unique<OutsideTerminal>(std::move(from.terminal), sink_of(output_stream_), count_, wake_);
+    return;
+  }
+  input_ = std::move(from.input);
+  input_->attach(wake_);
+  input_->on_taken = [this](size_t bytes) { give_room_back(bytes); };
+  input_room_ = kInputWindow - std::min(kInputWindow, input_->held());
+  output_ = std::move(from.output);
+  output_->attach(sink_of(output_stream_), count_);
+  errors_ = std::move(from.errors);
+  errors_->attach(sink_of(error_stream_), count_);
+}
+
+KeptCommand ServedCommand::kept() const {
+  return {.process = process_,
+          .input = input_,
+          .output = output_,
+          .errors = errors_,
+          .terminal = terminal_ == nullptr ? nullptr : terminal_->master()};
 }
 
 void ServedCommand::attach(uint64_t number, bool wants_output, bool wants_errors) {

@@ -10,6 +10,7 @@
 
 #include "linux/files/outside.h"
 #include "linux/files/outside_terminal.h"
+#include "linux/kept/kernel_state.h"
 #include "linux/kernel/kernel.h"
 #include "linux/sandbox/protocol.h"
 
@@ -25,10 +26,14 @@ class ServedCommand {
 
   // Errors: those of starting a program, with its name.
   Status start(const StartOrder& order);
+  // One that was kept, which nobody hears of until attach().
+  void go_on(KeptCommand from);
+  [[nodiscard]] KeptCommand kept() const;
   // Another handle of the owner's has it from then on.
   void attach(uint64_t number, bool wants_output, bool wants_errors);
 
   [[nodiscard]] int process_id() const { return process_; }
+  [[nodiscard]] const LimitsReached& reached_before() const { return reached_before_; }  // before it began
   [[nodiscard]] size_t input_room() const { return input_room_; }
   [[nodiscard]] bool is_left() const { return is_left_; }
   [[nodiscard]] bool has_ended() const { return end_.has_value(); }
@@ -71,6 +76,7 @@ class ServedCommand {
   std::shared_ptr<OutsideInput> input_;
   std::shared_ptr<OutsideOutput> output_, errors_;
   std::unique_ptr<OutsideTerminal> terminal_;
+  const LimitsReached reached_before_;
   int process_ = 0;
   size_t input_room_ = kInputWindow;  // that the owner has
   size_t taken_ = 0;                  // input that was taken, and the owner was not told of
