@@ -1,5 +1,6 @@
 #include "service/linux_guest.h"
 
+#include <fcntl.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -11,7 +12,10 @@
 #include <utility>
 
 #include "computers/command_run.h"
+#include "computers/patch.h"
 #include "computers/settings.h"
+#include "linux/image/layer.h"
+#include "linux/kept/kept_file.h"
 #include "linux/platform/trap/host_file.h"
 #include "service/client_policy.h"
 #include "service/environments.h"
@@ -236,6 +240,7 @@ class LinuxGuest final : public Guest {
   Answer<void> begin(const std::string& image) {
     linux::LiveSpec spec;
     spec.image = image;
+    hold_image(image);
     return make(std::move(spec));
   }
   Answer<void> begin_from(const std::vector<KeptContext>& contexts) {
@@ -360,6 +365,27 @@ class LinuxGuest final : public Guest {
       return std::unexpected(file_error(written.error()));
     return {};
   }
+  Answer<std::string> make_patch(const std::string& directory) override {
+    if (const auto checked = check_path(directory); !checked) return std::unexpected(checked.error());
+    std::shared_ptr<const linux::Layer> image;
+    const linux::HostFile file = image_file();
+    if (file) {
+      auto opened = linux::Layer::open(dup(file.number()), "the image");
+      if (!opened) return std::unexpected(api_error(opened.error()));
+      image = *std::move(opened);
+    }
+    auto patch = computers::make_patch(*computer(), image.get(), directory);
+    if (!patch) return std::unexpected(file_error(patch.error()));
+    return std::move(patch->text);
+  }
+  Answer<std::vector<std::string>> apply_patch(const std::string& directory,
+                                               std::string_view patch) override {
+    if (const auto checked = check_path(directory); !checked) return std::unexpected(checked.error());
+    auto applied = computers::apply_patch(*computer(), patch, directory);
+    if (!applied) return std::unexpected(file_error(applied.error()));
+    return std::move(applied->changed);
+  }
+
   Answer<std::vector<wasi::FileFact>> act_on_files(const std::string& context,
                                                    const wasi::FileRequest& request) override {
     if (const auto checked = check(context, request.path); !checked) return std::unexpected(checked.error());
@@ -388,6 +414,15 @@ class LinuxGuest final : public Guest {
     const std::lock_guard lock(mutex_);
     return computer_;
   }
+  // Another of its name may come to stand there.
+  void hold_image(const std::string& path) {
+    const std::lock_guard lock(mutex_);
+    image_ = linux::HostFile(path.empty() ? -1 : open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  }
+  [[nodiscard]] linux::HostFile image_file() {
+    const std::lock_guard lock(mutex_);
+    return linux::HostFile(image_ ? fcntl(image_.number(), F_DUPFD_CLOEXEC, 0) : -1);
+  }
   Answer<void> make(linux::LiveSpec spec) {
     if (spec.kept < 0) {
       spec.limits = computers::limits_of(spec_.policy.limits);
@@ -407,6 +442,8 @@ class LinuxGuest final : public Guest {
   Answer<void> make_from(const std::vector<uint8_t>& bytes, const policy::Policy& policy) {
     const auto file = memory_file_of(bytes);
     if (!file) return std::unexpected(api_error(file.error()));
+    if (const auto kept = linux::KeptFile::open(file->number()); kept && !kept->image_digest().empty())
+      hold_image(kept->image_name());
     linux::LiveSpec spec;
     spec.kept = file->number();
     spec.limits = computers::limits_of(policy.limits);
@@ -471,6 +508,7 @@ class LinuxGuest final : public Guest {
   std::string shell_;                            // "" until it was looked for
   std::map<std::string, std::string> contexts_;  // besides the first: where each is
   std::shared_ptr<linux::LiveComputer> computer_;
+  linux::HostFile image_;  // that it began with, for what has changed; none for one from nothing
 };
 
 // -- guests ---------------------------------------------------------------------------------------------------------
