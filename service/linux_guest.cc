@@ -234,6 +234,7 @@ class LinuxGuest final : public Guest {
   LinuxGuest(linux::ComputerSource& source, GuestSpec spec, const linux::ImageConfig& config)
       : source_(source),
         spec_(std::move(spec)),
+        config_(config),
         base_environment_(computers::environment_of(config)),
         base_directory_(computers::directory_of(config)) {}
 
@@ -266,10 +267,16 @@ class LinuxGuest final : public Guest {
     if (!directory) return invalid_report(directory.error());
     const std::shared_ptr<linux::LiveComputer> computer = this->computer();
     computers::CommandRun run;
+    const auto user = config_.user.empty() ? Result<computers::User>(computers::User())
+                                           : computers::find_user(config_.user, *computer);
+    if (!user) return invalid_report(api_error(user.error()));
+    run.spec.user = user->user;
+    run.spec.group = user->group;
     {
       const std::lock_guard lock(mutex_);
       run.limits = spec_.policy.limits;
       run.spec.environment = base_environment_;
+      computers::set_home(run.spec.environment, config_, *user);
       computers::add_environment(run.spec.environment, lines_of(spec_.environment));
     }
     computers::add_environment(run.spec.environment, lines_of(turn.environment));
@@ -503,6 +510,7 @@ class LinuxGuest final : public Guest {
   std::atomic<bool> is_stopped_ = false;
   mutable std::mutex mutex_;  // guards what follows
   GuestSpec spec_;
+  const linux::ImageConfig config_;
   const std::vector<std::string> base_environment_;
   const std::string base_directory_;
   std::string shell_;                            // "" until it was looked for

@@ -72,6 +72,13 @@ class LinuxSandboxes(unittest.TestCase):
         self.assertNotIn(b"hosts", below)
         self.membrane("patch", self.create(), "-", "--directory", "/tmp/x", input=below)
 
+    def test_commands_are_whom_the_image_says(self):
+        (self.folder / "Dockerfile").write_text("FROM host\nENV A=b\nWORKDIR /work\nUSER nobody\n")
+        subprocess.run([MEMBRANE, "image", "build", "-q", "-t", "theirs", self.folder], check=True, capture_output=True)
+        sandbox = self.membrane("create", "--template", "linux:theirs").decode().strip()
+        self.addCleanup(self.membrane, "rm", sandbox)
+        self.assertEqual(self.membrane("exec", sandbox, "-e", "id -u; echo $A; pwd"), b"65534\nb\n/work\n")
+
     def test_a_bad_patch_changes_nothing(self):
         sandbox = self.create()
         bad = (b"--- a/etc/hosts\n+++ b/etc/hosts\n@@ -1 +1 @@\n-127.0.0.1 localhost\n+gone\n"
