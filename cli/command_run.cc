@@ -70,6 +70,7 @@ struct Options {
   bool in_process = false;
   std::string kind;            // "" for that of the program
   std::string image;           // of --kind linux
+  std::string diff_file;       // the same
   bool deterministic = false;  // the same
   bool has_terminal = false;   // the same
   std::string platform;        // the same
@@ -550,6 +551,7 @@ Result<int> run_in_linux(const Options& options, const std::string& why) {
   command.is_whole = options.text.has_value() || !why.empty();
   command.image = options.image;
   command.platform = options.platform;
+  command.diff_file = options.diff_file;
   MEMBRANE_ASSIGN(command.arguments, linux_words(options, why));
   MEMBRANE_ASSIGN(command.environment, linux_environment(options.environment));
   MEMBRANE_TRY(check_for_linux(options));
@@ -592,6 +594,9 @@ Result<int> run(const Options& options) {
                 "Add --kind linux, or leave it out.");
   if (!options.image.empty())
     return fail(ErrorCode::kInvalidArgument, "--image is for --kind linux",
+                "Add --kind linux, or leave it out.");
+  if (!options.diff_file.empty())
+    return fail(ErrorCode::kInvalidArgument, "--diff is for --kind linux",
                 "Add --kind linux, or leave it out.");
   if (options.file.empty() && !options.text)
     return fail(ErrorCode::kInvalidArgument, "no program is given", "Give a file, or -e and the text.");
@@ -747,6 +752,10 @@ void add_run(CLI::App& app, int& exit_code) {
       ->add_option("--platform", options->platform,
                    "Of --kind linux: trap or kvm (default: the faster one of this machine; docs/linux.md)")
       ->type_name("PLATFORM");
+  command
+      ->add_option("--diff", options->diff_file,
+                   "Of --kind linux: write what the command changed into a file, as a git patch")
+      ->type_name("FILE");
   command->add_option("--image", options->image, "Of --kind linux: the image, or its file (default: debian)")
       ->type_name("IMAGE");
   command->add_flag("-t,--tty", options->has_terminal,

@@ -3,17 +3,20 @@
 #include <unistd.h>
 
 #include <cstdlib>
+#include <fstream>
 
 #include "cli/cli.h"
 #include "cli/outer_terminal.h"
 #include "computers/directories/directory_broker.h"
 #include "computers/network/gateway.h"
 #include "computers/outcome.h"
+#include "computers/patch.h"
 #include "computers/settings.h"
 #include "computers/users.h"
 #include "linux/image/layer.h"
 #include "linux/image/store.h"
 #include "linux/sandbox/computer.h"
+#include "linux/sandbox/live_computer.h"
 
 namespace membrane::cli {
 
@@ -50,6 +53,22 @@ Result<linux::Computer> computer_of(const LinuxCommand& command) {
   computer.platform = command.platform.empty() ? command.policy.platform : command.platform;
   computer.limits.wall = std::chrono::milliseconds(limits.wall_ms);
   return computer;
+}
+
+// What the command changed, as a git patch in a file.
+Status write_diff(linux::LiveComputer& computer, const std::string& image, const std::string& file) {
+  MEMBRANE_ASSIGN(const auto layer, linux::Layer::open(image));
+  MEMBRANE_ASSIGN(const computers::MadePatch patch, computers::make_patch(computer, layer.get()));
+  std::ofstream to(file, std::ios::binary | std::ios::trunc);
+  to << patch.text;
+  to.close();
+  if (!to) return fail(ErrorCode::kUnavailable, "cannot write the patch to " + file);
+  if (patch.left_out > 0)
+    print(
+        stderr,
+        "note: " + std::to_string(patch.left_out) +
+            " changes are no part of the patch: git knows no owners, empty directories, pipes and devices\n");
+  return {};
 }
 
 }  // namespace
@@ -112,6 +131,12 @@ Result<sandbox::Report> run_linux(const LinuxCommand& command, std::atomic<bool>
     streams.on_output = OuterTerminal::write;
     streams.accompany = [&terminal](linux::Command& running) { return terminal->accompany(running); };
   }
+  Status written;
+  if (!command.diff_file.empty())
+    streams.at_end = [&](linux::LiveComputer& ended) {
+      written = write_diff(ended, computer.image, command.diff_file);
+    };
+  // Threads may begin when the kernel process is there.
   streams.on_made = [&gateway, &directories] {
     gateway->begin();
     directories->begin();
@@ -119,6 +144,7 @@ Result<sandbox::Report> run_linux(const LinuxCommand& command, std::atomic<bool>
   auto outcome = linux::run_computer(computer, streams, [&cancelled] { return cancelled.load(); });
   terminal.reset();  // before anything is told
   MEMBRANE_ASSIGN(const linux::ComputerReport ended, std::move(outcome));
+  MEMBRANE_TRY(written);
   for (const std::string& wall : ended.missing_walls)
     print(stderr, "warning: this machine refuses a wall of Linux sandboxes: " + wall + "\n");
   if (ended.preemptions > 0)

@@ -25,6 +25,7 @@ struct LinuxCommand {
   std::string platform;       // "trap", "kvm"; "" for the faster one of this machine
   int input = -1;             // a descriptor
   bool has_terminal = false;  // standard input is this process's terminal, and the command's too
+  std::string diff_file;      // where a git patch of what the command changed goes; "" for none
   policy::Policy policy;
   std::function<void(std::string_view)> on_output, on_error;  // null: kept in the report
 };

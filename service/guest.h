@@ -133,11 +133,24 @@ class Guest {
                                   std::string_view bytes) = 0;
   virtual Answer<std::vector<wasi::FileFact>> act_on_files(const std::string& context,
                                                            const wasi::FileRequest& request) = 0;
+  // Of the kind kLinux alone: what differs below a directory from the image that the sandbox began with, as a git patch; and such a
+  // patch, all of it or nothing. Errors: kUnsupported; kInvalidValue with the file and the line; kTooLarge.
+  virtual Answer<std::string> make_patch(const std::string& /*directory*/) { return no_patches(); }
+  virtual Answer<std::vector<std::string>> apply_patch(const std::string& /*directory*/,
+                                                       std::string_view /*patch*/) {
+    return no_patches();
+  }
   // Those that it has made.
   virtual Answer<std::vector<sandbox::ReportFile>> files(const std::string& context) = 0;
 
   // What its programs have read, in all contexts. Never null.
   [[nodiscard]] virtual std::shared_ptr<host::Flows> flows() const = 0;
+
+ protected:
+  static std::unexpected<ApiError> no_patches() {
+    return refuse(ApiCode::kUnsupported, "only Linux sandboxes have git patches",
+                  "Make the sandbox of the template linux.");
+  }
 };
 
 struct TemplateInfo {

@@ -1,5 +1,6 @@
 #include "service/linux_guest.h"
 
+#include <fcntl.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -13,7 +14,10 @@
 #include "computers/command_run.h"
 #include "computers/directories/directory_broker.h"
 #include "computers/network/gateway.h"
+#include "computers/patch.h"
 #include "computers/settings.h"
+#include "linux/image/layer.h"
+#include "linux/kept/kept_file.h"
 #include "linux/platform/trap/host_file.h"
 #include "service/client_policy.h"
 #include "service/environments.h"
@@ -238,12 +242,14 @@ class LinuxGuest final : public Guest {
   LinuxGuest(linux::ComputerSource& source, GuestSpec spec, const linux::ImageConfig& config)
       : source_(source),
         spec_(std::move(spec)),
+        config_(config),
         base_environment_(computers::environment_of(config)),
         base_directory_(computers::directory_of(config)) {}
 
   Answer<void> begin(const std::string& image) {
     linux::LiveSpec spec;
     spec.image = image;
+    hold_image(image);
     return make(std::move(spec), spec_.policy);
   }
   Answer<void> begin_from(const std::vector<KeptContext>& contexts) {
@@ -269,10 +275,16 @@ class LinuxGuest final : public Guest {
     if (!directory) return invalid_report(directory.error());
     const std::shared_ptr<linux::LiveComputer> computer = this->computer();
     computers::CommandRun run;
+    const auto user = config_.user.empty() ? Result<computers::User>(computers::User())
+                                           : computers::find_user(config_.user, *computer);
+    if (!user) return invalid_report(api_error(user.error()));
+    run.spec.user = user->user;
+    run.spec.group = user->group;
     {
       const std::lock_guard lock(mutex_);
       run.limits = spec_.policy.limits;
       run.spec.environment = base_environment_;
+      computers::set_home(run.spec.environment, config_, *user);
       computers::add_environment(run.spec.environment, lines_of(spec_.environment));
     }
     computers::add_environment(run.spec.environment, lines_of(turn.environment));
@@ -380,6 +392,27 @@ class LinuxGuest final : public Guest {
       return std::unexpected(file_error(written.error()));
     return {};
   }
+  Answer<std::string> make_patch(const std::string& directory) override {
+    if (const auto checked = check_path(directory); !checked) return std::unexpected(checked.error());
+    std::shared_ptr<const linux::Layer> image;
+    const linux::HostFile file = image_file();
+    if (file) {
+      auto opened = linux::Layer::open(dup(file.number()), "the image");
+      if (!opened) return std::unexpected(api_error(opened.error()));
+      image = *std::move(opened);
+    }
+    auto patch = computers::make_patch(*computer(), image.get(), directory);
+    if (!patch) return std::unexpected(file_error(patch.error()));
+    return std::move(patch->text);
+  }
+  Answer<std::vector<std::string>> apply_patch(const std::string& directory,
+                                               std::string_view patch) override {
+    if (const auto checked = check_path(directory); !checked) return std::unexpected(checked.error());
+    auto applied = computers::apply_patch(*computer(), patch, directory);
+    if (!applied) return std::unexpected(file_error(applied.error()));
+    return std::move(applied->changed);
+  }
+
   Answer<std::vector<wasi::FileFact>> act_on_files(const std::string& context,
                                                    const wasi::FileRequest& request) override {
     if (const auto checked = check(context, request.path); !checked) return std::unexpected(checked.error());
@@ -407,6 +440,15 @@ class LinuxGuest final : public Guest {
   [[nodiscard]] std::shared_ptr<linux::LiveComputer> computer() const {
     const std::lock_guard lock(mutex_);
     return computer_;
+  }
+  // Another of its name may come to stand there.
+  void hold_image(const std::string& path) {
+    const std::lock_guard lock(mutex_);
+    image_ = linux::HostFile(path.empty() ? -1 : open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  }
+  [[nodiscard]] linux::HostFile image_file() {
+    const std::lock_guard lock(mutex_);
+    return linux::HostFile(image_ ? fcntl(image_.number(), F_DUPFD_CLOEXEC, 0) : -1);
   }
   [[nodiscard]] std::shared_ptr<computers::Gateway> gateway() const {
     const std::lock_guard lock(mutex_);
@@ -440,6 +482,8 @@ class LinuxGuest final : public Guest {
   Answer<void> make_from(const std::vector<uint8_t>& bytes, const policy::Policy& policy) {
     const auto file = memory_file_of(bytes);
     if (!file) return std::unexpected(api_error(file.error()));
+    if (const auto kept = linux::KeptFile::open(file->number()); kept && !kept->image_digest().empty())
+      hold_image(kept->image_name());
     linux::LiveSpec spec;
     spec.kept = file->number();
     return make(std::move(spec), policy);
@@ -498,6 +542,7 @@ class LinuxGuest final : public Guest {
   std::atomic<int> running_ = 0;  // turns
   mutable std::mutex mutex_;  // guards what follows
   GuestSpec spec_;
+  const linux::ImageConfig config_;
   const std::vector<std::string> base_environment_;
   const std::string base_directory_;
   std::string shell_;                            // "" until it was looked for
@@ -505,6 +550,7 @@ class LinuxGuest final : public Guest {
   std::shared_ptr<computers::Gateway> gateway_;
   std::shared_ptr<computers::DirectoryBroker> directories_;  // uses the gateway's budget
   std::shared_ptr<linux::LiveComputer> computer_;
+  linux::HostFile image_;  // that it began with, for what has changed; none for one from nothing
 };
 
 // -- guests ---------------------------------------------------------------------------------------------------------

@@ -58,6 +58,42 @@ class LinuxSandboxes(unittest.TestCase):
         self.membrane("cp", f"{sandbox}:/tmp/data", self.folder / "back")
         self.assertEqual((self.folder / "back").read_bytes(), (self.folder / "data").read_bytes())
 
+    def test_patches_of_what_has_changed(self):
+        one, two = self.create(), self.create()
+        self.assertEqual(self.membrane("diff", one), b"")
+        self.membrane("exec", one, "-e", "mkdir /root/r; cd /root/r; seq 20 > text; printf '\\0\\1' > binary; ln -s text link; echo more >> /etc/hosts")
+        patch = self.membrane("diff", one)
+        self.assertIn(b"diff --git a/etc/hosts b/etc/hosts\n", patch)
+        self.assertEqual(self.membrane("patch", two, "-", input=patch), b"4 files changed\n")
+        self.assertEqual(self.membrane("diff", two), patch)
+        self.assertEqual(self.membrane("exec", two, "tail", "-1", "/root/r/link"), b"20\n")
+        below = self.membrane("diff", one, "--directory", "/root/r")
+        self.assertIn(b"diff --git a/text b/text\n", below)
+        self.assertNotIn(b"hosts", below)
+        self.membrane("patch", self.create(), "-", "--directory", "/tmp/x", input=below)
+
+    def test_commands_are_whom_the_image_says(self):
+        (self.folder / "Dockerfile").write_text("FROM host\nENV A=b\nWORKDIR /work\nUSER nobody\n")
+        subprocess.run([MEMBRANE, "image", "build", "-q", "-t", "theirs", self.folder], check=True, capture_output=True)
+        sandbox = self.membrane("create", "--template", "linux:theirs").decode().strip()
+        self.addCleanup(self.membrane, "rm", sandbox)
+        self.assertEqual(self.membrane("exec", sandbox, "-e", "id -u; echo $A; pwd"), b"65534\nb\n/work\n")
+
+    def test_a_bad_patch_changes_nothing(self):
+        sandbox = self.create()
+        bad = (b"--- a/etc/hosts\n+++ b/etc/hosts\n@@ -1 +1 @@\n-127.0.0.1 localhost\n+gone\n"
+               b"--- a/etc/passwd\n+++ b/etc/passwd\n@@ -1 +1 @@\n-nobody\n+here\n")
+        told = subprocess.run([MEMBRANE, "patch", sandbox, "-"], input=bad, capture_output=True, timeout=60,
+                              env={**os.environ, "MEMBRANE_URL": self.service.url, "MEMBRANE_TOKEN": self.service.token})
+        self.assertEqual(told.returncode, 2, told.stderr)
+        self.assertIn(b"etc/passwd, line 8 of the patch", told.stderr)
+        self.assertEqual(self.membrane("diff", sandbox), b"")
+
+    def test_only_linux_sandboxes_have_patches(self):
+        other = self.membrane("create", "--template", "wat").decode().strip()
+        self.addCleanup(self.membrane, "rm", other)
+        self.membrane("diff", other, code=2)
+
     def test_sandboxes_are_apart(self):
         one, two = self.create(), self.create()
         self.membrane("exec", one, "-e", "echo secret > /tmp/secret")
