@@ -37,6 +37,7 @@ Result<std::unique_ptr<AgentComputer>> AgentComputer::start(AgentComputerOptions
   std::unique_ptr<AgentComputer> made(new AgentComputer(std::move(options)));
   const std::string& name = made->options_.image;
   MEMBRANE_ASSIGN(made->image_, linux::find_image(name.empty() ? std::string(computers::kUsualImage) : name));
+  made->mark_ = computers::mark_of(made->image_);
   MEMBRANE_TRY(made->read_copies());
   MEMBRANE_ASSIGN(made->source_, linux::ComputerSource::create(0));
   made->environment_ = computers::environment_of(made->image_.config);
@@ -105,7 +106,7 @@ Result<agent::Executor> AgentComputer::executor(sandbox::ReceiptBook* receipts) 
   options.receipts = receipts;
   if (receipts != nullptr) {
     MEMBRANE_ASSIGN(options.description,
-                    computers::description_of(image_, first_->platform(), directory_, std::nullopt));
+                    computers::description_of(image_, mark_, first_->platform(), directory_, std::nullopt));
   }
   return agent::computer_executor(std::move(options), std::move(first_));
 }

@@ -49,7 +49,7 @@ class AgentComputer {
   linux::StoredImage image_;
   std::vector<Copy> copies_;
   std::vector<std::string> environment_, without_;
-  std::string directory_, prompt_;
+  std::string directory_, prompt_, mark_;
   std::shared_ptr<linux::ComputerSource> source_;
   std::shared_ptr<linux::LiveComputer> first_;
 };

@@ -4,9 +4,15 @@
 
 namespace membrane::linux {
 
-uint64_t next_node_number() {
-  static std::atomic<uint64_t> last = 1000;
-  return ++last;
+namespace {
+std::atomic<uint64_t> last_number = 1000;
+}
+
+uint64_t next_node_number() { return ++last_number; }
+
+void take_node_numbers(uint64_t last) {
+  uint64_t now = last_number.load();
+  while (now < last && !last_number.compare_exchange_weak(now, last)) continue;
 }
 
 timespec real_time() {

@@ -20,6 +20,7 @@ class AnonymousNode final : public Node {
   Try<std::shared_ptr<File>> open(Caller& caller, int flags) override;
 
  private:
+  friend class FileState;  // linux/kept/file_state.h
   Attributes attributes_;
   Opener opener_;
 };
@@ -31,6 +32,8 @@ std::string anonymous_name(std::string_view kind, Node& node);
 
 // Numbers for nodes, none twice in this process.
 uint64_t next_node_number();
+// Those up to it are taken, by nodes of a sandbox that was kept.
+void take_node_numbers(uint64_t last);
 [[nodiscard]] timespec real_time();
 
 }  // namespace membrane::linux

@@ -30,6 +30,7 @@ class DatagramSocket final : public SocketFile {
   }
 
  private:
+  friend class FileState;  // linux/kept/file_state.h
   Try<End> find(const SocketAddress& to, InetAddress& inet) const;
   // Whom a packet goes to: nullptr for those of AF_INET that nobody gets.
   Try<End> receiver_of(const Outgoing& how, InetAddress& inet) const;

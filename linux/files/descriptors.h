@@ -39,6 +39,7 @@ class Descriptors {
   void keep_locks(const Node& node, std::shared_ptr<void> locks) { locks_[&node] = std::move(locks); }
 
  private:
+  friend class KernelState;  // linux/kept/kernel_state.h
   FileRef let_go(Entry& entry);
   std::vector<Entry> entries_;
   std::map<const Node*, std::shared_ptr<void>> locks_;

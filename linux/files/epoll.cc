@@ -175,6 +175,23 @@ Done EpollFile::remove(int descriptor, const FileRef& file) {
   return entries_.erase(Key(descriptor, file.get())) != 0 ? Done() : err(ENOENT);
 }
 
+std::vector<EpollFile::Watched> EpollFile::watched() const {
+  std::vector<Watched> all;
+  for (const auto& [key, entry] : entries_)
+    if (FileRef file = entry->file.lock())
+      all.push_back({key.first, std::move(file), entry->event, entry->is_disabled});
+  return all;
+}
+
+Done EpollFile::watch_again(const Watched& watched) {
+  MEMBRANE_TRY(add(watched.descriptor, watched.file, watched.event));
+  if (!watched.is_disabled) return {};
+  Entry& entry = *entries_.at(Key(watched.descriptor, watched.file.get()));
+  entry.is_disabled = true;
+  unmark(entry);
+  return {};
+}
+
 Try<std::shared_ptr<EpollFile>> make_epoll_file(int flags) {
   if ((flags & ~EPOLL_CLOEXEC) != 0) return err(EINVAL);
   return std::make_shared<EpollFile>(make_anonymous_node(AnonymousDevice::kOthers, 0600));

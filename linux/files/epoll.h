@@ -42,6 +42,16 @@ class EpollFile final : public File {
   // epoll_wait(): what is ready, up to the size of `events`; gives how many. Files that have been told of come last the next time.
   size_t collect(std::span<epoll_event> events);
 
+  // All that it watches, for keeping it; and another one that watches that. Errors: those of add().
+  struct Watched {
+    int descriptor = -1;
+    FileRef file;
+    epoll_event event = {};
+    bool is_disabled = false;  // by EPOLLONESHOT
+  };
+  [[nodiscard]] std::vector<Watched> watched() const;
+  Done watch_again(const Watched& watched);
+
  private:
   using Key = std::pair<int, const File*>;
   class Entry;

@@ -17,6 +17,7 @@ class EventFile final : public File {
   bool can_poll() override { return true; }
 
  private:
+  friend class FileState;  // linux/kept/file_state.h
   friend Try<FileRef> make_event_file(uint32_t initial, int flags);
   EventFile(uint32_t initial, bool is_semaphore, NodeRef node);
   uint64_t count_;

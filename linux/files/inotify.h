@@ -29,6 +29,7 @@ class Watches {
   [[nodiscard]] bool is_empty() const { return by_node_.empty(); }
 
  private:
+  friend class FileState;  // linux/kept/file_state.h
   friend class InotifyFile;
   friend Try<std::shared_ptr<InotifyFile>> make_inotify_file(const std::shared_ptr<Watches>& all, int flags);
   std::map<const Node*, std::vector<InotifyFile*>> by_node_;
@@ -55,6 +56,7 @@ class InotifyFile final : public File {
   Done remove_watch(int watch);  // EINVAL
 
  private:
+  friend class FileState;  // linux/kept/file_state.h
   friend class Watches;
   friend Try<std::shared_ptr<InotifyFile>> make_inotify_file(const std::shared_ptr<Watches>& all, int flags);
   struct Watch {

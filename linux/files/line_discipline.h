@@ -55,6 +55,7 @@ class LineDiscipline {
   ByteQueue output;  // for the master
 
  private:
+  friend class FileState;  // linux/kept/file_state.h
   struct LineEnd {
     uint64_t end = 0;        // counted over all input ever: the first byte after the line
     bool is_marker = false;  // the last byte is VEOF's, which is not read

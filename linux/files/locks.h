@@ -40,7 +40,10 @@ class FileLocks {
   Done unlock(const void* owner, uint64_t first, uint64_t last);
   void unlock_all(const void* owner);
 
+  [[nodiscard]] bool is_empty() const { return wholes_.empty() && records_.empty(); }
+
  private:
+  friend class KernelState;  // linux/kept/kernel_state.h
   struct Whole {
     const void* owner = nullptr;
     bool is_exclusive = false;

@@ -13,6 +13,7 @@ namespace membrane::linux {
 
 class OutsideInput::InputFile final : public File {
  public:
+  [[nodiscard]] const std::shared_ptr<OutsideInput>& input() const { return input_; }
   explicit InputFile(std::shared_ptr<OutsideInput> input) : input_(std::move(input)) { flags = O_RDONLY; }
   [[nodiscard]] const NodeRef& node() const override { return input_->node_; }
   [[nodiscard]] std::string description() const override { return anonymous_name("pipe", *input_->node_); }
@@ -58,6 +59,16 @@ class OutsideInput::InputFile final : public File {
   const std::shared_ptr<OutsideInput> input_;
 };
 
+std::shared_ptr<OutsideInput> OutsideInput::of(const File& file) {
+  const auto* const its = dynamic_cast<const InputFile*>(&file);
+  return its == nullptr ? nullptr : its->input();
+}
+
+void OutsideInput::attach(std::function<void()> wake) {
+  const std::scoped_lock lock(mutex_);
+  wake_ = std::move(wake);
+}
+
 OutsideInput::OutsideInput(std::function<void()> wake, size_t capacity)
     : wake_(std::move(wake)), capacity_(capacity) {}
 
@@ -77,6 +88,11 @@ bool OutsideInput::wait_for_room() {
   std::unique_lock lock(mutex_);
   room_.wait(lock, [this] { return is_stopped_ || has_ended_ || bytes_.size() < capacity_; });
   return !is_stopped_ && !has_ended_;
+}
+
+size_t OutsideInput::held() {
+  const std::scoped_lock lock(mutex_);
+  return bytes_.size();
 }
 
 bool OutsideInput::has_ended() {
@@ -116,6 +132,7 @@ void OutsideInput::stop() {
 
 class OutsideOutput::OutputFile final : public File {
  public:
+  [[nodiscard]] const std::shared_ptr<OutsideOutput>& output() const { return output_; }
   explicit OutputFile(std::shared_ptr<OutsideOutput> output) : output_(std::move(output)) {
     flags = O_WRONLY;
   }
@@ -130,6 +147,17 @@ class OutsideOutput::OutputFile final : public File {
  private:
   const std::shared_ptr<OutsideOutput> output_;
 };
+
+std::shared_ptr<OutsideOutput> OutsideOutput::of(const File& file) {
+  const auto* const its = dynamic_cast<const OutputFile*>(&file);
+  return its == nullptr ? nullptr : its->output();
+}
+
+void OutsideOutput::attach(Sink sink, std::shared_ptr<OutputCount> count, std::function<void()> wake) {
+  sink_ = std::move(sink);
+  count_ = std::move(count);
+  wake_ = std::move(wake);
+}
 
 OutsideOutput::OutsideOutput(Sink sink, std::shared_ptr<OutputCount> count, std::function<void()> wake)
     : sink_(std::move(sink)), count_(std::move(count)), wake_(std::move(wake)) {}

@@ -18,6 +18,9 @@ class OutsideInput : public std::enable_shared_from_this<OutsideInput> {
   // `wake` is called by the thread that feeds, and has the kernel call after_wake() in its own.
   explicit OutsideInput(std::function<void()> wake, size_t capacity = 65536);
 
+  // Whose file that is; nullptr for all other files.
+  static std::shared_ptr<OutsideInput> of(const File& file);
+
   // -- from any thread
   // Gives how many bytes there was room for.
   size_t feed(std::span<const std::byte> bytes);
@@ -29,13 +32,17 @@ class OutsideInput : public std::enable_shared_from_this<OutsideInput> {
   FileRef open();                  // a new description, for reading
   void after_wake();               // wakes those who wait for input
   [[nodiscard]] bool has_ended();  // nothing more will be fed
+  [[nodiscard]] size_t held();     // bytes that were fed and that no guest has read
   void stop();                     // no guest will read again: wait_for_room() ends
+  // It is fed by another from now on, which `wake` is of.
+  void attach(std::function<void()> wake);
   // Called when a guest has read so many bytes.
   std::function<void(size_t)> on_taken;
 
  private:
+  friend class FileState;  // linux/kept/file_state.h
   class InputFile;
-  const std::function<void()> wake_;
+  std::function<void()> wake_;
   const size_t capacity_;
   std::mutex mutex_;  // of what follows
   std::condition_variable room_;
@@ -59,6 +66,10 @@ class OutsideOutput : public std::enable_shared_from_this<OutsideOutput> {
   using Sink = std::function<Try<size_t>(std::span<const std::byte>)>;
   OutsideOutput(Sink sink, std::shared_ptr<OutputCount> count, std::function<void()> wake = {});
 
+  static std::shared_ptr<OutsideOutput> of(const File& file);
+  // What is written goes there from now on.
+  void attach(Sink sink, std::shared_ptr<OutputCount> count, std::function<void()> wake = {});
+
   // From any thread: the sink that was full is no longer. Calls `wake`, which has the kernel call after_wake().
   void has_room();
   void after_wake();
@@ -67,9 +78,9 @@ class OutsideOutput : public std::enable_shared_from_this<OutsideOutput> {
  private:
   class OutputFile;
   Try<size_t> write(Caller& caller, Buffer& from);
-  const Sink sink_;
-  const std::shared_ptr<OutputCount> count_;
-  const std::function<void()> wake_;
+  Sink sink_;
+  std::shared_ptr<OutputCount> count_;
+  std::function<void()> wake_;
   bool is_full_ = false;
   WaitQueue changed_;
   NodeRef node_;

@@ -40,6 +40,8 @@ class OutsideTerminal final : private Waiter {
   Try<FileRef> open();  // a slave, for the standard streams
   // For Kernel::Start: the controlling terminal of the first process, whose group is in the foreground.
   [[nodiscard]] const std::shared_ptr<Terminal>& terminal() const { return terminal_; }
+  // nullptr after the end.
+  [[nodiscard]] const std::shared_ptr<PtyMaster>& master() const { return master_; }
   // Moves what can be moved, in both directions.
   void after_wake();
   void stop();                  // no guest will read again: wait_for_room() ends

@@ -116,13 +116,17 @@ Try<int> PipeEnd::set_capacity(uint64_t bytes) {
   return static_cast<int>(wanted);
 }
 
+void open_as_pipe(AnonymousNode& node, const std::shared_ptr<Pipe>& pipe) {
+  node.set_opener([opened = std::weak_ptr(pipe)](const NodeRef& of, int with) mutable {
+    return open_fifo(opened, of, with);
+  });
+}
+
 Try<PipePair> make_pipe(const Credentials& owner, int flags) {
   if ((flags & ~O_NONBLOCK) != 0) return err(EINVAL);
   auto pipe = std::make_shared<Pipe>();
   auto node = make_anonymous_node(AnonymousDevice::kPipes, S_IFIFO | 0600, owner);
-  node->set_opener([opened = std::weak_ptr(pipe)](const NodeRef& of, int with) mutable {
-    return open_fifo(opened, of, with);
-  });
+  open_as_pipe(*node, pipe);
   auto reader = std::make_shared<PipeEnd>(pipe, node, O_RDONLY | flags);
   return PipePair{.reader = reader, .writer = std::make_shared<PipeEnd>(pipe, node, O_WRONLY | flags)};
 }

@@ -9,6 +9,8 @@
 
 namespace membrane::linux {
 
+class AnonymousNode;  // anonymous_node.h
+
 class Pipe {
  public:
   static constexpr size_t kUsualCapacity = 65536, kMostCapacity = 1 << 20;
@@ -41,14 +43,18 @@ class PipeEnd final : public File {
   Try<int> set_capacity(uint64_t bytes);
 
  private:
+  friend class FileState;  // linux/kept/file_state.h
   [[nodiscard]] bool reads() const;
   [[nodiscard]] bool writes() const;
   const std::shared_ptr<Pipe> pipe_;
   const NodeRef node_;
-  const int opened_as_;                             // O_ACCMODE
-  const uint64_t readers_before_, writers_before_;  // of the pipe, when it was opened
+  const int opened_as_;                       // O_ACCMODE
+  uint64_t readers_before_, writers_before_;  // of the pipe, when it was opened
   const bool is_named_;
 };
+
+// What opening the node of a pipe without a name gives: another end.
+void open_as_pipe(AnonymousNode& node, const std::shared_ptr<Pipe>& pipe);
 
 struct PipePair {
   FileRef reader, writer;

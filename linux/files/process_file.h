@@ -31,6 +31,7 @@ class ProcessFile final : public File {
   [[nodiscard]] const ProcessEnd& end() const { return *end_; }
 
  private:
+  friend class FileState;  // linux/kept/file_state.h
   const std::shared_ptr<ProcessEnd> end_;
   const NodeRef node_;
 };

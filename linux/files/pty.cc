@@ -154,10 +154,14 @@ Try<std::shared_ptr<PtyMaster>> Terminals::make_master(const Credentials& owner,
     ++number;
   }
   if (number >= kMost) return err(ENOSPC);
+  return std::make_shared<PtyMaster>(shared_from_this(), make_terminal(number, owner), node);
+}
+
+std::shared_ptr<Terminal> Terminals::make_terminal(int number, const Credentials& owner) {
   auto terminal = std::make_shared<Terminal>(jobs_, number);
   terminal->node = std::make_shared<PtsNode>(terminal, owner);
   terminals_[number] = terminal;
-  return std::make_shared<PtyMaster>(shared_from_this(), terminal, node);
+  return terminal;
 }
 
 void Terminals::add_to(Devices& devices) {

@@ -22,6 +22,8 @@ class Terminals : public std::enable_shared_from_this<Terminals> {
   Try<FileRef> open_master(Caller& caller, const NodeRef& node, int flags);
   // A master that no guest has, which is terminal number N of /dev/pts as all others. Errors: ENOSPC.
   Try<std::shared_ptr<PtyMaster>> make_master(const Credentials& owner, const NodeRef& node = nullptr);
+  // Of that number, which no terminal has, without a master.
+  std::shared_ptr<Terminal> make_terminal(int number, const Credentials& owner);
   // To be mounted at /dev/pts: "ptmx" and the number of each terminal.
   [[nodiscard]] NodeRef directory();
   // Has `devices` open /dev/ptmx.
@@ -29,6 +31,7 @@ class Terminals : public std::enable_shared_from_this<Terminals> {
   [[nodiscard]] std::shared_ptr<Terminal> find(int number) const;
 
  private:
+  friend class FileState;  // linux/kept/file_state.h
   friend class PtyMaster;
   friend class PtsDirectory;
   Jobs& jobs_;
@@ -72,6 +75,7 @@ class PtySlave final : public File {
   [[nodiscard]] const std::shared_ptr<Terminal>& terminal() const { return terminal_; }
 
  private:
+  friend class FileState;  // linux/kept/file_state.h
   [[nodiscard]] bool is_hung_up() const { return hang_ups_ != terminal_->hang_ups; }
   const std::shared_ptr<Terminal> terminal_;
   const uint64_t hang_ups_;

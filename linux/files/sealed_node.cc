@@ -110,6 +110,10 @@ class MemoryFile final : public File {
 
 }  // namespace
 
+FileRef open_memory_file(std::shared_ptr<SealedNode> node, int flags) {
+  return std::make_shared<MemoryFile>(std::move(node), flags);
+}
+
 Try<FileRef> make_memory_file(std::string_view name, uint32_t flags,
                               const std::function<Try<NodeRef>(uint32_t mode)>& make_content) {
   if ((flags & ~(MFD_CLOEXEC | MFD_ALLOW_SEALING | kNoExecutable | kIsExecutable)) != 0) return err(EINVAL);

@@ -32,12 +32,17 @@ class SealedNode final : public Node {
   // A shared mapping of it may be writable, now or by mprotect(): not with F_SEAL_WRITE or F_SEAL_FUTURE_WRITE.
   [[nodiscard]] bool may_be_mapped_writable() const;
 
+  [[nodiscard]] const NodeRef& content() const { return content_; }
+
  private:
   [[nodiscard]] bool has(uint32_t seal) const { return (seals_ & seal) != 0; }
   const NodeRef content_;
   const std::string name_;
   uint32_t seals_;
 };
+
+// Another open file of a memfd.
+FileRef open_memory_file(std::shared_ptr<SealedNode> node, int flags);
 
 // memfd_create(). `make_content` makes an empty regular file of a mode, which is charged as any other. `flags`: MFD_CLOEXEC (which is
 // the descriptor's), MFD_ALLOW_SEALING, MFD_NOEXEC_SEAL, MFD_EXEC. Errors: EINVAL for others and for a name of more than 249 bytes.

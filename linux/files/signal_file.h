@@ -20,6 +20,7 @@ class SignalFile final : public File {
   [[nodiscard]] uint64_t signals() const { return set_; }
 
  private:
+  friend class FileState;  // linux/kept/file_state.h
   friend Try<std::shared_ptr<SignalFile>> make_signal_file(Signals& signals, uint64_t set, int flags);
   SignalFile(Signals& signals, uint64_t set, NodeRef node);
   Signals& signals_;

@@ -112,6 +112,7 @@ class SocketSpace {
   void unbind(const SocketEnd& end);
 
  private:
+  friend class FileState;  // linux/kept/file_state.h
   friend struct SocketEnd;
   [[nodiscard]] bool is_free(const InetAddress& address, const SocketEnd& end) const;
   std::map<std::string, std::weak_ptr<SocketEnd>> abstract_;

@@ -94,11 +94,12 @@ class SocketFile : public File {
   const std::shared_ptr<SocketEnd> end_;
 
  private:
+  friend class FileState;  // linux/kept/file_state.h
   Try<int> int_option(int level, int name);
   Try<std::vector<std::byte>> socket_option(int name);
   Done set_int_option(int level, int name, int value);
   Done set_time_option(int name, std::span<const std::byte> value);
-  const NodeRef node_;
+  NodeRef node_;
   std::map<std::pair<int, int>, int> options_;  // those that are only kept
   std::chrono::microseconds receive_limit_{0}, send_limit_{0};
   linger linger_ = {};

@@ -27,6 +27,7 @@ class StreamSocket final : public SocketFile {
   }
 
  private:
+  friend class FileState;  // linux/kept/file_state.h
   Try<std::shared_ptr<SocketEnd>> find_listener(Caller& caller, const SocketAddress& to,
                                                 InetAddress& inet) const;
   void name_ends(SocketEnd& theirs, const SocketEnd& listener, const InetAddress& to) const;

@@ -52,6 +52,7 @@ class Terminal : public std::enable_shared_from_this<Terminal> {
   Try<int64_t> ioctl(Caller& caller, uint64_t request, uint64_t argument, bool is_master);
 
  private:
+  friend class FileState;  // linux/kept/file_state.h
   Try<int64_t> mode_ioctl(Caller& caller, uint64_t request, uint64_t argument, bool is_master);
   Try<int64_t> job_ioctl(Caller& caller, uint64_t request, uint64_t argument, bool is_master);
   Done set_modes(Caller& caller, uint64_t argument, bool flushes, bool has_speeds);

@@ -10,6 +10,10 @@ void Waiter::join(WaitQueue& queue) {
   queue.waiters_.push_back(this);
 }
 
+bool Waiter::is_in(const WaitQueue& queue) const {
+  return std::ranges::find(queues_, &queue) != queues_.end();
+}
+
 void Waiter::leave() {
   for (WaitQueue* queue : queues_) std::erase(queue->waiters_, this);
   queues_.clear();

@@ -19,6 +19,7 @@ class Waiter {
   void join(WaitQueue& queue);
   void leave();  // all queues
   [[nodiscard]] bool is_waiting() const { return !queues_.empty(); }
+  [[nodiscard]] bool is_in(const WaitQueue& queue) const;
 
  private:
   friend class WaitQueue;

@@ -6,18 +6,11 @@
 
 namespace membrane::linux {
 
-Status keep_files(const NodeRef& root, const std::string& image, int file) {
-  Tree* const tree = TreeState::tree_of(root.get());
-  if (tree == nullptr)
-    return fail(ErrorCode::kInvalidArgument, "this root directory is not that of a writable tree");
-  StateWriter state;
-  PageWriter pages(file, kPageBytes);
-  TreeState::write(*tree, false, state, pages);
-  MEMBRANE_TRY(pages.finish());
-  return write_state(file, pages.end(), state.bytes(), 0, tree->options().image.get(), image);
-}
-
 namespace {
+
+std::unexpected<Error> no_tree() {
+  return fail(ErrorCode::kInvalidArgument, "this root directory is not that of a writable tree");
+}
 
 std::unexpected<Error> refused(int error, std::string_view what) {
   if (error == ENOSPC)
@@ -28,25 +21,52 @@ std::unexpected<Error> refused(int error, std::string_view what) {
 
 }  // namespace
 
-Result<NodeRef> restore_files(const KeptFile& kept, TreeOptions options) {
+Status keep_files(const NodeRef& root, const std::string& image, int file) {
+  Tree* const tree = TreeState::tree_of(root.get());
+  if (tree == nullptr) return no_tree();
+  StateWriter state;
+  PageWriter pages(file, kPageBytes);
+  TreeState::write(*tree, false, state, pages);
+  MEMBRANE_TRY(pages.finish());
+  KeptHeader header;
+  name_image(header, tree->options().image.get(), image);
+  return write_state(file, pages.end(), state.bytes(), header);
+}
+
+Status keep_sandbox(Kernel& kernel, const std::vector<KeptCommand>& commands, const std::string& image,
+                    int file) {
+  Tree* const tree = TreeState::tree_of(kernel.root->node.get());
+  if (tree == nullptr) return no_tree();
+  StateWriter state;
+  PageWriter pages(file, kPageBytes);
+  TreeState::write(*tree, true, state, pages);
+  KernelState::write(kernel, commands, state, pages);
+  MEMBRANE_TRY(pages.finish());
+  KeptHeader header;
+  header.flags = KeptHeader::kHasProcesses;
+  if (const auto start_ms = kernel.options().clock->start_ms()) {
+    header.flags |= KeptHeader::kIsVirtual;
+    header.start_ms = *start_ms;
+  }
+  name_image(header, tree->options().image.get(), image);
+  return write_state(file, pages.end(), state.bytes(), header);
+}
+
+Result<RestoredTree> restore_tree(const KeptFile& kept, TreeOptions options) {
   const std::string_view digest = options.image ? options.image->digest() : std::string_view();
   if (digest != kept.image_digest())
     return fail(ErrorCode::kInvalidInput, "the sandbox was kept over another image",
                 "Give the image whose digest is " + std::string(kept.image_digest()) + ".");
-  NodeRef root = make_tree(std::move(options));
-  StateReader state = kept.state();
-  std::vector<NodeRef> held;
-  if (const Done read = TreeState::read(*TreeState::tree_of(root.get()), state, kept.pages(), held); !read)
-    return refused(read.error(), "its files are damaged");
-  return root;
+  RestoredTree tree = {.root = make_tree(std::move(options)), .rest = kept.state(), .held = {}};
+  const Done read = TreeState::read(*TreeState::tree_of(tree.root.get()), tree.rest, kept.pages(), tree.held);
+  if (!read) return refused(read.error(), "its files are damaged");
+  return tree;
 }
 
-Result<NodeRef> restore_files(const KeptFile& kept, const std::string& image, TreeOptions options) {
-  options.image = nullptr;
-  if (!kept.image_digest().empty()) {
-    MEMBRANE_ASSIGN(options.image, Layer::open(image.empty() ? kept.image_name() : image));
-  }
-  return restore_files(kept, std::move(options));
+Status restore_processes(Kernel& kernel, const KeptFile& kept, RestoredTree& tree,
+                         std::vector<KeptCommand>& commands) {
+  if (!kept.has_processes()) return {};
+  return KernelState::read(kernel, tree.rest, kept.pages(), tree.held, commands);
 }
 
 }  // namespace membrane::linux

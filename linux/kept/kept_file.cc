@@ -39,16 +39,16 @@ std::unexpected<Error> damaged_kept_file(std::string_view what) {
               "Keep the sandbox again, with this build of Membrane.");
 }
 
-Status write_state(int file, uint64_t state_at, std::span<const std::byte> state, uint32_t flags,
-                   const Layer* image, const std::string& image_name) {
-  KeptHeader header;
-  header.flags = flags;
+void name_image(KeptHeader& header, const Layer* image, const std::string& image_name) {
+  if (image != nullptr) std::ranges::copy(image->digest(), header.image_digest);
+  if (image_name.size() < sizeof header.image_name) std::ranges::copy(image_name, header.image_name);
+}
+
+Status write_state(int file, uint64_t state_at, std::span<const std::byte> state, KeptHeader header) {
   header.state_at = state_at;
   header.state_bytes = state.size();
   header.file_bytes = state_at + state.size();
   header.state_check = check_of(state);
-  if (image != nullptr) std::ranges::copy(image->digest(), header.image_digest);
-  if (image_name.size() < sizeof header.image_name) std::ranges::copy(image_name, header.image_name);
   header.check = check_of(header);
   int error = write_at(file, state_at, state);
   if (error == 0) error = write_at(file, 0, std::as_bytes(std::span(&header, 1)));
@@ -83,6 +83,11 @@ Result<KeptFile> KeptFile::open(int file) {
   if (header.state_check != check_of(bytes.subspan(header.state_at)))
     return damaged_kept_file("its state is damaged");
   return kept;
+}
+
+std::optional<int64_t> KeptFile::clock_start_ms() const {
+  if ((header_.flags & KeptHeader::kIsVirtual) == 0) return std::nullopt;
+  return header_.start_ms;
 }
 
 std::string_view KeptFile::image_digest() const {

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -18,7 +19,7 @@ constexpr uint32_t kKeptVersion = 1;
 
 // As it stands in the file's first page, little-endian.
 struct KeptHeader {
-  static constexpr uint32_t kHasProcesses = 1;
+  static constexpr uint32_t kHasProcesses = 1, kIsVirtual = 2;
   char magic[8] = {'M', 'E', 'M', 'B', 'K', 'E', 'P', 'T'};
   uint32_t version = kKeptVersion;
   uint32_t flags = 0;
@@ -27,12 +28,14 @@ struct KeptHeader {
   uint64_t state_check = 0;
   char image_digest[64] = {};  // of the image that it lies over; zeros: none
   char image_name[256] = {};   // where that was when it was kept, as a hint
+  int64_t start_ms = 0;        // of a virtual clock (kIsVirtual), since 1970
   uint64_t check = 0;          // of the header up to here
 };
 
-// What is written at last: the state after the pages, which end at `state_at`, and the header.
-Status write_state(int file, uint64_t state_at, std::span<const std::byte> state, uint32_t flags,
-                   const Layer* image, const std::string& image_name);
+// What is written at last: the state after the pages, which end at `state_at`, and the header, of which flags, image and clock are given.
+Status write_state(int file, uint64_t state_at, std::span<const std::byte> state, KeptHeader header);
+// The header's part of the image, which may be nullptr.
+void name_image(KeptHeader& header, const Layer* image, const std::string& image_name);
 
 class KeptFile {
  public:
@@ -41,6 +44,8 @@ class KeptFile {
   static Result<KeptFile> open(int file);
 
   [[nodiscard]] bool has_processes() const { return (header_.flags & KeptHeader::kHasProcesses) != 0; }
+  // Where its virtual clock began, milliseconds since 1970; nothing for a clock of the host's, or without processes.
+  [[nodiscard]] std::optional<int64_t> clock_start_ms() const;
   [[nodiscard]] std::string_view image_digest() const;  // "" for none
   [[nodiscard]] std::string image_name() const;
   [[nodiscard]] StateReader state() const;

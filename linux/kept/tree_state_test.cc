@@ -86,9 +86,9 @@ class KeptTree : public ImageTest {
     auto kept = KeptFile::open(file);
     EXPECT_TRUE(kept) << kept.error().to_string();
     if (!kept) return nullptr;
-    auto root = restore_files(*kept, {.image = image, .most_bytes = most_bytes});
-    EXPECT_TRUE(root) << root.error().to_string();
-    return root.value_or(nullptr);
+    auto tree = restore_tree(*kept, {.image = image, .most_bytes = most_bytes});
+    EXPECT_TRUE(tree) << tree.error().to_string();
+    return tree ? tree->root : nullptr;
   }
   NodeRef through_file(const NodeRef& root, const std::shared_ptr<const Layer>& image) {
     const Status kept = keep_files(root, "", file);
@@ -120,7 +120,7 @@ TEST_F(KeptTree, IsAsItWas) {
   ASSERT_TRUE(keep_files(again, "", second));
   const auto kept = KeptFile::open(second);
   ASSERT_TRUE(kept);
-  EXPECT_EQ(tell(restore_files(*kept, {.image = image}).value()), tell(again));
+  EXPECT_EQ(tell(restore_tree(*kept, {.image = image}).value().root), tell(again));
   close(second);
 }
 
@@ -238,15 +238,12 @@ TEST_F(KeptTree, NeedsItsImageAndRoom) {
   ASSERT_TRUE(kept);
   EXPECT_EQ(kept->image_name(), in("an.image"));
   EXPECT_EQ(kept->image_digest(), image->digest());
-  const auto over_none = restore_files(*kept, TreeOptions{});
+  const auto over_none = restore_tree(*kept, TreeOptions{});
   ASSERT_FALSE(over_none);
   EXPECT_EQ(over_none.error().code, ErrorCode::kInvalidInput);
-  const auto small = restore_files(*kept, {.image = image, .most_bytes = 50000});
+  const auto small = restore_tree(*kept, {.image = image, .most_bytes = 50000});
   ASSERT_FALSE(small);
   EXPECT_EQ(small.error().code, ErrorCode::kExhausted);
-  const auto by_path = restore_files(*kept, "", TreeOptions{});
-  ASSERT_TRUE(by_path) << by_path.error().to_string();
-  EXPECT_EQ(text_of(at(*by_path, {"bin", "a"})), "program a");
 }
 
 // Any bytes are refused, or are a tree that can be walked.

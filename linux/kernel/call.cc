@@ -33,11 +33,7 @@ int64_t Call::wait(OnSignal on_signal) {
 int64_t Call::wait_until(std::chrono::steady_clock::time_point deadline, OnSignal on_signal) {
   if (!task.waiting.deadline) {
     task.waiting.deadline = deadline;
-    const auto alive = std::make_shared<int>(task.id);
-    task.deadline_alive = alive;
-    kernel.at(deadline, alive, [&in = kernel, id = task.id] {
-      if (Task* const sleeper = in.task_of(id)) in.make_ready(*sleeper);
-    });
+    kernel.arm_deadline(task);
   }
   return wait(on_signal);
 }

@@ -129,9 +129,7 @@ int64_t sys_memfd_create(Call& call) {
   const auto flags = static_cast<uint32_t>(call.arg(1));
   auto name = call.get_string(call.arg(0), 250);
   if (!name) return name.error() == ENAMETOOLONG ? -EINVAL : -name.error();
-  NodeRef& files = call.kernel.memory_files;
-  if (files == nullptr)
-    files = make_tree({.most_bytes = call.kernel.options().limits.memory_bytes / 2, .device = 1});
+  const NodeRef files = call.kernel.made_memory_files();
   CALL_ASSIGN(FileRef made, make_memory_file(*name, flags, [&](uint32_t mode) {
                 return files->create_nameless(
                     {.mode = S_IFREG | mode, .uid = who(call).fsuid, .gid = who(call).fsgid});

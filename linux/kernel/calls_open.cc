@@ -5,6 +5,7 @@
 #include <array>
 #include <utility>
 
+#include "linux/files/path_file.h"
 #include "linux/files/regular_file.h"
 #include "linux/kernel/announcing.h"
 #include "linux/kernel/file_calls.h"
@@ -19,17 +20,6 @@ constexpr int kFlagsOfPath = O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC;
 constexpr int kKnownFlags = O_ACCMODE | O_CREAT | O_EXCL | O_NOCTTY | O_TRUNC | O_APPEND | O_NONBLOCK |
                             O_DSYNC | O_ASYNC | O_DIRECT | kLargeFile | O_DIRECTORY | O_NOFOLLOW | O_NOATIME |
                             O_CLOEXEC | O_SYNC | O_PATH | kTmpFile;
-
-// A file that is only named (O_PATH).
-class PathFile final : public File {
- public:
-  explicit PathFile(LocationRef at) : node_(at->node) { location = std::move(at); }
-  [[nodiscard]] const NodeRef& node() const override { return node_; }
-  [[nodiscard]] std::string description() const override { return description_of(location, *node_); }
-
- private:
-  NodeRef node_;
-};
 
 struct Found {
   LocationRef location;

@@ -137,6 +137,11 @@ Try<nanoseconds> length_of(const Micros& time) {
 
 }  // namespace
 
+void rearm_interval_timers(Kernel& kernel, Process& process) {
+  for (size_t which = 0; which < kTimers.size(); ++which)
+    if ((process.*kTimers[which].timer).next) wait_for(kernel, process, static_cast<int>(which));
+}
+
 Try<std::chrono::steady_clock::time_point> deadline_of(const Kernel& kernel, const timespec& time,
                                                        bool is_absolute, int clock) {
   if (time.tv_sec < 0 || time.tv_nsec < 0 || time.tv_nsec >= 1'000'000'000) return err(EINVAL);

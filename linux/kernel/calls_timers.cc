@@ -145,6 +145,15 @@ void note_timer_signal(Kernel& kernel, Process& process, siginfo_t& info) {
   info.si_overrun = timer.overrun;
 }
 
+// One whose signal waits stands still (fire()).
+void rearm_posix_timers(Kernel& kernel, Process& process) {
+  for (auto& [id, timer] : process.timers) {
+    const Task* const task = kernel.task_of(timer.task);
+    const bool waits = is_queued(task == nullptr ? process.pending : task->pending, id);
+    if (timer.next && timer.signal != 0 && !waits) arm(kernel, process.id, id, timer, *timer.next);
+  }
+}
+
 int64_t sys_timer_create(Call& call) {
   const int clock = call.int_arg(0);
   if (!is_clock(clock))

@@ -257,7 +257,8 @@ Try<FileRef> file_of(Task& task, const LocationRef& location) {
 Try<uint64_t> map_vdso(Kernel& kernel, Memory& memory) {
   if (kernel.vdso == nullptr)
     kernel.vdso =
-        std::make_shared<Vdso>(kernel.options().clock->is_virtual() ? 0 : kernel.platform().clock_function());
+        std::make_shared<Vdso>(kernel.options().clock->is_virtual() ? 0 : kernel.platform().clock_function(),
+                               kernel.options().clock->ahead());
   return kernel.vdso->map(memory);
 }
 

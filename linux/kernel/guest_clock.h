@@ -21,6 +21,7 @@ class GuestClock {
 
   GuestClock() = default;                                         // the host's
   explicit GuestClock(int64_t start_ms) : start_ms_(start_ms) {}  // a virtual one; milliseconds since 1970
+  [[nodiscard]] std::optional<int64_t> start_ms() const { return start_ms_; }
   [[nodiscard]] bool is_virtual() const { return start_ms_.has_value(); }
 
   [[nodiscard]] Time now() const;
@@ -31,12 +32,18 @@ class GuestClock {
   void count_call() { passed_ += kCall; }
   // Nothing happens until then.
   void pass_until(Time time);
-  // How much time has passed on a virtual clock, and to go on from there.
+  // How much time has passed on a virtual clock.
   [[nodiscard]] std::chrono::nanoseconds passed() const { return passed_; }
-  void set_passed(std::chrono::nanoseconds passed) { passed_ = passed; }
+  // A sandbox that was kept goes on from when it was: now() is `then`. The realtime clock of the host stays what it is.
+  void go_on_from(Time then);
+  // How far the clocks that only count time are ahead of the host's.
+  [[nodiscard]] std::chrono::nanoseconds ahead() const { return ahead_; }
+  // When it is, by the host's clock: for waiting.
+  [[nodiscard]] Time host_time(Time time) const { return time - ahead_; }
 
  private:
   std::optional<int64_t> start_ms_;
+  std::chrono::nanoseconds ahead_{0};
   std::chrono::nanoseconds passed_{std::chrono::seconds(1)};  // a machine that has just started
 };
 

@@ -28,7 +28,8 @@ constexpr size_t kAgainAtOnce = 64;  // calls asked again between two looks at t
 
 constexpr auto kLookAtMemoryEvery = std::chrono::milliseconds(50),
                kLookAtMuchMemoryEvery = std::chrono::milliseconds(250);
-constexpr int kLooksShare = 20;  // a look takes one part in so many of the time
+constexpr int kLooksShare = 20;                         // a look takes one part in so many of the time
+constexpr auto kLongestStop = std::chrono::seconds(5);  // that a thread may take
 constexpr auto kNoLook = std::chrono::milliseconds(3'600'000);  // there is no process
 
 constexpr auto kTurn =
@@ -310,6 +311,20 @@ void Kernel::at(GuestClock::Time time, std::weak_ptr<void> alive, std::function<
   impl_->timers.emplace(time, Impl::Timer{std::move(alive), std::move(act)});
 }
 
+NodeRef& Kernel::made_memory_files() {
+  if (memory_files == nullptr)
+    memory_files = make_tree({.most_bytes = options_.limits.memory_bytes / 2, .device = 1});
+  return memory_files;
+}
+
+void Kernel::arm_deadline(Task& task) {
+  const auto alive = std::make_shared<int>(task.id);
+  task.deadline_alive = alive;
+  at(*task.waiting.deadline, alive, [this, id = task.id] {
+    if (Task* const sleeper = task_of(id)) make_ready(*sleeper);
+  });
+}
+
 void Kernel::go_on(Task& task) {
   if (task.state == TaskState::kDead) return;
   task.state = TaskState::kRunning;
@@ -331,6 +346,10 @@ void Kernel::run_task(Task& task) {
   task.is_parked = task.process->is_stopped || task.waits_for_vfork;
   if (task.is_parked) return;
   tell_identity(task);
+  if (is_frozen_) {
+    task.thread->stop = {.kind = StopKind::kInterrupted};
+    return hold(*task.thread);
+  }
   if (options_.clock->is_virtual()) {
     impl_->running = task.id;
     impl_->turn_ends = HostClock::now() + kTurn;
@@ -560,29 +579,38 @@ void Kernel::run_while(const std::function<bool()>& goes_on) {
       enforce_cpu_limits(*this);
       watch_cpu();
     }
-    do_due();
+    if (!is_frozen_) do_due();
     if (on_outside) {
       on_outside();
       if (!goes_on()) return;  // it may have been told to end
     }
-    for (size_t i = 0; i < kAgainAtOnce && !impl_->ready.empty(); ++i) {
-      Task* const task = task_of(impl_->ready.front());
-      impl_->ready.pop_front();
-      if (task == nullptr) continue;
-      if (task->state == TaskState::kWaiting) ask_again(*task);
-      else if (task->is_parked) go_on(*task);
-    }
-    if (options_.clock->is_virtual()) run_next();
-    if (Thread* const stopped = wait_for_guests()) look_at(*stopped);
+    if (!is_frozen_) run_ready();
+    Thread* const stopped = wait_for_guests();
+    if (stopped == nullptr) continue;
+    if (is_frozen_) hold(*stopped);
+    else look_at(*stopped);
   }
+}
+
+void Kernel::run_ready() {
+  for (size_t i = 0; i < kAgainAtOnce && !impl_->ready.empty(); ++i) {
+    Task* const task = task_of(impl_->ready.front());
+    impl_->ready.pop_front();
+    if (task == nullptr) continue;
+    if (task->state == TaskState::kWaiting) ask_again(*task);
+    else if (task->is_parked) go_on(*task);
+  }
+  if (options_.clock->is_virtual()) run_next();
 }
 
 // The next guest that stops; nullptr when there is something else to do first.
 Thread* Kernel::wait_for_guests() {
   HostClock::time_point until = impl_->next_look_at_memory;
+  if (is_frozen_) return options_.platform->wait(until);
   const auto next = impl_->timers.begin();
   if (!impl_->ready.empty()) until = HostClock::now();
-  else if (!options_.clock->is_virtual() && next != impl_->timers.end()) until = std::min(until, next->first);
+  else if (!options_.clock->is_virtual() && next != impl_->timers.end())
+    until = std::min(until, options_.clock->host_time(next->first));
   else if (impl_->running != 0 && !impl_->queue.empty()) until = std::min(until, impl_->turn_ends);
   else if (impl_->running == 0 && next != impl_->timers.end()) {
     // What may come from outside has as long as it has by the host's clock.
@@ -605,6 +633,48 @@ Thread* Kernel::wait_for_guests() {
     task->thread->interrupt();
   }
   return nullptr;
+}
+
+// -- freezing -----------------------------------------------------------------------------------------------------
+
+// What it has stopped for is looked at when the kernel thaws.
+void Kernel::hold(Thread& thread) {
+  Task& task = *static_cast<Task*>(thread.owner);
+  if (impl_->running == task.id) impl_->running = 0;
+  task.is_held = true;
+}
+
+bool Kernel::runs(const Task& task) const {
+  return task.state == TaskState::kRunning && !task.is_parked && !task.is_held && !task.is_queued;
+}
+
+void Kernel::freeze() {
+  if (is_frozen_) return;
+  is_frozen_ = true;
+  for (const auto& [id, task] : tasks_by_id_)
+    if (runs(*task)) task->thread->interrupt();
+  const auto deadline = HostClock::now() + kLongestStop;
+  bool was_woken = false;
+  for (;;) {
+    const auto running =
+        std::ranges::find_if(tasks_by_id_, [this](const auto& each) { return runs(*each.second); });
+    if (running == tasks_by_id_.end()) break;
+    if (Thread* const stopped = options_.platform->wait(deadline)) hold(*stopped);
+    else if (HostClock::now() >= deadline) end_process(*running->second->process, SIGKILL);
+    else was_woken = true;
+  }
+  if (was_woken) options_.platform->wake();  // the loop looks at what came from outside
+}
+
+void Kernel::thaw() {
+  if (!std::exchange(is_frozen_, false)) return;
+  std::vector<int> held;
+  for (const auto& [id, task] : tasks_by_id_)
+    if (task->is_held) held.push_back(id);
+  for (const int id : held) {
+    Task* const task = task_of(id);
+    if (task != nullptr && std::exchange(task->is_held, false)) look_at(*task->thread);
+  }
 }
 
 void Kernel::stop() {

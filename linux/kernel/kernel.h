@@ -69,6 +69,12 @@ class Kernel final : public Timers, public Jobs, public Signals {
   // From any thread: every process is killed, and run() ends.
   void stop();
 
+  // Between the two no guest runs and no timer fires; all else works. Every thread stops between two of its instructions; one that does
+  // not is killed with its process.
+  void freeze();
+  void thaw();
+  [[nodiscard]] bool is_frozen() const { return is_frozen_; }
+
   // -- for handlers
   Mounts mounts;
   LocationRef root;
@@ -82,6 +88,7 @@ class Kernel final : public Timers, public Jobs, public Signals {
   SharedMemories shared_memories;
   [[nodiscard]] timespec now(int clock) const override { return options_.clock->read(clock); }
   [[nodiscard]] GuestClock::Time steady_now() const override { return options_.clock->now(); }
+  NodeRef& made_memory_files();  // the same, made now if there is none
   Entropy& entropy() { return *options_.entropy; }
   [[nodiscard]] Process* process_of(int id);
   [[nodiscard]] Task* task_of(int id);
@@ -109,6 +116,8 @@ class Kernel final : public Timers, public Jobs, public Signals {
   // A stopped process and its tasks.
   void stop_process(Process& process, int signal);
   void continue_process(Process& process);
+  // It is asked again at the deadline that it waits for.
+  void arm_deadline(Task& task);
   // To the guest, or to the next signal: `task` has its answer.
   void go_on(Task& task);
   std::map<FutexKey, std::deque<int>> futexes;  // the tasks that wait, by id
@@ -133,8 +142,12 @@ class Kernel final : public Timers, public Jobs, public Signals {
   [[nodiscard]] uint64_t preemptions() const { return preemptions_; }
 
  private:
+  friend class KernelState;  // linux/kept/kernel_state.h
   struct Impl;
   KernelOptions options_;
+  void hold(Thread& thread);
+  [[nodiscard]] bool runs(const Task& task) const;
+  void run_ready();
   void look_at(Thread& thread);
   void ask(Task& task);
   void ask_again(Task& task);
@@ -164,6 +177,7 @@ class Kernel final : public Timers, public Jobs, public Signals {
   bool was_out_of_memory_ = false;
   LimitsReached reached_;                          // but for disk
   std::chrono::nanoseconds cpu_of_ended_tasks_{};  // counted where there is a limit of it
+  bool is_frozen_ = false;
 };
 
 }  // namespace membrane::linux

@@ -3,6 +3,7 @@
 #include <sys/mman.h>
 
 #include <algorithm>
+#include <utility>
 
 namespace membrane::linux {
 
@@ -42,6 +43,7 @@ uint64_t Memory::find_free(uint64_t length) const {
 }
 
 void Memory::split_at(uint64_t address) {
+  split_kept_at(address);
   auto at = areas_.upper_bound(address);
   if (at == areas_.begin()) return;
   --at;
@@ -59,6 +61,79 @@ void Memory::forget(uint64_t address, uint64_t length) {
   const auto from = areas_.lower_bound(address), to = areas_.lower_bound(address + length);
   for (auto each = from; each != to; ++each) mapped_bytes_ -= each->second.end - each->first;
   areas_.erase(from, to);
+  forget_kept_pages(address, length);
+}
+
+// -- pages of a file that the sandbox was kept in
+
+bool Memory::has_kept_pages(uint64_t address, uint64_t length) const {
+  const auto next = kept_pages_.lower_bound(address);
+  if (next != kept_pages_.end() && next->first < address + length) return true;
+  return next != kept_pages_.begin() && std::prev(next)->second.end > address;
+}
+
+void Memory::split_kept_at(uint64_t address) {
+  const auto after = kept_pages_.upper_bound(address);
+  if (after == kept_pages_.begin()) return;
+  auto& [start, pages] = *std::prev(after);
+  if (start == address || pages.end <= address) return;
+  KeptPages rest = pages;
+  rest.offset += address - start;
+  pages.end = address;
+  kept_pages_.emplace(address, rest);
+}
+
+void Memory::forget_kept_pages(uint64_t address, uint64_t length) {
+  if (kept_pages_.empty()) return;
+  split_kept_at(address);
+  split_kept_at(address + length);
+  kept_pages_.erase(kept_pages_.lower_bound(address), kept_pages_.lower_bound(address + length));
+}
+
+// As map() maps it: what backs the area, which begins at the file's `offset` there.
+Done Memory::map_base(uint64_t address, uint64_t length, const Area& area, uint64_t offset) {
+  Backing backing;
+  if (area.file != nullptr) {
+    auto of_node = area.file->node() != nullptr ? area.file->node()->mapping(offset, length, area.is_shared)
+                                                : Try<Backing>(err(ENODEV));
+    if (!of_node) of_node = area.file->mapping(offset, length, area.is_shared, area.protection);
+    if (!of_node) return err(of_node.error());
+    backing = *of_node;
+    backing.may_write = (area.most_protection & PROT_WRITE) != 0;
+  }
+  const uint64_t backed = backing.fd < 0 ? length : page_up(std::min(length, backing.length));
+  if (backed > 0) space_->map(address, backed, area.protection, backing);
+  if (backed < length) space_->map(address + backed, length - backed, PROT_NONE, {});
+  return {};
+}
+
+// A range that is several mappings of the host is moved one by one; what it grows by is mapped anew. The area at the new address is
+// there already, the one at the old no more.
+Done Memory::move_pieces(uint64_t from, uint64_t length, uint64_t to, uint64_t new_length) {
+  const Area& area = areas_.at(to);
+  const uint64_t moved = std::min(length, new_length);
+  if (from != to) {
+    std::map<uint64_t, KeptPages> pieces;
+    for (auto at = kept_pages_.lower_bound(from); at != kept_pages_.end() && at->first < from + moved; ++at)
+      pieces.insert(*at);
+    forget_kept_pages(from, length);
+    uint64_t at = from;
+    const auto move_to = [&](uint64_t end) {
+      if (end > at) space_->move(at, end - at, to + (at - from), end - at);
+      at = std::max(at, end);
+    };
+    for (const auto& [start, pages] : pieces) {
+      move_to(start);
+      move_to(std::min(pages.end, from + moved));
+      kept_pages_[to + (start - from)] = {to + (std::min(pages.end, from + moved) - from), pages.file,
+                                          pages.offset};
+    }
+    move_to(from + moved);
+    if (length > moved) space_->unmap(from + moved, length - moved);
+  }
+  if (new_length <= length) return {};
+  kept_pages_[to + length] = {.end = to + new_length};
+  return map_base(to + length, new_length - length, area, area.offset + length);
 }
 
 Try<uint64_t> Memory::map(const Wish& wish) {
@@ -155,13 +230,18 @@ Try<uint64_t> Memory::remap(uint64_t from, uint64_t length, uint64_t new_length,
   split_at(from);
   split_at(from + length);
   Area area = areas_.at(from);
-  forget(from, length);
+  split_kept_at(from);
+  split_kept_at(from + length);
+  const bool is_one_piece = !has_kept_pages(from, length);
   if (target != from) forget(target, new_length);
+  mapped_bytes_ -= length;
+  areas_.erase(from);
   area.end = target + new_length;
   area.name = {};
   areas_.emplace(target, std::move(area));
   mapped_bytes_ += new_length;
-  space_->move(from, length, target, new_length);
+  if (is_one_piece) space_->move(from, length, target, new_length);
+  else MEMBRANE_TRY(move_pieces(from, length, target, new_length));
   return target;
 }
 
@@ -170,6 +250,17 @@ Done Memory::discard(uint64_t address, uint64_t length) {
   length = page_up(length);
   if (length == 0) return {};
   if (!fits(address, length) || !is_mapped(address, length)) return err(ENOMEM);
+  if (has_kept_pages(address, length)) {
+    split_kept_at(address);
+    split_kept_at(address + length);
+    // They would be as they were kept: what backs the area takes their place.
+    for (auto at = kept_pages_.lower_bound(address); at != kept_pages_.end() && at->first < address + length;
+         ++at) {
+      if (std::exchange(at->second.file, -1) < 0) continue;
+      const auto& [start, area] = *std::prev(areas_.upper_bound(at->first));
+      MEMBRANE_TRY(map_base(at->first, at->second.end - at->first, area, area.offset + (at->first - start)));
+    }
+  }
   space_->discard(address, length);
   return {};
 }
@@ -202,6 +293,8 @@ uint64_t Memory::set_break(uint64_t wanted, uint64_t most_bytes) {
 
 void Memory::clear() {
   areas_.clear();
+  kept_pages_.clear();
+  kept_file_ = nullptr;
   mapped_bytes_ = heap_ = break_ = 0;
   space_->clear();
 }

@@ -39,6 +39,13 @@ class Memory {
  public:
   static constexpr size_t kMostAreas = 65530;
 
+  // Of a sandbox that was kept (linux/kept/): pages of its file stand over what backs an area, as a mapping of their own.
+  struct KeptPages {
+    uint64_t end = 0;
+    int file = -1;        // -1: no more, but a mapping of its own still
+    uint64_t offset = 0;  // in the file
+  };
+
   Memory(std::shared_ptr<Space> space, uint64_t lowest, uint64_t highest);
 
   struct Wish {
@@ -80,15 +87,24 @@ class Memory {
            environment_start = 0, environment_end = 0;
 
  private:
+  friend class MemoryState;  // linux/kept/memory_state.h
   [[nodiscard]] bool fits(uint64_t address, uint64_t length) const;
   [[nodiscard]] bool is_free(uint64_t address, uint64_t length) const;
   [[nodiscard]] uint64_t find_free(uint64_t length) const;  // 0: none
   void split_at(uint64_t address);
   void forget(uint64_t address, uint64_t length);
+  // Of a range within one area.
+  [[nodiscard]] bool has_kept_pages(uint64_t address, uint64_t length) const;
+  void split_kept_at(uint64_t address);
+  void forget_kept_pages(uint64_t address, uint64_t length);
+  Done map_base(uint64_t address, uint64_t length, const Area& area, uint64_t offset);
+  Done move_pieces(uint64_t from, uint64_t length, uint64_t to, uint64_t new_length);
 
   std::shared_ptr<Space> space_;
   uint64_t lowest_, highest_;
-  std::map<uint64_t, Area> areas_;  // by start; none overlap
+  std::map<uint64_t, Area> areas_;            // by start; none overlap
+  std::map<uint64_t, KeptPages> kept_pages_;  // by start; each within one area
+  std::shared_ptr<const void> kept_file_;     // keeps their file open
   uint64_t heap_ = 0, break_ = 0, mapped_bytes_ = 0;
 };
 

@@ -15,6 +15,9 @@ class SharedMemory final : public File {
   [[nodiscard]] const NodeRef& node() const override { return node_; }
   [[nodiscard]] std::string description() const override { return "/dev/zero (deleted)"; }
   [[nodiscard]] int fd() const { return fd_; }
+  Try<Backing> mapping(uint64_t offset, uint64_t, bool, int) override {
+    return Backing{.fd = fd_, .offset = offset, .is_shared = true};
+  }
   // Bytes of its pages that were touched.
   [[nodiscard]] uint64_t resident_bytes() const;
 

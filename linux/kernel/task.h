@@ -120,6 +120,7 @@ struct Task final : Waiter, Caller {
   bool is_ready = false;   // in the kernel's list of those to be asked again
   bool is_queued = false;  // runs when it is its turn (KernelOptions::clock)
   bool is_parked = false;  // would run, but its process is stopped, or it waits for the end of a vfork()
+  bool is_held = false;    // has stopped while the kernel is frozen; what for is looked at when it thaws
 
   // Caller
   [[nodiscard]] const Credentials& credentials() const override;

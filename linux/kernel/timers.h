@@ -1,4 +1,4 @@
-// POSIX timers of processes (calls_timers.cc). Threads: the kernel's one.
+// Timers of processes: by ITIMER_* (calls_time.cc), and those of POSIX (calls_timers.cc). Threads: the kernel's one.
 #pragma once
 
 #include "linux/kernel/task.h"
@@ -7,5 +7,9 @@ namespace membrane::linux {
 
 // The signal of a timer was taken: the timer runs on, and the signal says what was missed meanwhile.
 void note_timer_signal(Kernel& kernel, Process& process, siginfo_t& info);
+
+// Those of a process that was kept run on.
+void rearm_interval_timers(Kernel& kernel, Process& process);
+void rearm_posix_timers(Kernel& kernel, Process& process);
 
 }  // namespace membrane::linux

@@ -19,10 +19,10 @@ constexpr std::string_view kName = "[vdso]";
 
 }  // namespace
 
-Vdso::Vdso(uint64_t clock_gettime) {
+Vdso::Vdso(uint64_t clock_gettime, std::chrono::nanoseconds ahead) {
   if (kVdsoImage.empty() || kVdsoImage.size() > VDSO_DATA_AT) return;
   HostFile file(memfd_create("membrane-vdso", MFD_CLOEXEC | MFD_ALLOW_SEALING));
-  const VdsoData data = {.clock_gettime = clock_gettime};
+  const VdsoData data = {.clock_gettime = clock_gettime, .ahead_ns = ahead.count()};
   constexpr int kSeals = F_SEAL_SEAL | F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE;
   if (!file || ftruncate(file.number(), kBytes) != 0) return;
   if (pwrite(file.number(), kVdsoImage.data(), kVdsoImage.size(), 0) !=

@@ -2,6 +2,7 @@
 // tells it how. Both are a file in memory that cannot be changed, of which each program has a private mapping.
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <string_view>
 
@@ -17,8 +18,8 @@ extern const std::string_view kVdsoImage;
 
 class Vdso {
  public:
-  // `clock_gettime` as Platform::clock_function() has it.
-  explicit Vdso(uint64_t clock_gettime);
+  // `clock_gettime` as Platform::clock_function() has it, `ahead` as GuestClock::ahead().
+  Vdso(uint64_t clock_gettime, std::chrono::nanoseconds ahead);
 
   // Where its image is mapped then, for AT_SYSINFO_EHDR; 0: there is none. Errors: ENOMEM.
   [[nodiscard]] Try<uint64_t> map(Memory& memory) const;

@@ -69,6 +69,11 @@ struct Backing {
   bool may_write = true;
 };
 
+// Whole pages.
+struct PageRun {
+  uint64_t address = 0, length = 0;
+};
+
 class Thread;
 
 class Space {
@@ -95,6 +100,13 @@ class Space {
 
   // Bytes of memory that are this space's alone (its dirty private pages), as the host counts them; 0 when it is not known.
   virtual uint64_t resident_bytes() = 0;
+
+  // -- for keeping it (linux/kept/), while all its threads are stopped: memory as the guest made it
+  // The pages of a range of private mappings that are not as what backs them has them, in ascending runs. Where that is not known, all
+  // pages of the range.
+  virtual std::vector<PageRun> own_pages(uint64_t address, uint64_t length) { return {{address, length}}; }
+  // As read(), also where the guest may not read.
+  virtual size_t peek(uint64_t address, std::span<std::byte> bytes) { return read(address, bytes); }
 };
 
 class Thread {

@@ -47,7 +47,7 @@ std::function<timespec()> time_of(const Kernel& kernel) {
 }
 
 Done mount_dev(Kernel& kernel) {
-  const SystemDirectories& system = *kernel.system;
+  SystemDirectories& system = *kernel.system;
   const NodeRef dev = make_tree({.most_bytes = kMostDevBytes,
                                  .most_nodes = kMostDevNodes,
                                  .device = kDevDevice,
@@ -61,7 +61,8 @@ Done mount_dev(Kernel& kernel) {
                                            .device = kShmDevice,
                                            .now = time_of(kernel),
                                            .root_mode = 01777});
-  kernel.system->shared_memory = shared_memory;
+  system.device_files = dev;
+  system.shared_memory = shared_memory;
   MEMBRANE_TRY(mount_over(kernel, *kernel.root->node, "dev", dev));
   MEMBRANE_TRY(mount_over(kernel, *dev, "pts", system.terminals->directory()));
   return mount_over(kernel, *dev, "shm", shared_memory);

@@ -15,8 +15,8 @@ namespace membrane::linux {
 struct SystemDirectories {
   std::shared_ptr<Devices> devices;
   std::shared_ptr<Terminals> terminals;
-  NodeRef shared_memory;         // /dev/shm
-  std::vector<NodeRef> covered;  // the directories of the root that are mounted over
+  NodeRef device_files, shared_memory;  // the trees on /dev and /dev/shm
+  std::vector<NodeRef> covered;         // the directories of the root that are mounted over
 };
 
 // Mounts them over directories of the root, which are made where they are missing, and sets kernel.system. Once, before the first

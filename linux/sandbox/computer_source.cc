@@ -125,7 +125,7 @@ class ForkedSource final : public ComputerSource {
 
   Result<std::unique_ptr<LiveComputer>> create(const LiveSpec& spec) override {
     MEMBRANE_ASSIGN(HostFile socket,
-                    take({.traps_time_stamps = spec.deterministic.has_value(), .is_kvm = wants_kvm(spec)}));
+                    take({.traps_time_stamps = wants_virtual_clock(spec), .is_kvm = wants_kvm(spec)}));
     return begin_computer(std::move(socket), spec, 0);
   }
 

@@ -1,5 +1,6 @@
 // Sandboxes that are kept in a file, and go on from it.
 #include <fcntl.h>
+#include <signal.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -79,6 +80,167 @@ TEST_F(KeepingTest, AnotherImageIsRefused) {
   const auto made = start_computer(from);
   ASSERT_FALSE(made);
   EXPECT_EQ(made.error().code, ErrorCode::kInvalidInput);
+}
+
+// -- processes ----------------------------------------------------------------------------------------------------------
+
+// A shell that asks for lines, and answers each.
+constexpr const char* kAnswering = "n=0; while read line; do n=$((n+1)); echo \"$n $line\"; done; echo end";
+
+class KeptCommandTest : public KeepingTest {
+ protected:
+  static std::unique_ptr<Command> start(LiveComputer& computer, const std::string& script, Heard& heard) {
+    auto command = computer.start(shell(script), heard.events());
+    EXPECT_TRUE(command) << command.error().to_string();
+    return command ? std::move(*command) : nullptr;
+  }
+  static std::unique_ptr<Command> attach(LiveComputer& computer, int process, Heard& heard) {
+    auto command = computer.attach(process, heard.events());
+    EXPECT_TRUE(command) << command.error().to_string();
+    return command ? std::move(*command) : nullptr;
+  }
+};
+
+TEST_F(KeptCommandTest, AProgramGoesOnInEachFork) {
+  const Made first = make(spec());
+  Heard heard;
+  const auto command = start(*first, kAnswering, heard);
+  ASSERT_TRUE(command->write_input("a\n"));
+  heard.wait_for("1 a\n");
+  const HostFile file = kept(*first, Keep::kAll);
+  for (const std::string line : {"b", "c"}) {
+    const Made fork = restore(file);
+    ASSERT_TRUE(fork);
+    Heard heard_fork;
+    const auto again = attach(*fork, command->process_id(), heard_fork);
+    ASSERT_TRUE(again);
+    EXPECT_TRUE(again->write_input(line + "\n"));
+    again->end_input();
+    EXPECT_EQ(again->wait(std::nullopt)->status, 0);
+    EXPECT_EQ(heard_fork.output(), "2 " + line + "\nend\n");
+  }
+  EXPECT_TRUE(command->write_input("d\n"));  // the first went on as before
+  command->end_input();
+  EXPECT_EQ(command->wait(std::nullopt)->status, 0);
+  EXPECT_EQ(heard.output(), "1 a\n2 d\nend\n");
+}
+
+TEST_F(KeptCommandTest, AProgramThatComputesGoesOn) {
+  const Made first = make(spec());
+  Heard heard;
+  const auto command =
+      start(*first, "trap 'echo $i; exit' TERM; echo begun; i=0; while :; do i=$((i+1)); done", heard);
+  heard.wait_for("begun");
+  const Made second = restore(kept(*first, Keep::kAll));
+  ASSERT_TRUE(second);
+  Heard heard_fork;
+  const auto again = attach(*second, command->process_id(), heard_fork);
+  ASSERT_TRUE(again);
+  for (const auto& each : {&command, &again}) (*each)->signal(SIGTERM);
+  EXPECT_EQ(command->wait(std::nullopt)->status, 0);
+  EXPECT_EQ(again->wait(std::nullopt)->status, 0);
+  EXPECT_NE(heard_fork.output(), "");
+}
+
+TEST_F(KeptCommandTest, APipelineGoesOn) {
+  const Made first = make(spec());
+  Heard heard;
+  const auto command = start(*first, "(while read l; do echo \"<$l>\"; done) | cat | cat", heard);
+  ASSERT_TRUE(command->write_input("one\n"));
+  heard.wait_for("<one>");
+  const Made second = restore(kept(*first, Keep::kAll));
+  ASSERT_TRUE(second);
+  Heard heard_fork;
+  const auto again = attach(*second, command->process_id(), heard_fork);
+  ASSERT_TRUE(again->write_input("two\n"));
+  again->end_input();
+  EXPECT_EQ(again->wait(std::nullopt)->status, 0);
+  EXPECT_EQ(heard_fork.output(), "<two>\n");
+}
+
+TEST_F(KeptCommandTest, ATerminalGoesOn) {
+  const Made first = make(spec());
+  Heard heard;
+  CommandSpec interactive = shell("");
+  interactive.arguments = {"/bin/sh", "-i"};
+  interactive.terminal = {.columns = 91, .rows = 20};
+  interactive.environment.emplace_back("PS1=$ ");
+  const auto command = first->start(interactive, heard.events());
+  ASSERT_TRUE(command);
+  heard.wait_for("$ ");
+  ASSERT_TRUE((*command)->write_input("x=kept\n"));
+  heard.wait_for("$ x=kept\r\n$ ");
+  const Made second = restore(kept(*first, Keep::kAll));
+  ASSERT_TRUE(second);
+  Heard heard_fork;
+  const auto again = attach(*second, (*command)->process_id(), heard_fork);
+  ASSERT_TRUE(again->write_input("echo $x; stty size; exit 3\n"));
+  EXPECT_EQ(again->wait(std::nullopt)->status, 3);
+  EXPECT_NE(heard_fork.output().find("kept\r\n20 91\r\n"), std::string::npos) << heard_fork.output();
+}
+
+TEST_F(KeptCommandTest, AKeptOneIsKeptAgainWithItsProcesses) {
+  const Made first = make(spec());
+  Heard heard;
+  const auto command = start(*first, kAnswering, heard);
+  ASSERT_TRUE(command->write_input("a\n"));
+  heard.wait_for("1 a\n");
+  const Made second = restore(kept(*first, Keep::kAll));
+  Heard heard_second;
+  const auto again = attach(*second, command->process_id(), heard_second);
+  ASSERT_TRUE(again->write_input("b\n"));
+  heard_second.wait_for("2 b\n");
+  const Made third = restore(kept(*second, Keep::kAll));
+  Heard heard_third;
+  const auto last = attach(*third, command->process_id(), heard_third);
+  ASSERT_TRUE(last->write_input("c\n"));
+  last->end_input();
+  EXPECT_EQ(last->wait(std::nullopt)->status, 0);
+  EXPECT_EQ(heard_third.output(), "3 c\nend\n");
+}
+
+TEST_F(KeptCommandTest, WhatIsFrozenStandsStill) {
+  const Made computer = make(spec());
+  Heard heard;
+  const auto command = start(*computer, kAnswering, heard);
+  ASSERT_TRUE(computer->freeze());
+  ASSERT_TRUE(command->write_input("a\n"));
+  EXPECT_TRUE(computer->usage());  // orders are obeyed
+  EXPECT_EQ(heard.output(), "");
+  ASSERT_TRUE(computer->thaw());
+  EXPECT_EQ(heard.wait_for("1 a\n"), "1 a\n");
+}
+
+TEST_F(KeptCommandTest, ASleepEndsWhenItWouldHave) {
+  const Made first = make(spec());
+  Heard heard;
+  const auto command = start(*first, "echo begun; sleep 0.2; echo end", heard);
+  heard.wait_for("begun");
+  const Made second = restore(kept(*first, Keep::kAll));
+  Heard heard_fork;
+  const auto again = attach(*second, command->process_id(), heard_fork);
+  EXPECT_EQ(again->wait(std::nullopt)->status, 0);
+  EXPECT_EQ(heard_fork.output(), "end\n");
+}
+
+TEST_F(KeptCommandTest, ADeterministicOneStaysSo) {
+  LiveSpec same = spec();
+  same.deterministic = Determinism{.seed = 7};
+  const Made first = make(same);
+  Heard heard;
+  const auto command = start(*first, "read line; head -c 8 /dev/urandom | cat; exit 0", heard);
+  const HostFile file = kept(*first, Keep::kAll);
+  std::string bytes;
+  for (int i = 0; i < 2; ++i) {
+    const Made fork = restore(file);
+    Heard heard_fork;
+    const auto again = attach(*fork, command->process_id(), heard_fork);
+    ASSERT_TRUE(again->write_input("x\n"));
+    EXPECT_EQ(again->wait(std::nullopt)->status, 0);
+    EXPECT_EQ(heard_fork.output().size(), 8u);
+    if (i == 0) bytes = heard_fork.output();
+    else EXPECT_EQ(heard_fork.output(), bytes);
+  }
 }
 
 // Guests may map what was kept; a hostile one must not change it.

@@ -54,6 +54,7 @@ Prepared prepare(const KernelProcessOptions& options) {
 struct Begun {
   std::unique_ptr<Kernel> kernel;
   std::string image_name;
+  std::vector<KeptCommand> commands;
   BeginAnswer answer;
 };
 
@@ -65,23 +66,35 @@ Status check(const Frame& frame, const BeginOrder& order, const Prepared& prepar
   if (!order.platform.empty() && order.platform != name)
     return fail(ErrorCode::kUnsupported, "there is no platform \"" + order.platform + "\" here",
                 "Leave it to Membrane, or name \"" + name + "\".");
-  if (order.deterministic && !prepared.traps_time_stamps)
-    return fail(ErrorCode::kInvalidInput, "the kernel process was not made for a deterministic sandbox");
   if (order.has_network || !order.directories.empty())
     return fail(ErrorCode::kUnsupported, "a sandbox has neither network nor directories of the owner's yet");
   return {};
 }
 
-Result<NodeRef> make_root(TreeOptions options, const HostFile& kept) {
-  if (!kept) return make_tree(std::move(options));
-  MEMBRANE_ASSIGN(const KeptFile from, KeptFile::open(kept.number()));
-  return restore_files(from, std::move(options));
+// What it goes on from.
+struct Before {
+  std::optional<KeptFile> kept;
+  std::vector<KeptCommand> commands;
+};
+
+// A sandbox whose processes were kept is as deterministic as it was; the state of its random numbers is read with them.
+std::optional<Determinism> determinism_of(const BeginOrder& order, const std::optional<KeptFile>& kept) {
+  if (!kept || !kept->has_processes()) return order.deterministic;
+  const auto start_ms = kept->clock_start_ms();
+  return start_ms ? std::optional(Determinism{.start_ms = *start_ms}) : std::nullopt;
 }
 
-// `image`, `kept`: -1 for none.
-Result<std::unique_ptr<Kernel>> make_kernel(const BeginOrder& order, HostFile image, const HostFile& kept,
+Result<RestoredTree> make_root(TreeOptions options, const std::optional<KeptFile>& kept) {
+  if (kept) return restore_tree(*kept, std::move(options));
+  return RestoredTree{.root = make_tree(std::move(options)), .rest = StateReader({}), .held = {}};
+}
+
+// `image`: -1 for none.
+Result<std::unique_ptr<Kernel>> make_kernel(const BeginOrder& order, HostFile image, Before& before,
                                             Prepared& prepared) {
-  const auto& same = order.deterministic;
+  const auto same = determinism_of(order, before.kept);
+  if (same && !prepared.traps_time_stamps)
+    return fail(ErrorCode::kInvalidInput, "the kernel process was not made for a deterministic sandbox");
   const auto clock = same ? std::make_shared<GuestClock>(same->start_ms) : std::make_shared<GuestClock>();
   const auto entropy = same ? std::make_shared<Entropy>(same->seed) : std::make_shared<Entropy>();
   const auto devices = std::make_shared<Devices>(entropy);
@@ -91,9 +104,9 @@ Result<std::unique_ptr<Kernel>> make_kernel(const BeginOrder& order, HostFile im
   if (image) {
     MEMBRANE_ASSIGN(options.image, Layer::open(image.release(), "the image"));
   }
-  MEMBRANE_ASSIGN(NodeRef root, make_root(std::move(options), kept));
+  MEMBRANE_ASSIGN(RestoredTree tree, make_root(std::move(options), before.kept));
   auto kernel = std::make_unique<Kernel>(KernelOptions{.platform = std::move(*prepared.platform),
-                                                       .root = std::move(root),
+                                                       .root = tree.root,
                                                        .limits = {.most_tasks = order.limits.most_tasks,
                                                                   .memory_bytes = order.limits.memory_bytes,
                                                                   .cpu = order.limits.cpu},
@@ -103,6 +116,7 @@ Result<std::unique_ptr<Kernel>> make_kernel(const BeginOrder& order, HostFile im
   if (const Done mounted = mount_system_directories(*kernel, devices); !mounted)
     return fail(ErrorCode::kUnavailable,
                 std::string("/proc, /sys and /dev cannot be made: ") + std::strerror(mounted.error()));
+  if (before.kept) MEMBRANE_TRY(restore_processes(*kernel, *before.kept, tree, before.commands));
   return kernel;
 }
 
@@ -112,11 +126,15 @@ Result<Begun> begin(Frame& frame, Prepared& prepared) {
   MEMBRANE_ASSIGN(const BeginOrder order, unpack_begin(frame.bytes));
   MEMBRANE_TRY(check(frame, order, prepared));
   size_t next = 0;
-  HostFile image, kept;
+  HostFile image;
   if (order.has_image) image = std::move(frame.files[next++]);
-  if (order.has_kept) kept = std::move(frame.files[next++]);
-  Begun begun = {.kernel = nullptr, .image_name = order.image_name, .answer = {}};
-  MEMBRANE_ASSIGN(begun.kernel, make_kernel(order, std::move(image), kept, prepared));
+  Before before;
+  if (order.has_kept) {
+    MEMBRANE_ASSIGN(before.kept, KeptFile::open(frame.files[next++].number()));
+  }
+  Begun begun = {.kernel = nullptr, .image_name = order.image_name, .commands = {}, .answer = {}};
+  MEMBRANE_ASSIGN(begun.kernel, make_kernel(order, std::move(image), before, prepared));
+  begun.commands = std::move(before.commands);
   begun.answer.platform = begun.kernel->platform().name();
   for (const MissingWall& each : prepared.missing_walls)
     begun.answer.missing_walls.push_back(each.name + ": " + each.why);
@@ -140,6 +158,7 @@ void serve(FrameSocket& socket, const KernelProcessOptions& options) {
       begun ? Result<std::string>(pack(begun->answer)) : std::unexpected(begun.error());
   if (!socket.send(FrameKind::kAnswer, number, pack_answer(told)) || !begun) return;
   static KernelServer serving(socket, *orders, *begun->kernel, begun->image_name);
+  serving.adopt(std::move(begun->commands));
   server = &serving;
   serving.run();
   server = nullptr;

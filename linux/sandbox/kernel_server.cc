@@ -7,6 +7,7 @@
 
 #include "linux/fs/tree.h"
 #include "linux/kept/kept.h"
+#include "linux/kernel/cpu_time.h"
 
 namespace membrane::linux {
 
@@ -25,9 +26,8 @@ Result<std::string> nothing_of(const Status& status) {
   return std::string();
 }
 
-uint64_t us_since(std::chrono::steady_clock::time_point begin) {
-  const auto since = std::chrono::steady_clock::now() - begin;
-  return static_cast<uint64_t>(std::chrono::duration_cast<std::chrono::microseconds>(since).count());
+uint64_t us_of(std::chrono::nanoseconds time) {
+  return static_cast<uint64_t>(std::chrono::duration_cast<std::chrono::microseconds>(time).count());
 }
 
 }  // namespace
@@ -40,6 +40,16 @@ void KernelServer::wake() {
   kernel_.platform().wake();
 }
 
+// Numbers of orders begin at 1, and never come so far.
+void KernelServer::adopt(std::vector<KeptCommand> commands) {
+  uint64_t number = UINT64_MAX;
+  for (KeptCommand& each : commands) {
+    auto command = std::make_unique<ServedCommand>(kernel_, socket_, number, [this] { wake(); });
+    command->go_on(std::move(each));
+    commands_[number--] = std::move(command);
+  }
+}
+
 void KernelServer::run() {
   kernel_.on_outside = [this] { look(); };
   kernel_.on_end = [this](Process& process) { take_end(process); };
@@ -47,6 +57,7 @@ void KernelServer::run() {
     return std::ranges::any_of(commands_, [](const auto& each) { return each.second->expects_input(); });
   };
   has_news_ = true;
+  kernel_.thaw();  // of a sandbox that was kept
   kernel_.run_while([this] { return !is_over_; });
   // What processes do at their end is nobody's any more.
   kernel_.on_outside = {};
@@ -158,13 +169,14 @@ void KernelServer::take_end(Process& process) {
   });
   if (found == commands_.end()) return;
   const int status = process.status;
-  // Times are not counted apart from the clock (docs/linux.md).
+  CpuTime used = used_by(kernel_, process);
+  used += process.of_children;
   found->second->end({.was_signalled = WIFSIGNALED(status),
                       .status = WIFSIGNALED(status) ? WTERMSIG(status) : WEXITSTATUS(status),
                       .was_out_of_memory = process.was_out_of_memory,
                       .reached = kernel_.limits_reached() - found->second->reached_before(),
-                      .user_us = us_since(process.started),
-                      .system_us = 0});
+                      .user_us = us_of(used.user),
+                      .system_us = us_of(used.system)});
   has_news_ = true;
 }
 
@@ -172,9 +184,28 @@ void KernelServer::take_end(Process& process) {
 
 Status KernelServer::keep(const Frame& frame) {
   Unpacker from(frame.bytes);
-  from.number(static_cast<uint64_t>(LiveComputer::Keep::kFiles));
+  const auto what = from.number(static_cast<uint64_t>(LiveComputer::Keep::kFiles));
   if (!from.is_whole() || frame.files.size() != 1) return malformed();
-  return keep_files(kernel_.root->node, image_name_, frame.files.front().number());
+  const int file = frame.files.front().number();
+  const bool is_files = what == static_cast<uint64_t>(LiveComputer::Keep::kFiles);
+  return is_files ? keep_files(kernel_.root->node, image_name_, file) : keep_all(file);
+}
+
+Status KernelServer::keep_all(int file) {
+  kernel_.freeze();
+  std::vector<KeptCommand> commands;
+  for (const auto& [number, command] : commands_)
+    if (!command->has_ended()) commands.push_back(command->kept());
+  const Status kept = keep_sandbox(kernel_, commands, image_name_, file);
+  if (!is_frozen_by_owner_) kernel_.thaw();
+  return kept;
+}
+
+Status KernelServer::freeze(bool stands_still) {
+  is_frozen_by_owner_ = stands_still;
+  if (stands_still) kernel_.freeze();
+  else kernel_.thaw();
+  return {};
 }
 
 // -- what is answered -------------------------------------------------------------------------------------------------
@@ -198,7 +229,7 @@ Result<std::string> KernelServer::obey_and_answer(Frame& frame) {
     case FrameKind::kChanges: return cannot("tell what has changed in it");
     case FrameKind::kSaveImage: return cannot("be saved as an image");
     case FrameKind::kFreeze:
-    case FrameKind::kThaw: return cannot("be frozen");
+    case FrameKind::kThaw: return nothing_of(freeze(frame.kind == FrameKind::kFreeze));
     case FrameKind::kKeep: return nothing_of(keep(frame));
     case FrameKind::kBegin: return malformed();
     default: return obey_for_file(frame);

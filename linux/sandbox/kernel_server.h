@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "linux/kept/kernel_state.h"
 #include "linux/kernel/kernel.h"
 #include "linux/sandbox/orders.h"
 #include "linux/sandbox/outside_files.h"
@@ -24,6 +25,8 @@ class KernelServer {
   KernelServer(const KernelServer&) = delete;
   KernelServer& operator=(const KernelServer&) = delete;
 
+  // Commands of a sandbox that was kept: their owner may attach() to them.
+  void adopt(std::vector<KeptCommand> commands);
   // Until the owner is gone, or says what no owner says.
   void run();
   // From any thread: there are orders, or a terminal has something to move.
@@ -42,6 +45,8 @@ class KernelServer {
   Result<std::string> start(const Frame& frame);
   Result<std::string> attach(const Frame& frame);
   Status keep(const Frame& frame);
+  Status keep_all(int file);
+  Status freeze(bool stands_still);
   [[nodiscard]] ComputerUsage usage() const;
   void take_end(Process& process);
   void answer(uint64_t number, const Result<std::string>& with);
@@ -54,6 +59,7 @@ class KernelServer {
   OutsideFiles files_;
   std::atomic<bool> has_news_ = false;
   bool is_over_ = false;
+  bool is_frozen_by_owner_ = false;
   std::map<uint64_t, std::unique_ptr<ServedCommand>> commands_;  // by the number of their order
 };
 

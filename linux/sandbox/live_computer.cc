@@ -304,6 +304,13 @@ Result<std::unique_ptr<LiveComputer>> begin_computer(HostFile socket, const Live
   return std::make_unique<OwnedComputer>(std::move(connection), std::move(*begun), child);
 }
 
+bool wants_virtual_clock(const LiveSpec& spec) {
+  if (spec.kept < 0) return spec.deterministic.has_value();
+  const auto kept = KeptFile::open(spec.kept);  // what is wrong is told by begin_computer()
+  if (!kept || !kept->has_processes()) return spec.deterministic.has_value();
+  return kept->clock_start_ms().has_value();
+}
+
 bool wants_kvm(const LiveSpec& spec) {
   return (spec.platform.empty() ? fastest_platform() : spec.platform) == "kvm";
 }
@@ -320,7 +327,7 @@ Result<std::unique_ptr<LiveComputer>> start_computer(const LiveSpec& spec) {
                 std::string("the system has no room for a sandbox: ") + std::strerror(errno));
   if (child == 0)
     run_kernel_process(std::move(theirs),
-                       {.traps_time_stamps = spec.deterministic.has_value(), .is_kvm = wants_kvm(spec)});
+                       {.traps_time_stamps = wants_virtual_clock(spec), .is_kvm = wants_kvm(spec)});
   theirs.close();
   return begin_computer(std::move(ours), spec, child);
 }

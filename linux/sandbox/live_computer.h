@@ -41,7 +41,7 @@ struct LiveSpec {
   int kept = -1;
   std::string host_name = "membrane";
   ComputerLimits limits;  // memory, disk and tasks; output and wall are of a command
-  // As of Computer. With `kept`: that of the sandbox that was kept, and this counts nothing.
+  // As of Computer. A sandbox that goes on with its processes is as deterministic as it was, whatever this says.
   std::optional<Determinism> deterministic;
   std::string platform;  // "trap", "kvm"; "" for the faster one of this machine
   int network = -1;  // where guests' connections go (linux/network/); -1: none leaves. Borrowed as `kept` is

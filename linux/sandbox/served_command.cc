@@ -105,6 +105,33 @@ Status ServedCommand::start(const StartOrder& order) {
   return {};
 }
 
+void ServedCommand::go_on(KeptCommand from) {
+  process_ = from.process;
+  is_left_ = true;
+  output_stream_->is_wanted = error_stream_->is_wanted = false;
+  if (from.terminal != nullptr) {
+    terminal_ =
+        std::make_unique<OutsideTerminal>(std::move(from.terminal), sink_of(output_stream_), count_, wake_);
+    return;
+  }
+  input_ = std::move(from.input);
+  input_->attach(wake_);
+  input_->on_taken = [this](size_t bytes) { give_room_back(bytes); };
+  input_room_ = kInputWindow - std::min(kInputWindow, input_->held());
+  output_ = std::move(from.output);
+  output_->attach(sink_of(output_stream_), count_);
+  errors_ = std::move(from.errors);
+  errors_->attach(sink_of(error_stream_), count_);
+}
+
+KeptCommand ServedCommand::kept() const {
+  return {.process = process_,
+          .input = input_,
+          .output = output_,
+          .errors = errors_,
+          .terminal = terminal_ == nullptr ? nullptr : terminal_->master()};
+}
+
 void ServedCommand::attach(uint64_t number, bool wants_output, bool wants_errors) {
   number_ = output_stream_->number = error_stream_->number = number;
   output_stream_->room = error_stream_->room = kOutputWindow;

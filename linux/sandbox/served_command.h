@@ -10,6 +10,7 @@
 
 #include "linux/files/outside.h"
 #include "linux/files/outside_terminal.h"
+#include "linux/kept/kernel_state.h"
 #include "linux/kernel/kernel.h"
 #include "linux/sandbox/protocol.h"
 
@@ -25,6 +26,9 @@ class ServedCommand {
 
   // Errors: those of starting a program, with its name.
   Status start(const StartOrder& order);
+  // One that was kept, which nobody hears of until attach().
+  void go_on(KeptCommand from);
+  [[nodiscard]] KeptCommand kept() const;
   // Another handle of the owner's has it from then on.
   void attach(uint64_t number, bool wants_output, bool wants_errors);
 

@@ -15,6 +15,8 @@ namespace membrane::linux {
 Result<std::unique_ptr<LiveComputer>> begin_computer(HostFile socket, const LiveSpec& spec, pid_t child);
 // Waits for the end of a child whose socket is closed; one that takes too long is killed.
 void end_child(pid_t child);
+// Whether its clock is to be a virtual one: that of the kept sandbox, or as the spec says.
+bool wants_virtual_clock(const LiveSpec& spec);
 // Whether the platform that is demanded, or the faster one of this machine, is `kvm`.
 bool wants_kvm(const LiveSpec& spec);
 // Errors: kNotFound.

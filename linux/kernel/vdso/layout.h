@@ -8,4 +8,6 @@
 struct VdsoData {
   // Of a function as clock_gettime(), which needs no system call; 0: there is none on this platform.
   uint64_t clock_gettime;
+  // How far the clocks that only count time are ahead of that function's.
+  int64_t ahead_ns;
 };

@@ -89,6 +89,7 @@ void TrapSpace::lose() {
   changes_.clear();
   socket_.close();
   memory_file_.close();
+  pages_file_.close();
   for (const std::unique_ptr<HostThread>& thread : threads_) {
     const bool was_running = thread->state == HostThread::State::kRunning;
     platform_.strike(*thread);
@@ -389,10 +390,14 @@ size_t TrapSpace::poke(uint64_t address, std::span<const std::byte> bytes) {
   return write_any(address, bytes.first(length));
 }
 
-size_t TrapSpace::write_any(uint64_t address, std::span<const std::byte> bytes) {
-  if (bytes.empty() || is_lost()) return 0;
-  if (!memory_file_)
+bool TrapSpace::open_memory() {
+  if (!memory_file_ && !is_lost())
     memory_file_ = HostFile(open(("/proc/" + std::to_string(process_) + "/mem").c_str(), O_RDWR | O_CLOEXEC));
+  return static_cast<bool>(memory_file_);
+}
+
+size_t TrapSpace::write_any(uint64_t address, std::span<const std::byte> bytes) {
+  if (bytes.empty() || !open_memory()) return 0;
   size_t done = 0;
   while (done < bytes.size()) {
     const ssize_t count = pwrite(memory_file_.number(), bytes.data() + done, bytes.size() - done,
@@ -401,6 +406,48 @@ size_t TrapSpace::write_any(uint64_t address, std::span<const std::byte> bytes) 
     done += static_cast<size_t>(count);
   }
   return done;
+}
+
+// process_vm_readv() asks for the guest's protections, and is the faster one.
+size_t TrapSpace::peek(uint64_t address, std::span<std::byte> bytes) {
+  bytes = bytes.first(settle(address, bytes.size()));
+  size_t done = read_stub(address, bytes);
+  while (done < bytes.size() && open_memory()) {
+    const ssize_t count = pread(memory_file_.number(), bytes.data() + done, bytes.size() - done,
+                                static_cast<off_t>(address + done));
+    if (count <= 0) break;
+    done += static_cast<size_t>(count);
+  }
+  sites_.restore(address, bytes.first(done));
+  return done;
+}
+
+// By /proc/PID/pagemap, which has a word for each page.
+std::vector<PageRun> TrapSpace::own_pages(uint64_t address, uint64_t length) {
+  constexpr uint64_t kPresent = uint64_t{1} << 63, kSwapped = uint64_t{1} << 62, kOfFile = uint64_t{1} << 61;
+  std::vector<PageRun> runs;
+  if (!is_within(address, length) || settle(address, length) != length) return runs;
+  if (!pages_file_)
+    pages_file_ =
+        HostFile(open(("/proc/" + std::to_string(process_) + "/pagemap").c_str(), O_RDONLY | O_CLOEXEC));
+  if (!pages_file_) return {{address, length}};
+  std::vector<uint64_t> words(std::min<uint64_t>(length / TRAP_PAGE, 1u << 16));
+  for (uint64_t at = address; at < address + length;) {
+    const size_t wanted = std::min<uint64_t>(words.size(), (address + length - at) / TRAP_PAGE);
+    const ssize_t got = pread(pages_file_.number(), words.data(), wanted * sizeof words[0],
+                              static_cast<off_t>(at / TRAP_PAGE * sizeof words[0]));
+    const size_t count = got <= 0 ? 0 : static_cast<size_t>(got) / sizeof words[0];
+    if (count == 0) {
+      runs.push_back({at, address + length - at});
+      break;
+    }
+    for (size_t i = 0; i < count; ++i, at += TRAP_PAGE) {
+      if ((words[i] & (kPresent | kSwapped)) == 0 || (words[i] & kOfFile) != 0) continue;
+      if (!runs.empty() && runs.back().address + runs.back().length == at) runs.back().length += TRAP_PAGE;
+      else runs.push_back({at, TRAP_PAGE});
+    }
+  }
+  return runs;
 }
 
 // ---- call sites ----

@@ -70,6 +70,8 @@ class TrapSpace final : public Space {
   size_t write(uint64_t address, std::span<const std::byte> bytes) override;
   size_t poke(uint64_t address, std::span<const std::byte> bytes) override;
   uint64_t resident_bytes() override;
+  std::vector<PageRun> own_pages(uint64_t address, uint64_t length) override;
+  size_t peek(uint64_t address, std::span<std::byte> bytes) override;
 
   // A message with descriptors for the stub. False: the stub has not taken what was sent before, as it must have.
   bool send(std::span<const int> descriptors);
@@ -149,10 +151,11 @@ class TrapSpace final : public Space {
   void put_back(const std::vector<std::pair<uint64_t, CallSites::Original>>& sites);
   // Whatever the protection, the stub's own memory too.
   size_t write_any(uint64_t address, std::span<const std::byte> bytes);
+  bool open_memory();
 
   TrapPlatform& platform_;
   pid_t process_ = -1;
-  HostFile controls_file_, socket_, their_socket_, memory_file_;
+  HostFile controls_file_, socket_, their_socket_, memory_file_, pages_file_;
   TrapControl* controls_ = nullptr;
   std::unique_ptr<GuestTables> tables_;
   std::vector<std::unique_ptr<HostThread>> threads_;

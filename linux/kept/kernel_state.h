@@ -1,0 +1,37 @@
+// A frozen kernel in the state of a kept sandbox: its clock and random numbers, its trees, processes and tasks (docs/sandbox-format.md).
+// Threads: the kernel's one.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "linux/kept/kept_file.h"
+#include "linux/kept/sandbox_state.h"
+
+namespace membrane::linux {
+
+// A process that the owner has started, and what it has of the outside: either the streams, or the master of a terminal.
+struct KeptCommand {
+  int process = 0;
+  std::shared_ptr<OutsideInput> input;
+  std::shared_ptr<OutsideOutput> output, errors;
+  std::shared_ptr<PtyMaster> terminal;
+};
+
+class KernelState {
+ public:
+  // The kernel is frozen.
+  static void write(Kernel& kernel, const std::vector<KeptCommand>& commands, StateWriter& state,
+                    PageWriter& pages);
+  // Into a kernel without processes, whose root is that of the kept one, and whose system directories are mounted. It is frozen then.
+  // Errors: kInvalidInput; kExhausted for more than the limits allow; kUnavailable for a platform that has no room.
+  static Status read(Kernel& kernel, StateReader& state, const std::shared_ptr<const PageFile>& file,
+                     std::vector<NodeRef>& held, std::vector<KeptCommand>& commands);
+
+ private:
+  class Writer;
+  class Reader;
+};
+
+}  // namespace membrane::linux

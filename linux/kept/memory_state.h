@@ -1,0 +1,22 @@
+// The memory of a process in the state of a kept sandbox: what is mapped, and the pages that are the process's own. Those stand in the
+// file, of which a restored process has a private mapping over what backs the area. Threads: the kernel's one.
+#pragma once
+
+#include "linux/kept/sandbox_state.h"
+#include "linux/kernel/memory.h"
+
+namespace membrane::linux {
+
+class MemoryState {
+ public:
+  static void write(SandboxWriter& to, Memory& memory, StateWriter& state);
+  // Into a memory that has nothing mapped. False: the state is damaged.
+  static bool read(SandboxReader& from, Memory& memory);
+
+ private:
+  static std::vector<PageRun> own_pages(Memory& memory, uint64_t start, const Area& area);
+  static bool read_area(SandboxReader& from, Memory& memory, uint64_t& last);
+  static bool read_pages(SandboxReader& from, Memory& memory, uint64_t& last);
+};
+
+}  // namespace membrane::linux
