@@ -35,6 +35,7 @@ Result<int> shell(const Options& options) {
   if (!options.words.empty() && is_sandbox_id(options.words.front())) return shell_there(options);
   LinuxCommand command;
   command.image = options.image;
+  command.is_whole = true;
   command.arguments = options.words.empty() ? login_shell() : options.words;
   MEMBRANE_ASSIGN(command.environment, linux_environment(options.environment));
   MEMBRANE_ASSIGN(command.policy, options.policy.policy(terminal_limits()));

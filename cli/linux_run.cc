@@ -7,8 +7,11 @@
 #include "cli/cli.h"
 #include "cli/outer_terminal.h"
 #include "computers/description.h"
+#include "computers/network/gateway.h"
 #include "computers/outcome.h"
 #include "computers/settings.h"
+#include "computers/users.h"
+#include "linux/image/layer.h"
 #include "linux/image/store.h"
 #include "linux/platform/choice.h"
 #include "linux/sandbox/computer.h"
@@ -24,7 +27,15 @@ Result<linux::Computer> computer_of(const LinuxCommand& command) {
       linux::find_image(command.image.empty() ? std::string(computers::kUsualImage) : command.image));
   computer.image = image.path;
   computer.arguments = command.arguments;
+  if (!command.is_whole) {
+    MEMBRANE_ASSIGN(computer.arguments, computers::arguments_of(image.config, command.arguments));
+  }
+  MEMBRANE_ASSIGN(const auto layer, linux::Layer::open(image.path));
+  MEMBRANE_ASSIGN(const computers::User user, computers::find_user(image.config.user, *layer));
+  computer.user = user.user;
+  computer.group = user.group;
   computer.environment = computers::environment_of(image.config);
+  computers::set_home(computer.environment, image.config, user);
   if (command.has_terminal) {
     const char* const term = std::getenv("TERM");
     computers::add_environment(computer.environment,
@@ -54,6 +65,14 @@ Status tell_made(const LinuxCommand& command, const linux::Computer& computer) {
     invocation.environment.emplace_back(each.substr(0, each.find('=')), each.substr(each.find('=') + 1));
   command.on_made(std::move(description), std::move(invocation));
   return {};
+}
+
+// After the connections of the command have ended.
+void tell_network(computers::Gateway& gateway, sandbox::Report& report) {
+  gateway.end();
+  computers::Gateway::Account account = gateway.take_account();
+  report.host_calls = std::move(account.calls);
+  report.host_calls_dropped = account.dropped;
 }
 
 }  // namespace
@@ -87,12 +106,16 @@ Result<sandbox::Report> run_linux(const LinuxCommand& command, std::atomic<bool>
         ErrorCode::kInvalidArgument,
         "the policy demands the platform " + command.policy.platform + ", and --platform " + command.platform,
         "Leave --platform out.");
-  MEMBRANE_ASSIGN(const linux::Computer computer, computer_of(command));
+  MEMBRANE_ASSIGN(linux::Computer computer, computer_of(command));
   if (command.on_made) MEMBRANE_TRY(tell_made(command, computer));
   std::unique_ptr<OuterTerminal> terminal;
   if (command.has_terminal) {
     MEMBRANE_ASSIGN(terminal, OuterTerminal::take(cancelled));
   }
+  // Also where no host is granted: the report says what the command tried to reach.
+  MEMBRANE_ASSIGN(const auto gateway, computers::Gateway::create(
+                                          {.grants = command.policy.http, .limits = command.policy.limits}));
+  computer.network = gateway->socket();
   sandbox::Report report;
   linux::ComputerStreams streams = {.input = command.input,
                                     .on_output =
@@ -108,8 +131,12 @@ Result<sandbox::Report> run_linux(const LinuxCommand& command, std::atomic<bool>
   if (terminal != nullptr) {
     streams.input = STDIN_FILENO;
     streams.on_output = OuterTerminal::write;
-    streams.accompany = [&terminal](linux::Command& running) { return terminal->accompany(running); };
   }
+  // Threads may begin when the kernel process is there.
+  streams.accompany = [&terminal, &gateway](linux::Command& running) {
+    gateway->begin();
+    return terminal != nullptr ? terminal->accompany(running) : nullptr;
+  };
   auto outcome = linux::run_computer(computer, streams, [&cancelled] { return cancelled.load(); });
   terminal.reset();  // before anything is told
   MEMBRANE_ASSIGN(const linux::ComputerReport ended, std::move(outcome));
@@ -123,6 +150,7 @@ Result<sandbox::Report> run_linux(const LinuxCommand& command, std::atomic<bool>
   if (command.has_terminal && ended.end == linux::ComputerEnd::kSignalled)
     report.exit_code = 128 + ended.status;  // as shells tell it
   else computers::set_outcome(ended.end, ended.status, ended.reason, command.policy.limits, report);
+  tell_network(*gateway, report);
   computers::set_reached(ended.reached, report);
   report.platform = ended.platform;
   report.memory_peak_bytes = ended.memory_peak_bytes;

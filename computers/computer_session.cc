@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "computers/command_run.h"
+#include "computers/network/gateway.h"
 #include "linux/platform/trap/host_file.h"
 
 namespace membrane::computers {
@@ -31,8 +32,16 @@ host::HostError host_error(const Error& error) {
 
 class ComputerSession final : public sandbox::Session {
  public:
-  ComputerSession(ComputerSessionOptions options, std::unique_ptr<linux::LiveComputer> computer)
-      : options_(std::move(options)), computer_(std::move(computer)) {}
+  ComputerSession(ComputerSessionOptions options, std::unique_ptr<Gateway> gateway,
+                  std::unique_ptr<linux::LiveComputer> computer)
+      : options_(std::move(options)), gateway_(std::move(gateway)), computer_(std::move(computer)) {}
+  static Result<std::unique_ptr<Session>> make(const ComputerSessionOptions& options, linux::LiveSpec spec) {
+    MEMBRANE_ASSIGN(auto gateway, Gateway::create({.grants = options.grants, .limits = options.limits}));
+    spec.network = gateway->socket();
+    MEMBRANE_ASSIGN(auto computer, options.source->create(spec));
+    gateway->begin();
+    return std::make_unique<ComputerSession>(options, std::move(gateway), std::move(computer));
+  }
 
   sandbox::Report exec(const sandbox::Turn& turn) override {
     const bool has_bash = computer_->stat("/bin/bash", true).has_value();
@@ -48,7 +57,11 @@ class ComputerSession final : public sandbox::Session {
     run.on_output = turn.on_stdout;
     run.on_error = turn.on_stderr;
     run.is_cancelled = [&turn] { return turn.cancel != nullptr && *turn.cancel; };
+    gateway_->renew(options_.limits);
     sandbox::Report report = run_command(*computer_, std::move(run));
+    Gateway::Account account = gateway_->take_account();
+    report.host_calls = std::move(account.calls);
+    report.host_calls_dropped = account.dropped;
     report.platform = computer_->platform();
     return report;
   }
@@ -65,8 +78,7 @@ class ComputerSession final : public sandbox::Session {
     linux::LiveSpec spec = options_.spec;
     spec.image.clear();
     spec.kept = file.number();
-    MEMBRANE_ASSIGN(auto computer, options_.source->create(spec));
-    return std::make_unique<ComputerSession>(options_, std::move(computer));
+    return make(options_, std::move(spec));
   }
   [[nodiscard]] Result<std::vector<uint8_t>> keep() const override { return only_of_languages("kept"); }
   [[nodiscard]] Result<std::vector<uint8_t>> keep_fork(uint64_t) const override {
@@ -116,14 +128,14 @@ class ComputerSession final : public sandbox::Session {
 
  private:
   const ComputerSessionOptions options_;
+  const std::unique_ptr<Gateway> gateway_;  // outlives the computer
   const std::unique_ptr<linux::LiveComputer> computer_;
 };
 
 }  // namespace
 
 Result<std::unique_ptr<sandbox::Session>> computer_session(const ComputerSessionOptions& options) {
-  MEMBRANE_ASSIGN(auto computer, options.source->create(options.spec));
-  return std::make_unique<ComputerSession>(options, std::move(computer));
+  return ComputerSession::make(options, options.spec);
 }
 
 }  // namespace membrane::computers

@@ -19,9 +19,10 @@ namespace membrane::computers {
 
 struct ComputerSessionOptions {
   std::shared_ptr<linux::ComputerSource> source;
-  linux::LiveSpec spec;                  // of a fresh one; `kept` and borrowed descriptors are not read
-  policy::Limits limits;                 // of each turn
-  std::vector<std::string> environment;  // NAME=VALUE
+  linux::LiveSpec spec;                   // of a fresh one; `kept` and borrowed descriptors are not read
+  policy::Limits limits;                  // of each turn
+  std::vector<policy::HttpGrant> grants;  // the network
+  std::vector<std::string> environment;   // NAME=VALUE
   std::string directory = "/root";
 };
 

@@ -7,8 +7,11 @@
 #include <string>
 
 #include "computers/description.h"
+#include "computers/network/gateway.h"
 #include "computers/outcome.h"
 #include "computers/settings.h"
+#include "computers/users.h"
+#include "linux/image/layer.h"
 #include "linux/platform/trap/host_file.h"
 #include "linux/sandbox/computer.h"
 #include "sandbox/receipt_content.h"
@@ -46,6 +49,13 @@ Status check(const sandbox::SealedRun& run, const sandbox::ComputerDescription& 
   return {};
 }
 
+Status check(const policy::Policy& policy) {
+  if (policy.http.empty()) return {};
+  return fail(ErrorCode::kUnsupported,
+              "the command could reach the network, and what that answered is not in the receipt",
+              "Only a command without network is replayed. The receipt verifies all the same.");
+}
+
 Result<linux::StoredImage> image_of(const sandbox::ComputerDescription& computer) {
   MEMBRANE_ASSIGN(const auto images, linux::list_images());
   for (const linux::StoredImage& image : images) {
@@ -79,6 +89,7 @@ Result<Recorded> recorded_of(const sandbox::SealedRun& run) {
   recorded.invocation = *std::move(invoked);
   MEMBRANE_ASSIGN(const std::string_view policy, content_of(run, "policy"));
   MEMBRANE_ASSIGN(recorded.policy, policy::parse_policy(policy, "the receipt's policy.json", usual_limits()));
+  MEMBRANE_TRY(check(recorded.policy));
   return recorded;
 }
 
@@ -102,17 +113,28 @@ Result<sandbox::Report> run_again(const Recorded& recorded, const linux::StoredI
   for (const auto& [name, value] : recorded.invocation.environment)
     computer.environment.push_back(name + "=" + value);
   computer.directory = recorded.computer.directory;
+  MEMBRANE_ASSIGN(const auto layer, linux::Layer::open(image.path));
+  MEMBRANE_ASSIGN(const User user, find_user(image.config.user, *layer));
+  computer.user = user.user;
+  computer.group = user.group;
   computer.limits = limits_of(recorded.policy.limits);
   computer.limits.output_bytes = recorded.policy.limits.output_bytes;
   computer.limits.wall = std::chrono::milliseconds(std::max(recorded.policy.limits.wall_ms, kMostWallMs));
   computer.deterministic = linux::Determinism{.start_ms = recorded.computer.deterministic->first,
                                               .seed = recorded.computer.deterministic->second};
+  MEMBRANE_ASSIGN(const auto gateway, Gateway::create({.grants = {}, .limits = recorded.policy.limits}));
+  computer.network = gateway->socket();
   MEMBRANE_ASSIGN(const linux::HostFile input, input_of(recorded.invocation.given_input));
   sandbox::Report report;
   const linux::ComputerStreams streams = {
       .input = input.number(),
       .on_output = [&](std::string_view bytes) { report.stdout_text += bytes; },
-      .on_error = [&](std::string_view bytes) { report.stderr_text += bytes; }};
+      .on_error = [&](std::string_view bytes) { report.stderr_text += bytes; },
+      .accompany =
+          [&gateway](linux::Command&) {
+            gateway->begin();
+            return nullptr;
+          }};
   MEMBRANE_ASSIGN(const linux::ComputerReport ended, linux::run_computer(computer, streams, is_cancelled));
   set_outcome(ended.end, ended.status, ended.reason, recorded.policy.limits, report);
   report.platform = ended.platform;

@@ -1,6 +1,7 @@
 #include "computers/settings.h"
 
 #include <algorithm>
+#include <utility>
 
 namespace membrane::computers {
 
@@ -9,6 +10,10 @@ policy::Limits usual_limits() {
   limits.memory_bytes = 2ull << 30;
   limits.output_bytes = 64u << 20;
   limits.wall_ms = 600'000;
+  // What package managers load.
+  limits.host_calls = 100'000;
+  limits.bytes_in = 4ull << 30;
+  limits.bytes_out = 256u << 20;
   return limits;
 }
 
@@ -17,7 +22,7 @@ Status check_grants(const policy::Policy& policy) {
     return fail(ErrorCode::kUnsupported, std::string("a Linux sandbox has no ") + what + " yet",
                 "Leave the grant out, or run a program of the other kind.");
   };
-  if (!policy.http.empty()) return refused("network");
+  if (policy.trifecta && !policy.http.empty()) return refused("trifecta rule");
   if (!policy.fs.empty()) return refused("directories of this machine");
   if (policy.kv || !policy.sql.empty() || policy.ai) return refused("host functions");
   return {};
@@ -59,6 +64,22 @@ std::vector<std::string> environment_of(const linux::ImageConfig& config) {
                                           "HOME=/root", "LANG=C.UTF-8"};
   add_environment(environment, config.environment);
   return environment;
+}
+
+void set_home(std::vector<std::string>& environment, const linux::ImageConfig& config, const User& user) {
+  const auto names_home = [](const std::string& each) { return each.starts_with("HOME="); };
+  if (user.home.empty() || std::ranges::any_of(config.environment, names_home)) return;
+  add_environment(environment, {"HOME=" + user.home});
+}
+
+Result<std::vector<std::string>> arguments_of(const linux::ImageConfig& config,
+                                              const std::vector<std::string>& words) {
+  std::vector<std::string> all = config.entrypoint;
+  const std::vector<std::string>& rest = words.empty() ? config.command : words;
+  all.insert(all.end(), rest.begin(), rest.end());
+  if (!all.empty()) return all;
+  return fail(ErrorCode::kInvalidArgument, "no command is given, and the image has none",
+              "membrane run --kind linux -- sh -c 'echo hello'");
 }
 
 std::string directory_of(const linux::ImageConfig& config) {

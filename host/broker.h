@@ -41,6 +41,12 @@ struct HttpHop {
 };
 inline constexpr size_t kMaxHttpHops = 1 + 20;  // a policy has no more redirects
 
+struct HttpResponse {
+  int status = 0;
+  Headers headers;  // names in lower case; hop-by-hop and Set-Cookie removed
+  std::string body;
+  std::string final_url;
+};
 struct HttpRequest {
   std::string method;  // "GET"; upper case
   std::string url;
@@ -50,12 +56,10 @@ struct HttpRequest {
   // thread; a hop that fails afterwards is reported, too. When it says false, a redirect is not followed: the program gets the
   // answer 3xx. Null: redirects are followed.
   std::function<bool(const HttpHop&)> hear = nullptr;
-};
-struct HttpResponse {
-  int status = 0;
-  Headers headers;  // names in lower case; hop-by-hop and Set-Cookie removed
-  std::string body;
-  std::string final_url;
+  // Takes an answer's body as it comes, on the calling thread, and not as a whole; the answer has none then. False ends the
+  // exchange. The grant's timeout is then for the answer's head, and for each silence in its body. Not called for an answer
+  // without a body, nor where an answer must be there as a whole: where redirects are followed, or secrets are hidden.
+  std::function<bool(const HttpResponse& head, std::string_view piece)> take_piece = nullptr;
 };
 
 enum class FileMode : uint8_t { kCreateOrReplace, kAppend };

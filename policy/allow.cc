@@ -1,6 +1,6 @@
 // `--allow` flags:
 //
-//   http:METHOD[,METHOD…]:URL     fs:read|write[,links]:HOST[:GUEST]     kv[:PATH]     sql:NAME:PATH
+//   http:METHOD[,METHOD…]:URL     http:HOST[:PORT]     fs:read|write[,links]:HOST[:GUEST]     kv[:PATH]     sql:NAME:PATH
 //   ai     time     random     ask
 //
 // What is granted already, by the policy or an earlier flag, is not granted again: the bounds of then hold.
@@ -53,7 +53,32 @@ void add_http(Policy& policy, HttpGrant grant, const Url& url) {
   policy.http.push_back(std::move(grant));
 }
 
+// A whole host: what programs of a package manager or of git want. Bounds of single answers do not fit them; the run's do.
+constexpr uint64_t kMostOfHost = 1ull << 30;
+
+bool is_host_flag(std::string_view rest) {
+  const auto [host, port, found] = split(rest);
+  if (found && (port.empty() || !std::ranges::all_of(port, [](char c) { return c >= '0' && c <= '9'; })))
+    return false;
+  return host == "localhost" || (host.contains('.') && !host.contains('/'));
+}
+
+Status allow_host(Policy& policy, std::string_view flag, std::string_view rest) {
+  for (const std::string_view scheme : {"https://", "http://"}) {
+    HttpGrant grant;
+    auto parsed = UrlGrant::parse(std::string(scheme).append(rest).append("/*"));
+    if (!parsed) return refuse(flag, parsed.error().message, parsed.error().hint);
+    for (const std::string_view method : kMethods)
+      if (method != "CONNECT" || scheme == "https://") grant.methods.emplace_back(method);
+    grant.url = parsed->text();
+    grant.max_request_bytes = grant.max_response_bytes = kMostOfHost;
+    add_http(policy, std::move(grant), parsed->url());
+  }
+  return {};
+}
+
 Status allow_http(Policy& policy, std::string_view flag, std::string_view rest) {
+  if (is_host_flag(rest)) return allow_host(policy, flag, rest);
   const auto [methods, url, found] = split(rest);
   if (methods == "http" || methods == "https")
     return refuse(flag, "the method is missing.", "write --allow 'http:GET:" + std::string(rest) + "'");

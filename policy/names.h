@@ -10,7 +10,9 @@
 
 namespace membrane::policy {
 
-inline constexpr std::string_view kMethods[] = {"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"};
+// CONNECT: an encrypted connection of a Linux program's own, of which nobody sees more than the host.
+inline constexpr std::string_view kMethods[] = {"GET",   "HEAD",   "POST",    "PUT",
+                                                "PATCH", "DELETE", "OPTIONS", "CONNECT"};
 
 inline bool is_method(std::string_view word) {
   return std::find(std::begin(kMethods), std::end(kMethods), word) != std::end(kMethods);

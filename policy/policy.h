@@ -66,7 +66,7 @@ struct Marks {
 inline constexpr size_t kMaxGrants = 1'000;  // of a kind
 
 struct HttpGrant {
-  std::vector<std::string> methods;  // upper case
+  std::vector<std::string> methods;  // upper case; CONNECT: what a Linux program encrypts itself, unseen
   std::string url;  // https://host[:port]/path, "*" at its end, "*." before the host: url_grant.h
   std::vector<std::pair<std::string, HeaderValue>> headers;  // added at the egress
   std::vector<std::string>
@@ -189,7 +189,7 @@ Result<Policy> load_policy(const std::string& path, const Limits& unless_given =
 // values in range, no two grants for the same thing, nothing that could not be enforced.
 Status validate(const Policy& policy);
 
-// Adds what one `--allow` flag grants: "http:GET,POST:https://example.org/*",
+// Adds what one `--allow` flag grants: "http:GET,POST:https://example.org/*", "http:example.org",
 // "fs:read:./data", "fs:write:./out:/out", "kv", "kv:./store.db", "sql:name:./file.db",
 // "ai", "time", "random", "ask". On failure the policy is unchanged.
 Status allow(Policy& policy, std::string_view flag);

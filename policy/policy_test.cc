@@ -229,6 +229,22 @@ TEST(Policy, RefusesTomlThatNestsBeforeItIsRead) {
   EXPECT_TRUE(parse_policy("[kv]\nprefix = \"" + dots + "[[[[{{{{\"\n", "a.toml"));
 }
 
+TEST(Policy, AFlagGrantsAWholeHost) {
+  Policy policy;
+  ASSERT_TRUE(allow(policy, "http:*.example.org"));
+  ASSERT_TRUE(allow(policy, "http:localhost:8000"));
+  ASSERT_EQ(policy.http.size(), 4u);
+  EXPECT_EQ(policy.http[0].url, "https://*.example.org/*");
+  EXPECT_EQ(policy.http[0].methods.back(), "CONNECT");
+  EXPECT_EQ(policy.http[1].url, "http://*.example.org/*");
+  EXPECT_NE(policy.http[1].methods.back(), "CONNECT");
+  EXPECT_EQ(policy.http[2].url, "https://localhost:8000/*");
+  EXPECT_EQ(policy.http[2].addresses, (std::vector<std::string>{"127.0.0.1", "::1"}));
+  EXPECT_TRUE(validate(policy));
+  EXPECT_FALSE(allow(policy, "http:example.org/path"));
+  EXPECT_FALSE(allow(policy, "http:example.org:port"));
+}
+
 TEST(Policy, RefusesHttpGrantsThatCannotBeKept) {
   const auto http = [](const std::string& fields) { return error("[[http]]\n" + fields); };
   const std::string get = "methods = [\"GET\"]\n", url = "url = \"https://h.org/*\"\n";
@@ -236,7 +252,10 @@ TEST(Policy, RefusesHttpGrantsThatCannotBeKept) {
   const std::pair<std::string, const char*> kCases[] = {
       {"methods = []\n" + url, "no method"},
       {"methods = [\"get\"]\n" + url, "did you mean GET?"},
-      {"methods = [\"CONNECT\"]\n" + url, "not a method that can be granted"},
+      {"methods = [\"TRACE\"]\n" + url, "not a method that can be granted"},
+      {"methods = [\"CONNECT\"]\nurl = \"https://h.org/v1/*\"\n", "granted for a whole host"},
+      {"methods = [\"CONNECT\"]\nurl = \"http://h.org/*\"\n", "granted for a whole host"},
+      {"methods = [\"CONNECT\"]\n" + url + "header = { A = \"x\" }\n", "no header can be added"},
       {"methods = [\"GET\", \"GET\"]\n" + url, "twice"},
       {"methods = [\"GET /x HTTP/1.1\\r\\n\"]\n" + url, "not a method"},
       {"methods = \"GET\"\n" + url, "expected an array"},

@@ -83,6 +83,19 @@ Status validate_methods(const std::string& where, const HttpGrant& grant) {
   return {};
 }
 
+// What is said inside a connection that a program encrypts itself is seen by nobody: only all of it can be granted.
+Status validate_connect(const std::string& where, const HttpGrant& grant, const UrlGrant& url) {
+  if (std::ranges::find(grant.methods, "CONNECT") == grant.methods.end()) return {};
+  if (url.url().scheme != "https" || url.url().path != "/" || !url.prefix())
+    return refuse(where + ".url", "CONNECT is granted for a whole host, since paths are not seen.",
+                  "write url = \"https://" + url.url().authority_host() + "/*\"");
+  if (!grant.headers.empty())
+    return refuse(where + ".header",
+                  "CONNECT gives an encrypted connection, to which no header can be added.",
+                  "grant the other methods apart from it, with the headers");
+  return {};
+}
+
 bool is_variable_name(std::string_view name) {
   const auto letter = [](char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_'; };
   return !name.empty() && letter(name[0]) &&
@@ -145,6 +158,7 @@ Status validate_http(const std::vector<HttpGrant>& grants) {
     MEMBRANE_TRY(validate_methods(where + ".methods", grant));
     auto url = UrlGrant::parse(grant.url);
     if (!url) return refuse(where + ".url", url.error().message, url.error().hint);
+    MEMBRANE_TRY(validate_connect(where, grant, *url));
     MEMBRANE_TRY(validate_headers(where + ".header", grant, *url));
     MEMBRANE_TRY(validate_addresses(where + ".addresses", grant, *url));
     MEMBRANE_TRY(size_in_range(where + ".max_request", grant.max_request_bytes, 1ull << 30));

@@ -24,7 +24,10 @@ constexpr char kUserAgent[] = "membrane/0.1";
 // `error`; libcurl then only knows that a callback said stop.
 struct Progress {
   const Exchange& exchange;
-  RawResponse response;
+  const CurlApi& api;
+  CURL* easy;
+  RawResponse response = {};
+  uint64_t body_bytes = 0;
   uint64_t header_bytes = 0;
   uint64_t unpacked_bytes = 0;  // headers, and the body as it is kept
   uint64_t wire_bytes = 0;      // as HTTP has them, before chunks and compression are undone
@@ -123,23 +126,33 @@ bool take_room(std::atomic<uint64_t>* room, uint64_t bytes) {
   return false;
 }
 
+bool hand_on(Progress& progress, std::string_view piece) {
+  long status = 0;
+  progress.api.easy_getinfo(progress.easy, CURLINFO_RESPONSE_CODE, &status);
+  progress.response.status = static_cast<int>(status);
+  return progress.exchange.take_piece(progress.response, piece) ||
+         progress.stop(Errno::kConnection, "The program no longer takes the answer.");
+}
+
 size_t on_body(char* data, size_t size, size_t count, void* user) {
   auto& progress = *static_cast<Progress*>(user);
   const size_t bytes = size * count;
   progress.body_begun = true;
-  if (bytes > progress.exchange.max_response_bytes - progress.response.body.size()) {
+  if (bytes > progress.exchange.max_response_bytes - progress.body_bytes) {
     progress.stop(Errno::kTooBig, "The server's answer is larger than the grant's " +
                                       std::to_string(progress.exchange.max_response_bytes) +
                                       " bytes (max_response, after decompression).");
     return 0;
   }
-  if (!take_room(progress.exchange.room, bytes)) {
+  if (!progress.exchange.take_piece && !take_room(progress.exchange.room, bytes)) {
     progress.stop(Errno::kTooBig,
                   "The run's memory has no room for the server's answer (limits.memory, --memory).");
     return 0;
   }
   progress.unpacked_bytes += bytes;
+  progress.body_bytes += bytes;
   if (!progress.pay()) return 0;
+  if (progress.exchange.take_piece) return hand_on(progress, {data, bytes}) ? bytes : 0;
   progress.response.body.append(data, bytes);
   return bytes;
 }
@@ -338,8 +351,13 @@ void CurlClient::set_walls() {
 void CurlClient::set_bounds(const Exchange& exchange, uint64_t left_ms) {
   // One more: libcurl may end up to a millisecond early, and then the time would not be over yet.
   const long timeout = static_cast<long>(std::min<uint64_t>(left_ms, 3'600'000)) + 1;
-  set(CURLOPT_TIMEOUT_MS, timeout);
   set(CURLOPT_CONNECTTIMEOUT_MS, timeout);
+  if (exchange.take_piece) {
+    set(CURLOPT_LOW_SPEED_LIMIT, 1L);
+    set(CURLOPT_LOW_SPEED_TIME, (timeout + 999) / 1000);
+  } else {
+    set(CURLOPT_TIMEOUT_MS, timeout);
+  }
   // Of what a server announces; 0 would mean no limit. A HEAD request may ask about any size.
   if (exchange.method != "HEAD")
     set(CURLOPT_MAXFILESIZE_LARGE,
@@ -397,7 +415,7 @@ bool CurlClient::fill_headers(const Exchange& exchange, List& list) {
 HostResult<RawResponse> CurlClient::send(const Exchange& exchange) {
   const uint64_t left_ms = exchange.deadline.left_ms();
   if (left_ms == 0) return std::unexpected(timed_out(exchange));
-  Progress progress{.exchange = exchange, .response = {}};
+  Progress progress{.exchange = exchange, .api = api_, .easy = easy_};
   const Target target(api_, exchange.url);
   List headers(api_), pins(api_);
   api_.easy_reset(easy_);  // options go, connections stay

@@ -15,8 +15,10 @@
 
 #include <atomic>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "host/broker.h"
@@ -28,6 +30,12 @@
 
 namespace membrane::host {
 
+struct RawResponse {
+  int status = 0;
+  Headers headers;  // names in lower case; all of them, in order
+  std::string body;
+};
+
 // Borrowed for the exchange.
 struct Exchange {
   const policy::Url& url;
@@ -38,15 +46,12 @@ struct Exchange {
   uint64_t max_response_bytes = 0;  // after decompression; headers have a limit of their own
   std::atomic<uint64_t>* room =
       nullptr;  // that bodies may take yet, shared with other exchanges; null: as much as they like
+  // Takes the body piece by piece, with the head; false ends the exchange. Null: it is gathered. With it, the deadline is for
+  // connecting and for each silence of the server's.
+  std::function<bool(const RawResponse& head, std::string_view piece)> take_piece;
   const Deadline& deadline;  // of this exchange
   const Deadline& run;       // of the run as a whole: the later one, or the same
   policy::Budget& budget;    // bytes_in is taken as they come
-};
-
-struct RawResponse {
-  int status = 0;
-  Headers headers;  // names in lower case; all of them, in order
-  std::string body;
 };
 
 class HttpClient {

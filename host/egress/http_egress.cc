@@ -13,6 +13,7 @@
 
 #include "base/text.h"
 #include "host/decisions.h"
+#include "host/egress/granted_addresses.h"
 #include "host/egress/http_client.h"
 #include "host/egress/secret_mask.h"
 #include "policy/http_names.h"
@@ -98,29 +99,6 @@ HostResult<void> check_size(const Hop& hop, const policy::HttpGrant& grant) {
   if (size_of(hop) > grant.max_request_bytes)
     return refuse(Errno::kTooBig, "The request is larger than the grant's " +
                                       std::to_string(grant.max_request_bytes) + " bytes (max_request).");
-  return {};
-}
-
-// -- addresses -----------------------------------------------------------------
-
-bool is_granted(const Address& address, const std::vector<Cidr>& ranges) {
-  return std::any_of(ranges.begin(), ranges.end(), [&](const Cidr& range) {
-    if (policy::is_metadata(address) && range.prefix_bits != range.base.bits()) return false;
-    return range.contains(address);
-  });
-}
-
-HostResult<void> check_addresses(const std::string& host, const std::vector<Address>& found,
-                                 const Grant& grant) {
-  for (const Address& address : found) {
-    const std::string_view kind = policy::special_kind(address);
-    if (kind.empty() || is_granted(address, grant.addresses)) continue;
-    const std::string text = policy::unmapped(address).to_string();
-    return refuse(
-        Errno::kAccess,
-        host + " resolves to " + text + ", which is not a public address (" + std::string(kind) + ").",
-        "addresses = [\"" + text + "\"] in the http grant " + grant.url.text());
-  }
   return {};
 }
 
@@ -217,8 +195,9 @@ class HttpEgress::Impl {
   HostResult<HttpResponse> follow(const HttpRequest& request, Lane& lane);
   HostResult<const Grant*> decide(const Hop& hop, bool is_redirected);
   // `reached`: whether somebody was at the other end, also when it failed.
+  using TakePiece = std::function<bool(const RawResponse& head, std::string_view piece)>;
   HostResult<RawResponse> perform(const Hop& hop, const Grant& grant, const Deadline& deadline, Lane& lane,
-                                  bool& reached);
+                                  const TakePiece& take_piece, bool& reached);
   bool hear(const HttpRequest& request, const Hop& hop, Lane& lane);
   static HostResult<HttpClient*> client_of(const Grant& grant, Lane& lane);
   HostResult<std::vector<Address>> look_up(const Url& url, const Grant& grant, const Deadline& deadline);
@@ -312,12 +291,9 @@ uint64_t HttpEgress::Impl::tell_watch(const Hop& hop, const policy::HttpGrant& g
 HostResult<std::vector<Address>> HttpEgress::Impl::look_up(const Url& url, const Grant& grant,
                                                            const Deadline& deadline) {
   if (url.address) return std::vector{*url.address};  // granted by standing in the grant's URL
-  auto found = resolver_.resolve(url.host, deadline.left_ms());
+  auto found = resolve_granted(url.host, grant.addresses, grant.url.text(), resolver_, deadline);
   if (!found && found.error().code == Errno::kTimedOut && run_.passed())
     return refuse(Errno::kBudget, std::string(policy::kTimeIsUsedUp));
-  if (!found) return found;
-  if (auto checked = check_addresses(url.host, *found, grant); !checked)
-    return std::unexpected(checked.error());
   return found;
 }
 
@@ -332,7 +308,8 @@ HostResult<HttpClient*> HttpEgress::Impl::client_of(const Grant& grant, Lane& la
 }
 
 HostResult<RawResponse> HttpEgress::Impl::perform(const Hop& hop, const Grant& grant,
-                                                  const Deadline& deadline, Lane& lane, bool& reached) {
+                                                  const Deadline& deadline, Lane& lane,
+                                                  const TakePiece& take_piece, bool& reached) {
   if (auto good = check_headers(hop.headers, grant.words); !good) return std::unexpected(good.error());
   if (auto good = check_size(hop, grant.words); !good) return std::unexpected(good.error());
   const bool may_echo = gets_secret(hop.url);
@@ -354,6 +331,7 @@ HostResult<RawResponse> HttpEgress::Impl::perform(const Hop& hop, const Grant& g
                                  .body = hop.body,
                                  .max_response_bytes = grant.words.max_response_bytes,
                                  .room = lane.room,
+                                 .take_piece = take_piece,
                                  .deadline = deadline,
                                  .run = run_,
                                  .budget = budget_});
@@ -442,6 +420,9 @@ HostResult<HttpResponse> HttpEgress::Impl::follow(const HttpRequest& request, La
     return refuse(Errno::kInvalid, "The method is malformed.");
   if (!hop.body.empty() && (hop.method == "GET" || hop.method == "HEAD"))
     return refuse(Errno::kInvalid, "A " + hop.method + " request has no body.");
+  if (hop.method == "CONNECT")
+    return refuse(Errno::kAccess,
+                  "No grant allows CONNECT as a request: it gives connections of Linux programs.");
   uint32_t redirects = 0, most_redirects = 0;
   std::optional<Deadline> deadline;
   const auto failed = [&](HostError error) {
@@ -454,9 +435,20 @@ HostResult<HttpResponse> HttpEgress::Impl::follow(const HttpRequest& request, La
     if (redirects == 0) most_redirects = (*grant)->words.max_redirects;
     // The first grant's time is for the whole call; the grant of a later hop may make it shorter.
     deadline = (deadline ? *deadline : run_).within((*grant)->words.timeout_ms);
-    bool reached = false;
-    auto raw = perform(hop, **grant, *deadline, lane, reached);
-    const bool may_follow = reached && hear(request, hop, lane);
+    bool reached = false, is_heard = false;
+    TakePiece take_piece;
+    if (request.take_piece && most_redirects == 0 && mask(lane) == nullptr) {
+      take_piece = [&](const RawResponse& raw, std::string_view piece) {
+        if (!std::exchange(is_heard, true)) hear(request, hop, lane);
+        return request.take_piece({.status = raw.status,
+                                   .headers = for_program(raw.headers),
+                                   .body = {},
+                                   .final_url = hop.url.text()},
+                                  piece);
+      };
+    }
+    auto raw = perform(hop, **grant, *deadline, lane, take_piece, reached);
+    const bool may_follow = reached && !is_heard && hear(request, hop, lane);
     if (!raw) return failed(raw.error());
     const std::string* location = find(raw->headers, "location");
     if (!is_redirect(raw->status) || location == nullptr || most_redirects == 0 || !may_follow)

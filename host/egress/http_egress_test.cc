@@ -109,6 +109,72 @@ RawServer::Handler redirect(const std::string& status, const std::string& locati
 std::string first_line(const std::string& request) { return request.substr(0, request.find("\r\n")); }
 bool contains(const std::string& text, std::string_view part) { return text.find(part) != std::string::npos; }
 
+// -- answers in pieces -------------------------------------------------------------
+
+TEST_F(Egress, HandsOnAnAnswerAsItComes) {
+  RawServer server([](RawConnection& connection, const std::string&) {
+    connection.send(
+        "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\nX-A: b\r\nSet-Cookie: c=d\r\n\r\n5\r\nhello\r\n");
+    connection.send("6\r\n world\r\n0\r\n\r\n");
+  });
+  allow(server).max_redirects = 0;
+  std::string body;
+  int status = 0, heard = 0;
+  HttpRequest request = {"GET", server.url("/"), {}, ""};
+  request.hear = [&](const HttpHop&) { return ++heard > 0; };
+  request.take_piece = [&](const HttpResponse& head, std::string_view piece) {
+    EXPECT_EQ(heard, 1);
+    EXPECT_EQ(head.headers, (Headers{{"x-a", "b"}}));
+    status = head.status;
+    body += piece;
+    return true;
+  };
+  const auto answer = send(request);
+  ASSERT_TRUE(answer) << answer.error().reason;
+  EXPECT_EQ(body, "hello world");
+  EXPECT_EQ(status, 200);
+  EXPECT_EQ(answer->status, 200);
+  EXPECT_EQ(answer->body, "");
+  EXPECT_EQ(heard, 1);
+}
+
+TEST_F(Egress, EndsAnExchangeWhosePiecesNobodyTakes) {
+  RawServer server([](RawConnection& connection, const std::string&) {
+    connection.send("HTTP/1.1 200 OK\r\nContent-Length: 1000000\r\n\r\nhello");
+    connection.drip('x');
+  });
+  allow(server).max_redirects = 0;
+  HttpRequest request = {"GET", server.url("/"), {}, ""};
+  request.take_piece = [](const HttpResponse&, std::string_view) { return false; };
+  expect_refused(send(request), Errno::kConnection, "no longer takes");
+}
+
+TEST_F(Egress, BoundsAnAnswerInPiecesToo) {
+  RawServer server(answer("HTTP/1.1 200 OK\r\nConnection: close\r\n\r\n" + std::string(5000, 'x')));
+  allow(server).max_redirects = 0;
+  grants.back().max_response_bytes = 1000;
+  size_t taken = 0;
+  HttpRequest request = {"GET", server.url("/"), {}, ""};
+  request.take_piece = [&](const HttpResponse&, std::string_view piece) {
+    return (taken += piece.size()) > 0;
+  };
+  expect_refused(send(request), Errno::kTooBig, "max_response");
+  EXPECT_LE(taken, 1000u);
+}
+
+TEST_F(Egress, GathersWhatMustBeThereAsAWhole) {
+  RawServer server(hello());
+  allow(server);  // it follows redirects
+  HttpRequest request = {"GET", server.url("/"), {}, ""};
+  request.take_piece = [](const HttpResponse&, std::string_view) { return false; };
+  EXPECT_EQ(send(request)->body, "hello");
+  egress = nullptr;
+  grants.back().max_redirects = 0;
+  grants.back().headers = {{"Authorization", {.text = "", .secret = "KEY"}}};
+  secrets["KEY"] = "hello-hello";
+  EXPECT_EQ(send(request)->body, "hello");
+}
+
 // -- traces ----------------------------------------------------------------------
 
 struct Noting final : EgressWatch {

@@ -156,6 +156,9 @@ Done DatagramSocket::check_room(const End& receiver, size_t size) {
 }
 
 void DatagramSocket::send_inet(Packet packet, const End& receiver, const InetAddress& to) {
+  if (receiver == nullptr && end_->space->network != nullptr) {
+    if (const auto answer = end_->space->network->answer(to, packet.bytes)) return take_answer(*answer, to);
+  }
   if (receiver == nullptr) {
     // As the message of ICMP says that comes back.
     if (is_connected_) end_->error = ECONNREFUSED;
@@ -167,6 +170,15 @@ void DatagramSocket::send_inet(Packet packet, const End& receiver, const InetAdd
   const bool is_for_it = receiver->remote.port == 0 || receiver->remote == own;
   if (!is_for_it || is_full(*receiver, packet.size())) return;
   if (receiver->add(std::move(packet))) receiver->changed.wake();
+}
+
+void DatagramSocket::take_answer(std::string_view answer, const InetAddress& from) {
+  Packet packet;
+  const auto bytes = std::as_bytes(std::span(answer));
+  packet.bytes.assign(bytes.begin(), bytes.end());
+  packet.from = socket_address_of(from, domain());
+  if (is_full(*end_, packet.size())) return;
+  if (end_->add(std::move(packet))) end_->changed.wake();
 }
 
 Try<Incoming> DatagramSocket::receive(Caller&, Buffer& to, int how) {

@@ -35,6 +35,7 @@ class DatagramSocket final : public SocketFile {
   // Whom a packet goes to: nullptr for those of AF_INET that nobody gets.
   Try<End> receiver_of(const Outgoing& how, InetAddress& inet) const;
   Done check_room(const End& receiver, size_t size);
+  void take_answer(std::string_view answer, const InetAddress& from);
   void send_inet(Packet packet, const End& receiver, const InetAddress& to);
   std::weak_ptr<SocketEnd> peer_;  // of AF_UNIX
   bool is_connected_ = false;      // of AF_INET: to end_->remote; of AF_UNIX: to peer_, which may be gone

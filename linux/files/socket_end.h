@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "linux/files/file.h"
+#include "linux/files/network.h"
 #include "linux/files/socket_address.h"
 
 namespace membrane::linux {
@@ -85,6 +86,7 @@ class SocketSpace {
  public:
   static constexpr size_t kMostQueuedBytes = 64u << 20, kMostFilesInFlight = 1024;
   using End = std::shared_ptr<SocketEnd>;
+  Network* network = nullptr;  // what is beyond the loopback; borrowed, it outlives the sockets
 
   // Errors: ETOOMANYREFS.
   Try<FilesInFlight> count(std::vector<FileRef> files);

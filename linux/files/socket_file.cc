@@ -99,8 +99,10 @@ Try<InetAddress> SocketFile::reachable(const SocketAddress& to) const {
   MEMBRANE_ASSIGN(InetAddress address, inet_address_of(to, domain()));
   // "This host" is the loopback, too.
   if (address.is_any()) address = loopback_like(address);
-  if (!address.is_loopback()) return err(ENETUNREACH);
   if (address.is_v4() && end_->only_v6) return err(ENETUNREACH);
+  if (address.is_loopback()) return address;
+  if (end_->space->network == nullptr) return err(ENETUNREACH);
+  MEMBRANE_TRY(end_->space->network->reaches(address, type()));
   return address;
 }
 

@@ -1,4 +1,5 @@
-// Sockets: of AF_UNIX, and of AF_INET and AF_INET6 within the sandbox, whose only network is its loopback. Threads: the kernel's one.
+// Sockets: of AF_UNIX, and of AF_INET and AF_INET6. A sandbox has its loopback, and beyond it what its owner gives it (network.h).
+// Threads: the kernel's one.
 //
 // As for all files, nothing waits: connect() and accept() are EAGAIN when they would. MSG_DONTWAIT and SO_RCVTIMEO are the system
 // call's to look at, and so is MSG_WAITALL.
@@ -52,7 +53,8 @@ class SocketFile : public File {
   [[nodiscard]] Done can_bind() const;
   // Errors: EINVAL, EADDRINUSE, EADDRNOTAVAIL for what is not the loopback, EACCES for ports below 1024.
   Done bind(Caller& caller, const SocketAddress& to);
-  // Errors: ECONNREFUSED, EAGAIN while the listener's queue is full, EISCONN, EPROTOTYPE, ENETUNREACH for what is not the loopback.
+  // Errors: ECONNREFUSED, EAGAIN while the listener's queue is full, EISCONN, EPROTOTYPE, ENETUNREACH for what is not the loopback and
+  // not of SocketSpace::network.
   virtual Done connect(Caller& caller, const SocketAddress& to) = 0;
   virtual Done listen(Caller&, int /*backlog*/) { return err(EOPNOTSUPP); }
   // With no flags set. Errors: EAGAIN, EINVAL.

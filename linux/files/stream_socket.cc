@@ -102,22 +102,42 @@ void StreamSocket::name_ends(SocketEnd& theirs, const SocketEnd& listener, const
   theirs.passes_credentials = listener.passes_credentials;
 }
 
+Done StreamSocket::take_local_address(const InetAddress& to) {
+  if (end_->local.port == 0) MEMBRANE_TRY(bind_to_any());
+  if (!end_->local.is_any()) return {};
+  const uint16_t port = end_->local.port;
+  end_->local = loopback_like(to);
+  end_->local.port = port;
+  return {};
+}
+
+Done StreamSocket::connect_outside(const InetAddress& to) {
+  MEMBRANE_TRY(take_local_address(to));
+  auto theirs = std::make_shared<SocketEnd>(end_->space, end_->domain, end_->type);
+  theirs->local = to;
+  theirs->remote = end_->local;
+  MEMBRANE_TRY(end_->space->network->connect(end_, theirs, to));
+  end_->remote = to;
+  peer_ = std::move(theirs);
+  end_->changed.wake();
+  return {};
+}
+
 Done StreamSocket::connect(Caller& caller, const SocketAddress& to) {
   if (end_->is_listening) return err(is_inet() ? EISCONN : EINVAL);
   if (peer_ != nullptr) return err(EISCONN);
   InetAddress inet;
+  if (is_inet() && end_->space->network != nullptr) {
+    MEMBRANE_ASSIGN(inet, reachable(to));
+    if (end_->space->find_inet(inet, end_->type) == nullptr) return connect_outside(inet);
+  }
   MEMBRANE_ASSIGN(const auto listener, find_listener(caller, to, inet));
   if (listener->pending.size() >= listener->backlog) {
     full_listener_ = listener;
     return err(EAGAIN);
   }
   full_listener_.reset();
-  if (is_inet() && end_->local.port == 0) MEMBRANE_TRY(bind_to_any());
-  if (is_inet() && end_->local.is_any()) {
-    const uint16_t port = end_->local.port;
-    end_->local = loopback_like(inet);
-    end_->local.port = port;
-  }
+  if (is_inet()) MEMBRANE_TRY(take_local_address(inet));
   auto theirs = std::make_shared<SocketEnd>(end_->space, listener->domain, end_->type);
   name_ends(*theirs, *listener, inet);
   theirs->connected_by = end_;

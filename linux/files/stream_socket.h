@@ -31,6 +31,8 @@ class StreamSocket final : public SocketFile {
   Try<std::shared_ptr<SocketEnd>> find_listener(Caller& caller, const SocketAddress& to,
                                                 InetAddress& inet) const;
   void name_ends(SocketEnd& theirs, const SocketEnd& listener, const InetAddress& to) const;
+  Done take_local_address(const InetAddress& to);
+  Done connect_outside(const InetAddress& to);
   Try<size_t> send_bytes(Caller& caller, Buffer& from, FilesInFlight files);
   Try<size_t> send_packet(Caller& caller, Buffer& from, FilesInFlight files);
   // Takes bytes that nobody will receive.

@@ -3,6 +3,7 @@
 #include <fcntl.h>
 
 #include <algorithm>
+#include <set>
 
 #include "linux/files/anonymous_node.h"
 #include "linux/files/datagram_socket.h"
@@ -410,6 +411,23 @@ void FileState::read_end(SandboxReader& from, SocketEnd& end) {
     if (!counted) return;
     packet.files = std::move(*counted);
     state.require(end.add(std::move(packet)).has_value());
+  }
+}
+
+void FileState::reset_outside(SandboxReader& from) {
+  std::set<const SocketEnd*> inside;  // those that a socket has, or that wait for accept()
+  for (const FileRef& file : from.files)
+    if (const auto* const socket = dynamic_cast<const SocketFile*>(file.get())) inside.insert(&socket->end());
+  for (const auto& end : from.ends)
+    for (const auto& waiting : end->pending) inside.insert(waiting.get());
+  for (const FileRef& file : from.files) {
+    auto* const stream = dynamic_cast<StreamSocket*>(file.get());
+    SocketEnd* const peer = stream == nullptr ? nullptr : stream->peer_.get();
+    if (peer == nullptr || peer->is_closed || inside.contains(peer)) continue;
+    peer->is_closed = true;
+    peer->clear();
+    stream->end_->error = ECONNRESET;
+    stream->end_->receives_no_more = true;
   }
 }
 

@@ -317,6 +317,7 @@ bool SandboxReader::read() {
     }
   }
   if (!state.is_good()) return false;
+  FileState::reset_outside(*this);
   for (size_t i = 0; i < pipes.size(); ++i) {
     pipes[i]->readers_so_far = pipe_openings[i].readers;
     pipes[i]->writers_so_far = pipe_openings[i].writers;

@@ -15,6 +15,7 @@
 #include "linux/kernel/exec.h"
 #include "linux/kernel/memory.h"
 #include "linux/kernel/signals.h"
+#include "linux/kernel/system_v.h"
 #include "linux/proc/mounts.h"
 
 namespace membrane::linux {
@@ -172,6 +173,7 @@ void Kernel::end_task(Task& task, int status) {
   process.place.reset();
   process.real_timer = process.virtual_timer = process.profile_timer = {};
   process.timers.clear();
+  undo_semaphores(*this, process);
   if (process.end != nullptr) process.end->tell();
   adopt_children(process);
   hang_up_session(process);
@@ -518,9 +520,11 @@ void Kernel::watch_memory() {
   for (const NodeRef& files : {memory_files, system == nullptr ? nullptr : system->shared_memory})
     if (files != nullptr) all += usage_of(*files).value_or(TreeUsage()).used_bytes;
   Process* largest = nullptr;
+  const bool is_alone = processes_.size() == 1;  // then none of its pages is another's, too
   for (const auto& [id, process] : processes_) {
     if (process->is_zombie || process->memory == nullptr) continue;
-    const uint64_t bytes = process->memory->space().resident_bytes();
+    Space& space = process->memory->space();
+    const uint64_t bytes = is_alone ? space.most_resident_bytes() : space.resident_bytes();
     all += bytes;
     if (largest == nullptr || bytes > most) {
       most = bytes;

@@ -46,6 +46,7 @@ class SocketSpace;         // linux/files/socket_end.h
 class Vdso;                // linux/kernel/vdso.h
 class Watches;             // linux/files/inotify.h
 struct SystemDirectories;  // linux/proc/mounts.h
+struct SystemV;            // linux/kernel/system_v.h
 
 class Kernel final : public Timers, public Jobs, public Signals {
  public:
@@ -86,6 +87,7 @@ class Kernel final : public Timers, public Jobs, public Signals {
   std::shared_ptr<Vdso> vdso;
   NodeRef memory_files;  // what memfd_create() makes files in
   SharedMemories shared_memories;
+  std::shared_ptr<SystemV> system_v;
   [[nodiscard]] timespec now(int clock) const override { return options_.clock->read(clock); }
   [[nodiscard]] GuestClock::Time steady_now() const override { return options_.clock->now(); }
   NodeRef& made_memory_files();  // the same, made now if there is none
@@ -175,9 +177,9 @@ class Kernel final : public Timers, public Jobs, public Signals {
   uint64_t preemptions_ = 0;
   uint64_t memory_bytes_ = 0, memory_peak_bytes_ = 0;
   bool was_out_of_memory_ = false;
+  bool is_frozen_ = false;
   LimitsReached reached_;                          // but for disk
   std::chrono::nanoseconds cpu_of_ended_tasks_{};  // counted where there is a limit of it
-  bool is_frozen_ = false;
 };
 
 }  // namespace membrane::linux

@@ -174,7 +174,7 @@ Result<ComputerReport> run_computer(const Computer& wanted, const ComputerStream
                                                  .limits = wanted.limits,
                                                  .deterministic = wanted.deterministic,
                                                  .platform = wanted.platform,
-                                                 .network = -1,
+                                                 .network = wanted.network,
                                                  .directories = {}}));
   Watched watched(streams, wanted.limits.output_bytes);
   const auto command = computer->start({.arguments = wanted.arguments,

@@ -49,6 +49,7 @@ struct Computer {
   std::string platform = {};                  // as LiveSpec::platform
   // Its programs do the same in every run: the clock is virtual, and random numbers are a seed's.
   std::optional<Determinism> deterministic = {};
+  int network = -1;  // as LiveSpec::network
 };
 
 enum class ComputerEnd : uint8_t {

@@ -7,10 +7,13 @@
 #include <cstring>
 #include <iterator>
 
+#include "base/text.h"
 #include "linux/files/devices.h"
+#include "linux/files/socket_end.h"
 #include "linux/image/image_tree.h"
 #include "linux/kept/kept.h"
 #include "linux/kernel/kernel.h"
+#include "linux/network/outside_network.h"
 #include "linux/platform/kvm/kvm.h"
 #include "linux/proc/mounts.h"
 #include "linux/sandbox/detach.h"
@@ -66,14 +69,15 @@ Status check(const Frame& frame, const BeginOrder& order, const Prepared& prepar
   if (!order.platform.empty() && order.platform != name)
     return fail(ErrorCode::kUnsupported, "there is no platform \"" + order.platform + "\" here",
                 "Leave it to Membrane, or name \"" + name + "\".");
-  if (order.has_network || !order.directories.empty())
-    return fail(ErrorCode::kUnsupported, "a sandbox has neither network nor directories of the owner's yet");
+  if (!order.directories.empty())
+    return fail(ErrorCode::kUnsupported, "a sandbox has no directories of the owner's yet");
   return {};
 }
 
-// What it goes on from.
+// What it goes on from, and what lies beyond it.
 struct Before {
   std::optional<KeptFile> kept;
+  OutsideNetwork* network = nullptr;
   std::vector<KeptCommand> commands;
 };
 
@@ -116,11 +120,13 @@ Result<std::unique_ptr<Kernel>> make_kernel(const BeginOrder& order, HostFile im
   if (const Done mounted = mount_system_directories(*kernel, devices); !mounted)
     return fail(ErrorCode::kUnavailable,
                 std::string("/proc, /sys and /dev cannot be made: ") + std::strerror(mounted.error()));
+  kernel->sockets = std::make_shared<SocketSpace>();
+  kernel->sockets->network = before.network;
   if (before.kept) MEMBRANE_TRY(restore_processes(*kernel, *before.kept, tree, before.commands));
   return kernel;
 }
 
-Result<Begun> begin(Frame& frame, Prepared& prepared) {
+Result<Begun> begin(Frame& frame, Prepared& prepared, OutsideNetwork* network) {
   if (frame.kind != FrameKind::kBegin)
     return fail(ErrorCode::kInvalidInput, "the first order is not the beginning");
   MEMBRANE_ASSIGN(const BeginOrder order, unpack_begin(frame.bytes));
@@ -131,6 +137,12 @@ Result<Begun> begin(Frame& frame, Prepared& prepared) {
   Before before;
   if (order.has_kept) {
     MEMBRANE_ASSIGN(before.kept, KeptFile::open(frame.files[next++].number()));
+  }
+  if (order.has_network) {
+    if (network == nullptr) return fail(ErrorCode::kUnavailable, "the system has no room for a network");
+    MEMBRANE_TRY(network->attach(std::move(frame.files[next++])));
+    network->set_own_name(lower_case(order.host_name));
+    before.network = network;
   }
   Begun begun = {.kernel = nullptr, .image_name = order.image_name, .commands = {}, .answer = {}};
   MEMBRANE_ASSIGN(begun.kernel, make_kernel(order, std::move(image), before, prepared));
@@ -145,19 +157,22 @@ Result<Begun> begin(Frame& frame, Prepared& prepared) {
 void serve(FrameSocket& socket, const KernelProcessOptions& options) {
   static std::atomic<KernelServer*> server = nullptr;
   Prepared prepared = prepare(options);
-  auto* const orders = new Orders(socket, [] {
+  const auto wake = [] {
     if (KernelServer* const there = server) there->wake();
-  });
+  };
+  auto* const orders = new Orders(socket, wake);
+  auto made = OutsideNetwork::create(wake);
+  OutsideNetwork* const network = made ? made->release() : nullptr;
   std::ranges::move(allow_only_kernel_calls(), std::back_inserter(prepared.missing_walls));
   auto first = orders->wait();
   if (!first) return;
-  auto begun = begin(*first, prepared);
+  auto begun = begin(*first, prepared, network);
   const uint64_t number = first->number;
   first.reset();
   const Result<std::string> told =
       begun ? Result<std::string>(pack(begun->answer)) : std::unexpected(begun.error());
   if (!socket.send(FrameKind::kAnswer, number, pack_answer(told)) || !begun) return;
-  static KernelServer serving(socket, *orders, *begun->kernel, begun->image_name);
+  static KernelServer serving(socket, *orders, *begun->kernel, network, begun->image_name);
   serving.adopt(std::move(begun->commands));
   server = &serving;
   serving.run();

@@ -8,6 +8,8 @@
 #include "linux/fs/tree.h"
 #include "linux/kept/kept.h"
 #include "linux/kernel/cpu_time.h"
+#include "linux/proc/mounts.h"
+#include "linux/sandbox/changes.h"
 
 namespace membrane::linux {
 
@@ -15,10 +17,6 @@ namespace {
 
 std::unexpected<Error> malformed() {
   return fail(ErrorCode::kInvalidInput, "the order is not one that the kernel process knows");
-}
-
-std::unexpected<Error> cannot(const char* what) {
-  return fail(ErrorCode::kUnsupported, std::string("a Linux sandbox cannot ") + what + " yet");
 }
 
 Result<std::string> nothing_of(const Status& status) {
@@ -32,8 +30,14 @@ uint64_t us_of(std::chrono::nanoseconds time) {
 
 }  // namespace
 
-KernelServer::KernelServer(FrameSocket& socket, Orders& orders, Kernel& kernel, std::string image_name)
-    : socket_(socket), orders_(orders), kernel_(kernel), image_name_(std::move(image_name)), files_(kernel) {}
+KernelServer::KernelServer(FrameSocket& socket, Orders& orders, Kernel& kernel, OutsideNetwork* network,
+                           std::string image_name)
+    : socket_(socket),
+      orders_(orders),
+      kernel_(kernel),
+      network_(network),
+      image_name_(std::move(image_name)),
+      files_(kernel) {}
 
 void KernelServer::wake() {
   has_news_ = true;
@@ -54,6 +58,7 @@ void KernelServer::run() {
   kernel_.on_outside = [this] { look(); };
   kernel_.on_end = [this](Process& process) { take_end(process); };
   kernel_.expects_outside = [this] {
+    if (network_ != nullptr && network_->has_connections()) return true;
     return std::ranges::any_of(commands_, [](const auto& each) { return each.second->expects_input(); });
   };
   has_news_ = true;
@@ -67,6 +72,7 @@ void KernelServer::run() {
 
 void KernelServer::look() {
   if (!has_news_.exchange(false)) return;
+  if (network_ != nullptr) network_->after_wake();
   int left = kMostAtOnce;
   while (left > 0 && !is_over_) {
     auto order = orders_.take();
@@ -208,6 +214,18 @@ Status KernelServer::freeze(bool stands_still) {
   return {};
 }
 
+Result<std::string> KernelServer::changes() const {
+  MEMBRANE_ASSIGN(const auto changes, changes_of(kernel_.root->node, kernel_.system->covered));
+  return pack(changes);
+}
+
+// The owner seals it: there is no library for digests here.
+Status KernelServer::save_image(const Frame& frame) const {
+  if (frame.files.size() != 1) return malformed();
+  MEMBRANE_ASSIGN(const LayerTree tree, layer_tree_of(kernel_.root->node, kernel_.system->covered));
+  return tree.write_unsealed(frame.files.front().number(), frame.bytes);
+}
+
 // -- what is answered -------------------------------------------------------------------------------------------------
 
 ComputerUsage KernelServer::usage() const {
@@ -226,8 +244,8 @@ Result<std::string> KernelServer::obey_and_answer(Frame& frame) {
     case FrameKind::kStart: return start(frame);
     case FrameKind::kAttach: return attach(frame);
     case FrameKind::kUsage: return pack(usage());
-    case FrameKind::kChanges: return cannot("tell what has changed in it");
-    case FrameKind::kSaveImage: return cannot("be saved as an image");
+    case FrameKind::kChanges: return changes();
+    case FrameKind::kSaveImage: return nothing_of(save_image(frame));
     case FrameKind::kFreeze:
     case FrameKind::kThaw: return nothing_of(freeze(frame.kind == FrameKind::kFreeze));
     case FrameKind::kKeep: return nothing_of(keep(frame));

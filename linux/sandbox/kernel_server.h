@@ -11,6 +11,7 @@
 
 #include "linux/kept/kernel_state.h"
 #include "linux/kernel/kernel.h"
+#include "linux/network/outside_network.h"
 #include "linux/sandbox/orders.h"
 #include "linux/sandbox/outside_files.h"
 #include "linux/sandbox/protocol.h"
@@ -20,8 +21,9 @@ namespace membrane::linux {
 
 class KernelServer {
  public:
-  // `image_name`: of the image under its files, for what is kept of it.
-  KernelServer(FrameSocket& socket, Orders& orders, Kernel& kernel, std::string image_name);
+  // `network`: null for none. `image_name`: of the image under its files, for what is kept of it.
+  KernelServer(FrameSocket& socket, Orders& orders, Kernel& kernel, OutsideNetwork* network,
+               std::string image_name);
   KernelServer(const KernelServer&) = delete;
   KernelServer& operator=(const KernelServer&) = delete;
 
@@ -29,7 +31,7 @@ class KernelServer {
   void adopt(std::vector<KeptCommand> commands);
   // Until the owner is gone, or says what no owner says.
   void run();
-  // From any thread: there are orders, or a terminal has something to move.
+  // From any thread: there are orders, or a terminal or a connection has something to move.
   void wake();
 
  private:
@@ -47,6 +49,8 @@ class KernelServer {
   Status keep(const Frame& frame);
   Status keep_all(int file);
   Status freeze(bool stands_still);
+  [[nodiscard]] Result<std::string> changes() const;
+  [[nodiscard]] Status save_image(const Frame& frame) const;
   [[nodiscard]] ComputerUsage usage() const;
   void take_end(Process& process);
   void answer(uint64_t number, const Result<std::string>& with);
@@ -55,6 +59,7 @@ class KernelServer {
   FrameSocket& socket_;
   Orders& orders_;
   Kernel& kernel_;
+  OutsideNetwork* const network_;
   const std::string image_name_;
   OutsideFiles files_;
   std::atomic<bool> has_news_ = false;

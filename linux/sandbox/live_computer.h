@@ -95,7 +95,8 @@ struct FileFacts {
   std::string target;       // of a symbolic link
 };
 
-// How a path stands to the image that the sandbox began with.
+// How a path stands to the image that the sandbox began with: times and numbers of links do not count. What is of another type now is
+// modified.
 enum class Change : uint8_t { kAdded, kModified, kRemoved };
 struct ChangedPath {
   std::string path;
@@ -135,7 +136,8 @@ class LiveComputer {
   virtual Status remove(const std::string& path, bool with_contents) = 0;
   // What differs from the image, by path. Below a removed directory nothing more is named.
   virtual Result<std::vector<ChangedPath>> changes() = 0;
-  // The whole tree as an image file, with what `config` says (linux/image/config.h), into a file that is open for writing.
+  // The whole tree as an image file, with what `config` says (linux/image/config.h), into a file that is open for
+  // reading and writing. The same tree gives the same bytes; modification times are a part of it. Guests wait meanwhile.
   virtual Status save_image(int file, const std::string& config) = 0;
 
   // -- as a whole

@@ -42,13 +42,16 @@ bool receive_message(int socket, std::span<std::byte> bytes, HostFile* descripto
   ssize_t length = -1;
   do length = recvmsg(socket, &message, MSG_CMSG_CLOEXEC);
   while (length < 0 && errno == EINTR);
-  const cmsghdr* const head = CMSG_FIRSTHDR(&message);
-  if (length >= 0 && head != nullptr && head->cmsg_type == SCM_RIGHTS &&
-      head->cmsg_len == CMSG_LEN(sizeof(int))) {
-    int number = -1;
-    std::memcpy(&number, CMSG_DATA(head), sizeof number);
-    HostFile received(number);
-    if (descriptor != nullptr) *descriptor = std::move(received);
+  const cmsghdr* const head = length >= 0 ? CMSG_FIRSTHDR(&message) : nullptr;
+  if (head != nullptr && head->cmsg_type == SCM_RIGHTS && head->cmsg_len >= CMSG_LEN(0)) {
+    // There is room for a second one, whose sender is not to be trusted.
+    const size_t count = (head->cmsg_len - CMSG_LEN(0)) / sizeof(int);
+    for (size_t i = 0; i < count; ++i) {
+      int number = -1;
+      std::memcpy(&number, CMSG_DATA(head) + i * sizeof number, sizeof number);
+      HostFile received(number);
+      if (i == 0 && descriptor != nullptr) *descriptor = std::move(received);
+    }
   }
   return length == static_cast<ssize_t>(bytes.size());
 }

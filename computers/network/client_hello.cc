@@ -1,0 +1,119 @@
+#include "computers/network/client_hello.h"
+
+#include <cstdint>
+
+#include "base/text.h"
+
+namespace membrane::computers {
+namespace {
+
+constexpr uint8_t kHandshakeRecord = 22, kClientHello = 1;
+constexpr size_t kRecordHeadBytes = 5, kMostRecordBytes = 16u << 10, kMessageHeadBytes = 4;
+constexpr uint64_t kServerNameExtension = 0, kHostName = 0;
+constexpr size_t kRandomBytes = 32, kMostNameBytes = 253;
+
+std::unexpected<Error> malformed(const char* what) {
+  return fail(ErrorCode::kInvalidInput, std::string("the connection begins with no TLS: ") + what);
+}
+
+// Reads numbers in network order, and parts whose lengths stand before them. What is missing makes is_sound() false.
+class Reader {
+ public:
+  explicit Reader(std::string_view bytes) : rest_(bytes) {}
+  std::string_view take(size_t count) {
+    if (count > rest_.size()) is_sound_ = false;
+    const std::string_view part = is_sound_ ? rest_.substr(0, count) : std::string_view();
+    rest_.remove_prefix(part.size());
+    return part;
+  }
+  size_t number(size_t bytes) {
+    size_t value = 0;
+    for (const char each : take(bytes)) value = value << 8 | static_cast<uint8_t>(each);
+    return value;
+  }
+  std::string_view part(size_t length_bytes) { return take(number(length_bytes)); }
+  [[nodiscard]] bool is_empty() const { return rest_.empty() || !is_sound_; }
+  [[nodiscard]] bool is_sound() const { return is_sound_; }
+
+ private:
+  std::string_view rest_;
+  bool is_sound_ = true;
+};
+
+// The handshake's first message, put together from its records; nothing while some is missing.
+Result<std::optional<std::string>> message_of(std::string_view bytes) {
+  std::string message;
+  for (;;) {
+    if (message.size() >= kMessageHeadBytes) {
+      Reader head(message);
+      if (head.number(1) != kClientHello) return malformed("its first message is no ClientHello");
+      const size_t length = head.number(3);
+      if (length > kMostHelloBytes) return malformed("its first message is too long");
+      if (message.size() >= kMessageHeadBytes + length) return message.substr(kMessageHeadBytes, length);
+    }
+    if (!bytes.empty() && static_cast<uint8_t>(bytes[0]) != kHandshakeRecord)
+      return malformed("a record is not of a handshake");
+    if (bytes.size() < kRecordHeadBytes) return std::optional<std::string>();
+    Reader record(bytes);
+    record.take(3);
+    const size_t length = record.number(2);
+    if (length == 0 || length > kMostRecordBytes) return malformed("a record has no length of one");
+    if (bytes.size() < kRecordHeadBytes + length) return std::optional<std::string>();
+    message += record.take(length);
+    bytes.remove_prefix(kRecordHeadBytes + length);
+  }
+}
+
+bool is_name_character(char c) {
+  return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '-' || c == '_' || c == '.';
+}
+
+Result<std::string> name_in(std::string_view extension) {
+  Reader outer(extension);
+  Reader list(outer.part(2));
+  std::string name;
+  while (!list.is_empty()) {
+    const size_t type = list.number(1);
+    const std::string_view text = list.part(2);
+    if (type != kHostName) continue;
+    if (!name.empty() || text.empty() || text.size() > kMostNameBytes)
+      return malformed("its server's name is none");
+    name = lower_case(text);
+  }
+  if (!outer.is_sound() || !outer.is_empty() || !list.is_sound())
+    return malformed("its server's name is cut off");
+  for (const char each : name)
+    if (!is_name_character(each)) return malformed("its server's name is none");
+  return name;
+}
+
+}  // namespace
+
+Result<std::optional<std::string>> server_name_of(std::string_view bytes) {
+  MEMBRANE_ASSIGN(const std::optional<std::string> message, message_of(bytes));
+  if (!message) {
+    if (bytes.size() >= kMostHelloBytes) return malformed("its first message is too long");
+    return std::optional<std::string>();
+  }
+  Reader hello(*message);
+  hello.take(2 + kRandomBytes);
+  hello.part(1);  // the session
+  hello.part(2);  // cipher suites
+  hello.part(1);  // compressions
+  if (hello.is_sound() && hello.is_empty()) return std::optional<std::string>("");
+  Reader extensions(hello.part(2));
+  if (!hello.is_sound() || !hello.is_empty()) return malformed("its first message is cut off");
+  std::optional<std::string> name;
+  while (!extensions.is_empty()) {
+    const size_t type = extensions.number(2);
+    const std::string_view extension = extensions.part(2);
+    if (!extensions.is_sound()) break;
+    if (type != kServerNameExtension) continue;
+    if (name) return malformed("it names its server twice");
+    MEMBRANE_ASSIGN(name, name_in(extension));
+  }
+  if (!extensions.is_sound()) return malformed("its first message is cut off");
+  return name ? name : std::optional<std::string>("");
+}
+
+}  // namespace membrane::computers

@@ -1,0 +1,389 @@
+#include "computers/network/gateway.h"
+
+#include <poll.h>
+#include <sys/socket.h>
+
+#include <algorithm>
+#include <array>
+#include <chrono>
+#include <system_error>
+#include <utility>
+
+#include "computers/network/client_hello.h"
+#include "computers/network/http_connection.h"
+#include "computers/network/tunnel.h"
+#include "host/decisions.h"
+#include "host/dispatch.h"
+#include "host/egress/granted_addresses.h"
+#include "linux/network/reachable.h"
+#include "sandbox/telling.h"
+
+namespace membrane::computers {
+namespace {
+
+using host::Errno;
+using host::HostError;
+using host::HostResult;
+using linux::HostFile;
+using linux::NetworkEvent;
+using policy::Resource;
+using Clock = std::chrono::steady_clock;
+
+constexpr std::string_view kConnect = "http.connect", kRequest = "http.request", kLookUp = "net.resolve";
+constexpr std::string_view kLocalHost = "localhost";
+constexpr std::string_view kThisMachine[] = {"127.0.0.1", "::1"};
+constexpr int kTlsRecord = 22;
+// Fatal alerts of TLS (RFC 8446, 6.2), each a record.
+constexpr std::string_view kAccessDenied("\x15\x03\x03\x00\x02\x02\x31", 7);
+constexpr std::string_view kDecodeError("\x15\x03\x03\x00\x02\x02\x32", 7);
+constexpr std::string_view kInternalError("\x15\x03\x03\x00\x02\x02\x50", 7);
+
+// A grant made ready.
+struct Rule : host::HttpRule {
+  std::vector<policy::Cidr> addresses;
+};
+
+std::string in_url(const std::string& host) { return host.contains(':') ? "[" + host + "]" : host; }
+
+std::string text_of(const std::string& host, uint16_t port) {
+  return in_url(host) + ":" + std::to_string(port);
+}
+
+bool is_host(std::string_view host) {
+  return !host.empty() && std::ranges::all_of(host, [](char c) {
+    return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '-' || c == '_' || c == '.' || c == ':';
+  });
+}
+
+HostError error_of(const Error& error) {
+  return {error.code == ErrorCode::kUnsupported ? Errno::kHost : Errno::kInvalid, error.message, "", false};
+}
+
+}  // namespace
+
+struct Gateway::Rules {
+  std::vector<policy::HttpGrant> grants;  // `all` refers to these
+  std::vector<Rule> all;
+  host::Secrets secrets;
+
+  static Result<std::shared_ptr<const Rules>> make(std::vector<policy::HttpGrant> grants,
+                                                   host::Secrets secrets) {
+    auto made = std::make_shared<Rules>();
+    made->grants = std::move(grants);
+    made->secrets = std::move(secrets);
+    for (policy::HttpGrant& each : made->grants) {
+      each.max_redirects = 0;  // programs follow them themselves, and ask again
+      MEMBRANE_ASSIGN(auto url, policy::UrlGrant::parse(each.url));
+      Rule rule{{each, std::move(url)}, {}};
+      for (const std::string& text : each.addresses) {
+        MEMBRANE_ASSIGN(const policy::Cidr range, policy::parse_cidr(text));
+        rule.addresses.push_back(range);
+      }
+      made->all.push_back(std::move(rule));
+    }
+    return made;
+  }
+
+  [[nodiscard]] std::vector<linux::ReachableHost> hosts() const {
+    std::vector<linux::ReachableHost> hosts;
+    const auto add = [&hosts](std::string host, uint16_t port) {
+      linux::ReachableHost each = {std::move(host), port};
+      if (std::ranges::find(hosts, each) == hosts.end()) hosts.push_back(std::move(each));
+    };
+    for (const Rule& rule : all) {
+      const policy::Url& url = rule.url.url();
+      add((rule.url.any_subdomain() ? "*." : "") + url.host, url.port);
+      if (url.host != kLocalHost) continue;
+      for (const std::string_view address : kThisMachine) add(std::string(address), url.port);
+    }
+    return hosts;
+  }
+
+  [[nodiscard]] bool has(std::string_view scheme, const policy::Url& url) const {
+    return std::ranges::any_of(all, [&](const Rule& rule) {
+      return rule.url.url().scheme == scheme && rule.url.url().port == url.port && rule.url.allows_host(url);
+    });
+  }
+  // A program's "localhost" is an address by the time that it connects.
+  [[nodiscard]] std::string name_of(const std::string& host, uint16_t port) const {
+    if (std::ranges::find(kThisMachine, host) == std::end(kThisMachine)) return host;
+    const auto grants = [&](std::string_view name) {
+      return std::ranges::any_of(
+          all, [&](const Rule& rule) { return rule.url.url().host == name && rule.url.url().port == port; });
+    };
+    return !grants(host) && grants(kLocalHost) ? std::string(kLocalHost) : host;
+  }
+};
+
+Gateway::Gateway(GatewayOptions options, std::unique_ptr<Stop> stop)
+    : resolver_(options.resolver != nullptr ? *options.resolver : system_resolver_),
+      stop_(std::move(stop)),
+      run_(budget_, &stop_->is_set()) {
+  renew(options.limits);
+}
+
+Result<std::unique_ptr<Gateway>> Gateway::create(GatewayOptions options) {
+  MEMBRANE_ASSIGN(auto stop, Stop::create());
+  MEMBRANE_ASSIGN(auto rules, Rules::make(std::move(options.grants),
+                                          options.secrets ? options.secrets : host::environment_secrets()));
+  std::unique_ptr<Gateway> made(new Gateway(std::move(options), std::move(stop)));
+  made->rules_ = std::move(rules);
+  if (!linux::make_socket_pair(made->ours_, made->theirs_))
+    return fail(ErrorCode::kUnavailable, "the system has no room for a sandbox's network");
+  MEMBRANE_TRY(made->tell_hosts());
+  return made;
+}
+
+Gateway::~Gateway() { end(); }
+
+void Gateway::begin() {
+  theirs_.close();
+  listener_ = std::jthread([this] { listen(); });
+}
+
+void Gateway::end() {
+  stop_->set();
+  if (listener_.joinable()) listener_.join();
+}
+
+void Gateway::renew(const policy::Limits& limits) {
+  budget_.set(Resource::kHostCalls, limits.host_calls);
+  budget_.set(Resource::kBytesIn, limits.bytes_in);
+  budget_.set(Resource::kBytesOut, limits.bytes_out);
+}
+
+std::shared_ptr<const Gateway::Rules> Gateway::rules() {
+  const std::scoped_lock lock(mutex_);
+  return rules_;
+}
+
+Status Gateway::set_grants(std::vector<policy::HttpGrant> grants, host::Secrets secrets) {
+  MEMBRANE_ASSIGN(auto rules,
+                  Rules::make(std::move(grants), secrets ? std::move(secrets) : host::environment_secrets()));
+  {
+    const std::scoped_lock lock(mutex_);
+    rules_ = std::move(rules);
+  }
+  return tell_hosts();
+}
+
+Status Gateway::tell_hosts() {
+  const std::string text = linux::Reachable::to_text(rules()->hosts());
+  const HostFile file = linux::make_memory("membrane-hosts", text.size());
+  const linux::NetworkGreeting greeting = {.bytes = static_cast<uint32_t>(text.size())};
+  const int descriptor = file.number();
+  if (!file || text.size() > linux::NetworkGreeting::kMostBytes ||
+      pwrite(file.number(), text.data(), text.size(), 0) != static_cast<ssize_t>(text.size()) ||
+      !linux::send_message(ours_.number(), std::as_bytes(std::span(&greeting, 1)), std::span(&descriptor, 1)))
+    return fail(ErrorCode::kUnavailable, "the sandbox cannot be told which hosts it reaches");
+  return {};
+}
+
+// -- what the kernel process says -------------------------------------------------------------------------------------
+
+void Gateway::listen() {
+  while (!stop_->is_set()) {
+    std::array<pollfd, 2> looked = {{{ours_.number(), POLLIN, 0}, {stop_->descriptor(), POLLIN, 0}}};
+    if (::poll(looked.data(), looked.size(), -1) < 0 && errno != EINTR) break;
+    std::erase_if(connections_, [](const Connection& each) { return each.is_over.load(); });
+    if (looked[0].revents == 0) continue;
+    linux::NetworkMessage message;
+    HostFile socket;
+    if (!linux::receive_message(ours_.number(), std::as_writable_bytes(std::span(&message, 1)), &socket))
+      break;
+    take(message, std::move(socket));
+  }
+  // Or the kernel process is gone: then its connections' other ends are, too.
+  connections_.clear();
+}
+
+void Gateway::take(const linux::NetworkMessage& message, HostFile socket) {
+  if (message.host_bytes > linux::NetworkMessage::kMostHostBytes) return;
+  const std::string host(message.host, message.host_bytes);
+  if (!is_host(host)) return;
+  if (message.event != NetworkEvent::kConnecting) return refused(message, host);
+  if (!socket || message.port == 0 || connections_.size() >= kMostConnections) return;
+  Connection& connection = connections_.emplace_back();
+  auto shared = std::make_shared<HostFile>(std::move(socket));
+  try {
+    connection.thread = std::jthread([this, &connection, shared, host, port = message.port] {
+      serve(host, port, std::move(*shared));
+      connection.is_over = true;
+    });
+  } catch (const std::system_error&) {
+    connections_.pop_back();
+  }
+}
+
+void Gateway::refused(const linux::NetworkMessage& message, const std::string& host) {
+  const bool is_name = message.event == NetworkEvent::kRefusedName;
+  sandbox::HostCallRecord record;
+  record.name = is_name ? kLookUp : kConnect;
+  record.arguments = is_name || message.port == 0 ? host : text_of(host, message.port);
+  const HostError error = {
+      Errno::kAccess,
+      is_name ? "No grant names the host " + host + "." : "No grant reaches " + record.arguments + ".",
+      policy::allow_flag("http:" + (is_name ? host : record.arguments)), false};
+  note(std::move(record), &error);
+}
+
+// -- connections ------------------------------------------------------------------------------------------------------
+
+void Gateway::serve(const std::string& host, uint16_t port, HostFile socket) {
+  auto stream = SocketStream::create(std::move(socket), *stop_);
+  if (!stream) return;
+  const int first = (*stream)->peek();
+  if (first < 0) return;
+  const auto rules = this->rules();
+  if (first == kTlsRecord) serve_tls(*rules, host, port, **stream);
+  else serve_plain(*rules, host, port, **stream);
+}
+
+HostResult<void> Gateway::pay_call() {
+  if (budget_.take(Resource::kHostCalls, 1)) return {};
+  return host::refuse(Errno::kBudget, std::string(policy::used_up(Resource::kHostCalls)));
+}
+
+namespace {
+
+// The beginning of a connection, as far as its ClientHello goes, and the name in it.
+struct Hello {
+  std::string bytes, server_name;
+};
+
+HostResult<Hello> read_hello(SocketStream& stream) {
+  Hello hello;
+  std::array<char, 4096> piece;
+  for (;;) {
+    auto name = server_name_of(hello.bytes);
+    if (!name) return host::refuse(Errno::kProtocol, name.error().message + ".");
+    if (*name) {
+      hello.server_name = **std::move(name);
+      return hello;
+    }
+    const size_t got = stream.read(piece);
+    if (got == 0)
+      return host::refuse(Errno::kConnection,
+                          "The program ended the connection before it said whom it means.");
+    hello.bytes.append(piece.data(), got);
+  }
+}
+
+std::string_view alert_of(const HostError& error) {
+  return error.code == Errno::kAccess     ? kAccessDenied
+         : error.code == Errno::kProtocol ? kDecodeError
+                                          : kInternalError;
+}
+
+}  // namespace
+
+HostResult<void> Gateway::open_tunnel(const Rules& rules, const std::string& host, uint16_t port,
+                                      SocketStream& stream, sandbox::HostCallRecord& record) {
+  const auto hello = read_hello(stream);
+  if (!hello) return std::unexpected(hello.error());
+  const auto url = policy::parse_url("https://" + text_of(rules.name_of(host, port), port) + "/");
+  if (!url) return std::unexpected(error_of(url.error()));
+  record.arguments = url->origin();
+  if (hello->server_name != url->host && !(url->address && hello->server_name.empty()))
+    return host::refuse(Errno::kAccess, "The connection is to " + url->host +
+                                            ", and the program says to the server that it means " +
+                                            (hello->server_name.empty() ? "nobody" : hello->server_name) +
+                                            ".");
+  const auto rule = find_rule(rules.all, "CONNECT", *url, false);
+  if (!rule) return std::unexpected(rule.error());
+  if (auto paid = pay_call(); !paid) return paid;
+  const host::Deadline deadline = run_.within((*rule)->words.timeout_ms);
+  auto addresses = url->address ? HostResult<std::vector<policy::Address>>(std::vector{*url->address})
+                                : host::resolve_granted(url->host, (*rule)->addresses, (*rule)->url.text(),
+                                                        resolver_, deadline);
+  if (!addresses) return std::unexpected(addresses.error());
+  const auto server = dial(*addresses, port, deadline, *stop_);
+  if (!server) return std::unexpected(server.error());
+  const TunnelEnd end = relay(stream, hello->bytes, *server, budget_, *stop_);
+  record.bytes_in = end.bytes_in;
+  record.bytes_out = end.bytes_out;
+  if (end.error) return std::unexpected(*end.error);
+  return {};
+}
+
+void Gateway::serve_tls(const Rules& rules, const std::string& host, uint16_t port, SocketStream& stream) {
+  const auto began = Clock::now();
+  sandbox::HostCallRecord record;
+  record.name = kConnect;
+  record.arguments = text_of(host, port);
+  const auto done = open_tunnel(rules, host, port, stream, record);
+  if (!done && !done.error().acted) stream.write(alert_of(done.error()));
+  stream.end();
+  record.latency_us = static_cast<uint64_t>(sandbox::microseconds_since(began));
+  note(std::move(record), done ? nullptr : &done.error());
+}
+
+void Gateway::serve_plain(const Rules& rules, const std::string& host, uint16_t port, SocketStream& stream) {
+  const std::string name = rules.name_of(host, port);
+  const auto url = policy::parse_url("http://" + text_of(name, port) + "/");
+  if (!url) return;
+  const Origin origin = {.scheme = !rules.has("http", *url) && rules.has("https", *url) ? "https" : "http",
+                         .host = url->host,
+                         .port = port};
+  auto egress = host::HttpEgress::create(rules.grants, budget_, run_, resolver_, rules.secrets);
+  if (!egress) return;
+  serve_http(stream, origin,
+             {.send = [&](host::HttpRequest request) { return send(**egress, std::move(request)); },
+              .most_body_bytes = kMostBodyBytes,
+              .room = &body_room_});
+}
+
+HostResult<host::HttpResponse> Gateway::send(host::HttpEgress& egress, host::HttpRequest request) {
+  const auto began = Clock::now();
+  sandbox::HostCallRecord record;
+  record.name = kRequest;
+  record.arguments = request.method + ", " + request.url;
+  record.bytes_out = request.body.size();
+  const auto take_piece = std::move(request.take_piece);
+  request.take_piece = [&](const host::HttpResponse& head, std::string_view piece) {
+    record.bytes_in += piece.size();
+    return take_piece(head, piece);
+  };
+  HostResult<host::HttpResponse> answer = host::refuse(Errno::kBudget, "");
+  if (auto paid = pay_call(); !paid) answer = std::unexpected(paid.error());
+  else answer = egress.send(request);
+  if (answer) record.bytes_in += answer->body.size();
+  else if (!answer.error().acted) record.bytes_out = 0;
+  record.latency_us = static_cast<uint64_t>(sandbox::microseconds_since(began));
+  note(std::move(record), answer ? nullptr : &answer.error());
+  return answer;
+}
+
+// -- the account ------------------------------------------------------------------------------------------------------
+
+void Gateway::note(sandbox::HostCallRecord record, const HostError* error) {
+  record.arguments = host::bounded_summary(std::move(record.arguments));
+  if (error != nullptr) {
+    record.allowed = error->code != Errno::kAccess && error->code != Errno::kBudget;
+    record.error = host::name_of(error->code);
+    record.reason = host::bounded_reason(error->reason);
+    record.grant = host::bounded_reason(error->grant);
+  }
+  const size_t bytes = record.arguments.size() + record.reason.size() + record.grant.size();
+  const std::scoped_lock lock(mutex_);
+  // Of a look-up that is refused, a program asks for one kind of address after the other.
+  if (record.name == kLookUp && std::ranges::any_of(account_.calls, [&](const sandbox::HostCallRecord& each) {
+        return each.name == kLookUp && each.arguments == record.arguments;
+      }))
+    return;
+  if (account_.calls.size() >= host::Dispatcher::kMaxRecords ||
+      account_bytes_ + bytes > host::Dispatcher::kMaxRecordBytes) {
+    ++account_.dropped;
+    return;
+  }
+  account_bytes_ += bytes;
+  account_.calls.push_back(std::move(record));
+}
+
+Gateway::Account Gateway::take_account() {
+  const std::scoped_lock lock(mutex_);
+  account_bytes_ = 0;
+  return std::exchange(account_, {});
+}
+
+}  // namespace membrane::computers

@@ -1,0 +1,106 @@
+// What lies at the other end of a Linux sandbox's network (linux/network/): the owner's side, which decides and dials.
+//
+//   kernel process ──a connection, and which host it is for──► Gateway ─┬─ HTTP: each request is read, decided and sent by the egress
+//                                                                       │  (host/egress/), with the grant's headers and secrets
+//                                                                       └─ TLS: the host must be granted for CONNECT, and the name that
+//                                                                          the program says must be the host's; bytes go to and fro
+//
+// Hosts are resolved here, and every address is checked as the egress does it. A program that speaks plain HTTP to a port that is
+// granted as https has it encrypted here. Refusals: HTTP gets 403 with cause and fix, TLS an alert (access_denied). Each request and each
+// connection is a line of the report, as the other kind's host calls are.
+//
+// All that the kernel process says is foreign data.
+//
+// Threads: one of its own, and one for each connection. Its members may be called from any.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <list>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "computers/network/stream.h"
+#include "host/egress/http_egress.h"
+#include "linux/network/messages.h"
+#include "policy/budget.h"
+#include "policy/policy.h"
+#include "sandbox/report.h"
+
+namespace membrane::computers {
+
+struct GatewayOptions {
+  std::vector<policy::HttpGrant> grants;
+  policy::Limits limits;               // host_calls, bytes_in, bytes_out
+  host::Secrets secrets = nullptr;     // null: the environment's
+  host::Resolver* resolver = nullptr;  // borrowed; null: the system's
+};
+
+class Gateway {
+ public:
+  static constexpr size_t kMostConnections = 128;
+  static constexpr uint64_t kMostBodyBytes = 64u << 20;  // of requests, of all connections together
+
+  // Starts no thread. Errors: kInvalidArgument for a grant that is none, kUnsupported without libcurl, kUnavailable.
+  static Result<std::unique_ptr<Gateway>> create(GatewayOptions options);
+  ~Gateway();  // as end()
+  Gateway(const Gateway&) = delete;
+  Gateway& operator=(const Gateway&) = delete;
+
+  // The kernel process's end of the socket (LiveSpec::network), until begin().
+  [[nodiscard]] int socket() const { return theirs_.number(); }
+  void begin();
+  // Ends all connections; what take_account() says is whole then.
+  void end();
+
+  // What is granted from now on; connections that there are go on. Errors: as of create().
+  Status set_grants(std::vector<policy::HttpGrant> grants, host::Secrets secrets);
+  // The limits anew: a command begins.
+  void renew(const policy::Limits& limits);
+  struct Account {
+    std::vector<sandbox::HostCallRecord> calls;
+    uint64_t dropped = 0;  // more of them
+  };
+  Account take_account();
+
+ private:
+  struct Rules;
+  struct Connection {
+    std::jthread thread;
+    std::atomic<bool> is_over = false;
+  };
+
+  Gateway(GatewayOptions options, std::unique_ptr<Stop> stop);
+  Status tell_hosts();
+  void listen();
+  void take(const linux::NetworkMessage& message, linux::HostFile socket);
+  void refused(const linux::NetworkMessage& message, const std::string& host);
+  void serve(const std::string& host, uint16_t port, linux::HostFile socket);
+  void serve_tls(const Rules& rules, const std::string& host, uint16_t port, SocketStream& stream);
+  void serve_plain(const Rules& rules, const std::string& host, uint16_t port, SocketStream& stream);
+  host::HostResult<void> pay_call();
+  host::HostResult<void> open_tunnel(const Rules& rules, const std::string& host, uint16_t port,
+                                     SocketStream& stream, sandbox::HostCallRecord& record);
+  host::HostResult<host::HttpResponse> send(host::HttpEgress& egress, host::HttpRequest request);
+  void note(sandbox::HostCallRecord record, const host::HostError* error);
+  std::shared_ptr<const Rules> rules();
+
+  host::SystemResolver system_resolver_;
+  host::Resolver& resolver_;
+  policy::Budget budget_;
+  const std::unique_ptr<Stop> stop_;
+  const host::Deadline run_;
+  std::atomic<uint64_t> body_room_ = kMostBodyBytes;
+  linux::HostFile ours_, theirs_;
+  std::mutex mutex_;  // of what follows
+  std::shared_ptr<const Rules> rules_;
+  Account account_;
+  size_t account_bytes_ = 0;
+  std::list<Connection> connections_;  // of the listening thread alone
+  std::jthread listener_;
+};
+
+}  // namespace membrane::computers

@@ -1,0 +1,324 @@
+// The owner's side of a sandbox's network, against servers on the loopback. The test says what a kernel process would, and worse.
+#include "computers/network/gateway.h"
+
+#include <gtest/gtest.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+
+#include <array>
+#include <map>
+
+#include "computers/network/client_hello_testing.h"
+#include "host/egress/raw_server_testing.h"
+
+namespace membrane::computers {
+namespace {
+
+using host::RawConnection;
+using host::RawServer;
+using linux::HostFile;
+using linux::NetworkEvent;
+using linux::NetworkMessage;
+
+class Names final : public host::Resolver {
+ public:
+  std::map<std::string, std::string> addresses;
+  host::HostResult<std::vector<policy::Address>> resolve(const std::string& name, uint64_t) override {
+    const auto found = addresses.find(name);
+    if (found == addresses.end()) return host::refuse(host::Errno::kConnection, "The name has no address.");
+    return std::vector{policy::Address::parse(found->second).value()};
+  }
+};
+
+// A program's end of a connection.
+class Program {
+ public:
+  explicit Program(HostFile socket) : socket_(std::move(socket)) {}
+  bool send(std::string_view bytes) {
+    return ::send(socket_.number(), bytes.data(), bytes.size(), MSG_NOSIGNAL) ==
+           static_cast<ssize_t>(bytes.size());
+  }
+  void end() { ::shutdown(socket_.number(), SHUT_WR); }
+  std::string read_all() {
+    std::string all;
+    std::array<char, 4096> piece;
+    for (ssize_t got; (got = ::recv(socket_.number(), piece.data(), piece.size(), 0)) > 0;)
+      all.append(piece.data(), static_cast<size_t>(got));
+    return all;
+  }
+
+ private:
+  HostFile socket_;
+};
+
+class GatewayTest : public ::testing::Test {
+ protected:
+  policy::HttpGrant& allow(std::vector<std::string> methods, const std::string& url) {
+    policy::HttpGrant grant;
+    grant.methods = std::move(methods);
+    grant.url = url;
+    grant.timeout_ms = 600'000;
+    return options_.grants.emplace_back(grant);
+  }
+  policy::HttpGrant& allow_connect(const std::string& host, const RawServer& server) {
+    return allow({"CONNECT"}, "https://" + host + ":" + std::to_string(server.port()) + "/*");
+  }
+  void open() {
+    options_.resolver = &names_;
+    options_.secrets = [](const std::string&) -> std::optional<std::string> { return "secret-secret"; };
+    auto made = Gateway::create(options_);
+    ASSERT_TRUE(made) << made.error().to_string();
+    gateway_ = std::move(*made);
+    kernel_ = HostFile(dup(gateway_->socket()));
+    gateway_->begin();
+  }
+  bool tell(NetworkMessage message, std::string_view host, int descriptor = -1) {
+    message.host_bytes = static_cast<uint16_t>(host.size());
+    std::ranges::copy(host.substr(0, sizeof message.host), message.host);
+    return linux::send_message(kernel_.number(), std::as_bytes(std::span(&message, 1)),
+                               std::span(&descriptor, descriptor >= 0 ? 1u : 0u));
+  }
+  Program connect(const std::string& host, uint16_t port) {
+    std::array<int, 2> ends = {-1, -1};
+    EXPECT_EQ(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends.data()), 0);
+    const HostFile theirs(ends[1]);
+    EXPECT_TRUE(tell({.event = NetworkEvent::kConnecting, .port = port}, host, theirs.number()));
+    return Program(HostFile(ends[0]));
+  }
+  std::string request(const std::string& host, const RawServer& server, const std::string& text) {
+    Program program = connect(host, server.port());
+    EXPECT_TRUE(program.send(text));
+    program.end();
+    return program.read_all();
+  }
+  sandbox::HostCallRecord only_call() {
+    gateway_->end();
+    auto account = gateway_->take_account();
+    EXPECT_EQ(account.calls.size(), 1u);
+    return account.calls.empty() ? sandbox::HostCallRecord() : account.calls.front();
+  }
+
+  GatewayOptions options_;
+  Names names_;
+  std::unique_ptr<Gateway> gateway_;
+  HostFile kernel_;
+};
+
+RawServer::Handler hello() {
+  return [](RawConnection& connection, const std::string&) {
+    connection.send(host::http_response("200 OK", "", "hello"));
+  };
+}
+std::string get(const RawServer& server, const std::string& host) {
+  return "GET /a HTTP/1.1\r\nHost: " + host + ":" + std::to_string(server.port()) +
+         "\r\nConnection: close\r\n\r\n";
+}
+// What it is sent comes back, with a word before it.
+RawServer::Handler echo() {
+  return [](RawConnection& connection, const std::string& bytes) { connection.send("echo:" + bytes); };
+}
+const std::string kAccessDenied("\x15\x03\x03\x00\x02\x02\x31", 7);
+
+TEST_F(GatewayTest, TellsWhichHostsAreReachable) {
+  allow({"GET"}, "https://*.example.org/*");
+  allow({"GET"}, "http://localhost:8000/*");
+  open();
+  linux::NetworkGreeting greeting;
+  HostFile file;
+  ASSERT_TRUE(
+      linux::receive_message(kernel_.number(), std::as_writable_bytes(std::span(&greeting, 1)), &file));
+  std::string text(greeting.bytes, '\0');
+  ASSERT_EQ(pread(file.number(), text.data(), text.size(), 0), static_cast<ssize_t>(text.size()));
+  EXPECT_EQ(text, "*.example.org 443\nlocalhost 8000\n127.0.0.1 8000\n::1 8000\n");
+}
+
+TEST_F(GatewayTest, SendsWhatIsGranted) {
+  const RawServer server(hello());
+  allow({"GET"}, server.url("/*"));
+  open();
+  const std::string answer = request("127.0.0.1", server, get(server, "127.0.0.1"));
+  EXPECT_TRUE(answer.starts_with("HTTP/1.1 200 OK\r\n")) << answer;
+  EXPECT_TRUE(answer.ends_with("\r\n\r\nhello")) << answer;
+  const auto call = only_call();
+  EXPECT_EQ(call.name, "http.request");
+  EXPECT_EQ(call.arguments, "GET, " + server.url("/a"));
+  EXPECT_EQ(call.bytes_in, 5u);
+  EXPECT_EQ(call.error, "");
+}
+
+TEST_F(GatewayTest, RefusesWhatIsNotWithCauseAndFix) {
+  const RawServer server(hello());
+  allow({"GET"}, server.url("/b/*"));
+  open();
+  const std::string answer = request("127.0.0.1", server, get(server, "127.0.0.1"));
+  EXPECT_TRUE(answer.starts_with("HTTP/1.1 403 Forbidden\r\n")) << answer;
+  EXPECT_TRUE(answer.contains("membrane: to allow it: --allow 'http:GET:http://127.0.0.1:")) << answer;
+  EXPECT_TRUE(server.requests().empty());
+  const auto call = only_call();
+  EXPECT_FALSE(call.allowed);
+  EXPECT_EQ(call.error, "EACCES");
+}
+
+TEST_F(GatewayTest, RefusesRequestsForAnotherHost) {
+  const RawServer server(hello());
+  allow({"GET"}, server.url("/*"));
+  open();
+  EXPECT_TRUE(request("127.0.0.1", server, get(server, "other.example.org")).starts_with("HTTP/1.1 421 "));
+  EXPECT_TRUE(server.requests().empty());
+}
+
+TEST_F(GatewayTest, AddsSecrets) {
+  const RawServer server(hello());
+  allow({"GET"}, server.url("/*")).headers = {{"Authorization", {.text = "Bearer ", .secret = "KEY"}}};
+  open();
+  const std::string answer = request("127.0.0.1", server, get(server, "127.0.0.1"));
+  EXPECT_TRUE(answer.ends_with("hello")) << answer;
+  ASSERT_EQ(server.requests().size(), 1u);
+  EXPECT_TRUE(server.requests()[0].contains("Authorization: Bearer secret-secret"));
+}
+
+TEST_F(GatewayTest, SendsRequestsOfOneConnectionOneAfterTheOther) {
+  const RawServer server(hello());
+  allow({"GET", "POST"}, server.url("/*"));
+  open();
+  const std::string host = "Host: 127.0.0.1:" + std::to_string(server.port()) + "\r\n";
+  const std::string answer =
+      request("127.0.0.1", server,
+              "POST /a HTTP/1.1\r\n" + host + "Transfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n0\r\n\r\n" +
+                  "GET /b HTTP/1.1\r\n" + host + "\r\n" + "HEAD /c HTTP/1.1\r\n" + host + "\r\n");
+  EXPECT_TRUE(answer.contains("403 Forbidden")) << answer;  // of HEAD
+  ASSERT_EQ(server.requests().size(), 2u);
+  EXPECT_TRUE(server.requests()[0].ends_with("\r\n\r\nabc"));
+  EXPECT_TRUE(server.requests()[0].contains("Content-Length: 3\r\n"));
+}
+
+TEST_F(GatewayTest, AnswersWhatIsNoHttp) {
+  const RawServer server(hello());
+  allow({"GET"}, server.url("/*"));
+  open();
+  EXPECT_TRUE(request("127.0.0.1", server, "SSH-2.0-x\r\n\r\n").starts_with("HTTP/1.1 400 "));
+  EXPECT_TRUE(
+      request("127.0.0.1", server, "CONNECT a:1 HTTP/1.1\r\nHost: a:1\r\n\r\n").starts_with("HTTP/1.1 4"));
+  EXPECT_TRUE(server.requests().empty());
+}
+
+TEST_F(GatewayTest, HandsAnEncryptedConnectionToItsHost) {
+  // The ClientHello has no end of a head: the server takes it once the program has ended its side.
+  const RawServer server(echo());
+  allow_connect("example.test", server).addresses = {"127.0.0.1"};
+  names_.addresses["example.test"] = "127.0.0.1";
+  open();
+  const std::string bytes = client_hello("example.test") + "\r\n\r\n";
+  EXPECT_EQ(request("example.test", server, bytes), "echo:" + bytes);
+  const auto call = only_call();
+  EXPECT_EQ(call.name, "http.connect");
+  EXPECT_EQ(call.arguments, "https://example.test:" + std::to_string(server.port()));
+  EXPECT_EQ(call.error, "");
+  EXPECT_EQ(call.bytes_out, bytes.size());
+  EXPECT_EQ(call.bytes_in, bytes.size() + 5);
+}
+
+TEST_F(GatewayTest, RefusesAnEncryptedConnectionWhoseRequestsAreGrantedSingly) {
+  const RawServer server(echo());
+  allow({"GET"}, "https://example.test:" + std::to_string(server.port()) + "/*").addresses = {"127.0.0.1"};
+  names_.addresses["example.test"] = "127.0.0.1";
+  open();
+  EXPECT_EQ(request("example.test", server, client_hello("example.test")), kAccessDenied);
+  EXPECT_TRUE(server.requests().empty());
+  EXPECT_EQ(only_call().grant,
+            "--allow 'http:CONNECT:https://example.test:" + std::to_string(server.port()) + "/*'");
+}
+
+TEST_F(GatewayTest, RefusesANameThatIsNotTheHosts) {
+  const RawServer server(echo());
+  allow_connect("example.test", server).addresses = {"127.0.0.1"};
+  names_.addresses["example.test"] = "127.0.0.1";
+  open();
+  EXPECT_EQ(request("example.test", server, client_hello("other.test")), kAccessDenied);
+  EXPECT_EQ(request("example.test", server, client_hello(std::nullopt)), kAccessDenied);
+  EXPECT_TRUE(server.requests().empty());
+}
+
+TEST_F(GatewayTest, RefusesAnAddressThatIsNotPublic) {
+  const RawServer server(echo());
+  allow_connect("example.test", server);
+  names_.addresses["example.test"] = "127.0.0.1";
+  open();
+  EXPECT_EQ(request("example.test", server, client_hello("example.test")), kAccessDenied);
+  EXPECT_TRUE(server.requests().empty());
+  EXPECT_TRUE(only_call().reason.contains("not a public address"));
+}
+
+TEST_F(GatewayTest, EndsAConnectionThatIsTooMuch) {
+  const RawServer server(echo());
+  allow_connect("127.0.0.1", server);
+  options_.limits.bytes_out = 10;
+  open();
+  EXPECT_EQ(request("127.0.0.1", server, client_hello(std::nullopt)), "");
+  const auto call = only_call();
+  EXPECT_EQ(call.error, "EBUDGET");
+  EXPECT_EQ(call.bytes_out, 0u);
+}
+
+TEST_F(GatewayTest, RenewsItsBudget) {
+  const RawServer server(hello());
+  allow({"GET"}, server.url("/*"));
+  options_.limits.host_calls = 1;
+  open();
+  EXPECT_TRUE(request("127.0.0.1", server, get(server, "127.0.0.1")).starts_with("HTTP/1.1 200 "));
+  EXPECT_TRUE(request("127.0.0.1", server, get(server, "127.0.0.1")).starts_with("HTTP/1.1 429 "));
+  gateway_->renew(options_.limits);
+  EXPECT_TRUE(request("127.0.0.1", server, get(server, "127.0.0.1")).starts_with("HTTP/1.1 200 "));
+}
+
+TEST_F(GatewayTest, HoldsToOtherGrants) {
+  const RawServer server(hello());
+  allow({"GET"}, server.url("/*"));
+  open();
+  EXPECT_TRUE(request("127.0.0.1", server, get(server, "127.0.0.1")).starts_with("HTTP/1.1 200 "));
+  ASSERT_TRUE(gateway_->set_grants({}, nullptr));
+  EXPECT_TRUE(request("127.0.0.1", server, get(server, "127.0.0.1")).starts_with("HTTP/1.1 403 "));
+}
+
+TEST_F(GatewayTest, CountsWhatTheKernelProcessRefused) {
+  open();
+  ASSERT_TRUE(tell({.event = NetworkEvent::kRefusedName}, "example.org"));
+  ASSERT_TRUE(tell({.event = NetworkEvent::kRefusedName}, "example.org"));
+  ASSERT_TRUE(tell({.event = NetworkEvent::kRefusedHost, .port = 443}, "192.0.2.1"));
+  std::vector<sandbox::HostCallRecord> calls;
+  while (calls.size() < 2)
+    for (auto& each : gateway_->take_account().calls)
+      if (calls.empty() || calls.back().name != each.name) calls.push_back(std::move(each));
+  EXPECT_EQ(calls[0].name, "net.resolve");
+  EXPECT_EQ(calls[0].grant, "--allow http:example.org");
+  EXPECT_EQ(calls[1].arguments, "192.0.2.1:443");
+}
+
+TEST_F(GatewayTest, TakesAHostileKernelProcess) {
+  const RawServer server(hello());
+  allow({"GET"}, server.url("/*"));
+  open();
+  const HostFile file = linux::make_memory("no-socket", 10);
+  EXPECT_TRUE(tell({.event = NetworkEvent::kConnecting, .port = 1}, "127.0.0.1", file.number()));
+  EXPECT_TRUE(tell({.event = NetworkEvent::kConnecting, .port = 1}, "127.0.0.1"));
+  EXPECT_TRUE(tell({.event = NetworkEvent::kConnecting, .port = 0}, "127.0.0.1", kernel_.number()));
+  EXPECT_TRUE(tell({.event = static_cast<NetworkEvent>(77), .port = 1}, "127.0.0.1"));
+  EXPECT_TRUE(tell({.event = NetworkEvent::kConnecting, .port = 1}, "a/@b\r\n", kernel_.number()));
+  NetworkMessage too_long = {.event = NetworkEvent::kConnecting, .port = 1};
+  too_long.host_bytes = 60000;
+  EXPECT_TRUE(linux::send_message(kernel_.number(), std::as_bytes(std::span(&too_long, 1)), {}));
+  // After all this it still serves; then comes what is no message.
+  EXPECT_TRUE(request("127.0.0.1", server, get(server, "127.0.0.1")).starts_with("HTTP/1.1 200 "));
+  EXPECT_TRUE(linux::send_message(kernel_.number(), std::as_bytes(std::span("x", 1)), {}));
+}
+
+TEST_F(GatewayTest, EndsWithConnectionsThatSayNothing) {
+  open();
+  std::vector<Program> silent;
+  for (int i = 0; i < 5; ++i) silent.push_back(connect("127.0.0.1", 1));
+  gateway_.reset();
+  for (Program& each : silent) EXPECT_EQ(each.read_all(), "");
+}
+
+}  // namespace
+}  // namespace membrane::computers

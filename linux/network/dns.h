@@ -1,0 +1,28 @@
+// DNS queries of guests and their answers (RFC 1035). A query is a guest's: anything may stand in it.
+//
+// Threads: pure.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+
+namespace membrane::linux {
+
+struct DnsName {
+  bool exists = false;
+  std::optional<std::array<uint8_t, 4>> v4;
+  std::optional<std::array<uint8_t, 16>> v6;
+};
+// The name is in lower case, has no dot at its end, and consists of letters, digits, '-', '_' and '.'.
+using FindName = std::function<DnsName(std::string_view name)>;
+
+// The answer to a query; nothing for what is none, which gets no answer. A name that does not exist is NXDOMAIN; one that
+// has no address of the kind that is asked for has an empty answer.
+std::optional<std::string> answer_dns(std::span<const std::byte> query, const FindName& find);
+
+}  // namespace membrane::linux
