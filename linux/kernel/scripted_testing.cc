@@ -145,6 +145,14 @@ size_t ScriptedSpace::poke(uint64_t address, std::span<const std::byte> bytes) {
   return put(address, bytes, 0);
 }
 
+std::vector<PageRun> ScriptedSpace::own_pages(uint64_t address, uint64_t length) {
+  std::vector<PageRun> runs;
+  for (const auto& [start, area] : areas_)
+    for (const auto& [at, page] : area.pages)
+      if (!area.is_shared && at >= address && at < address + length) runs.push_back({at, kPage});
+  return runs;
+}
+
 uint64_t ScriptedSpace::resident_bytes() {
   uint64_t pages = 0;
   for (const auto& [start, area] : areas_) pages += area.pages.size();

@@ -33,6 +33,7 @@ class ScriptedSpace final : public Space {
   size_t write(uint64_t address, std::span<const std::byte> bytes) override;
   size_t poke(uint64_t address, std::span<const std::byte> bytes) override;
   uint64_t resident_bytes() override;
+  std::vector<PageRun> own_pages(uint64_t address, uint64_t length) override;
   [[nodiscard]] std::shared_ptr<ScriptedSpace> copy() const { return std::make_shared<ScriptedSpace>(*this); }
   // What is touched after so many bytes were moved is not there: no call moves gigabytes.
   uint64_t moves_at_most = 256u << 20;

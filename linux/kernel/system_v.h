@@ -65,6 +65,17 @@ class IpcTable {
   [[nodiscard]] int last_place() const { return entries_.empty() ? 0 : entries_.rbegin()->first; }
   [[nodiscard]] const std::map<int, Entry>& entries() const { return entries_; }
 
+  // -- of a sandbox that was kept. False for what cannot be.
+  bool put(int place, int round, std::shared_ptr<T> object) {
+    const bool is_sound = place >= 0 && place < kPlaces && round >= 0 && round < kRounds;
+    return is_sound && entries_.emplace(place, Entry{round, std::move(object)}).second;
+  }
+  [[nodiscard]] int rounds() const { return rounds_; }
+  bool set_rounds(int rounds) {
+    rounds_ = rounds;
+    return rounds >= 0 && rounds < kRounds;
+  }
+
  private:
   [[nodiscard]] int id_of(int place) const { return entries_.at(place).round * kPlaces + place; }
   std::map<int, Entry> entries_;  // by place

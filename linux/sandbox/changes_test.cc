@@ -24,7 +24,7 @@ class ChangesTest : public LiveTest {
     EXPECT_TRUE(tree.put("data/first", file("both")));
     EXPECT_TRUE(tree.put_link("data/second", "data/first"));
     for (const char* const name : {"mv", "rm", "chmod", "ln", "mkdir", "mkfifo", "touch", "cp"})
-      add_program(tree, name);
+      add_program(tree, std::string("/bin/") + name);
     EXPECT_TRUE(tree.write(in("base.image"), R"({"Env":["A=1"]})"));
     LiveSpec spec = this->spec();
     spec.image = in("base.image");

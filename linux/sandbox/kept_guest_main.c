@@ -18,9 +18,13 @@
 #include <sys/eventfd.h>
 #include <sys/file.h>
 #include <sys/inotify.h>
+#include <sys/ipc.h>
 #include <sys/mman.h>
+#include <sys/msg.h>
 #include <sys/random.h>
 #include <sys/resource.h>
+#include <sys/sem.h>
+#include <sys/shm.h>
 #include <sys/signalfd.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -300,6 +304,36 @@ static void prepare_processes(void) {
   waitid(P_PID, (id_t)ended, &info, WEXITED | WNOWAIT);
   of_child = (int)syscall(SYS_pidfd_open, child, 0);
 }
+static int segment, semaphores, messages;
+static char* attached;
+static void prepare_system_v(void) {
+  segment = shmget(IPC_PRIVATE, 2 * PAGE, IPC_CREAT | 0600);
+  attached = shmat(segment, NULL, 0);
+  strcpy(attached, "of a segment");
+  semaphores = semget(IPC_PRIVATE, 2, IPC_CREAT | 0600);
+  semctl(semaphores, 1, SETVAL, 4);
+  messages = msgget(IPC_PRIVATE, IPC_CREAT | 0600);
+  const struct {
+    long type;
+    char text[4];
+  } message = {3, "msg"};
+  msgsnd(messages, &message, sizeof message.text, 0);
+}
+static void check_system_v(void) {
+  thing = "System V";
+  EXPECT(strcmp(attached, "of a segment") == 0);
+  char* const again = shmat(segment, NULL, SHM_RDONLY);
+  EXPECT(again != (char*)-1 && strcmp(again, "of a segment") == 0);
+  shmdt(again);
+  EXPECT(semctl(semaphores, 1, GETVAL) == 4);
+  if (!is_first) return;
+  struct {
+    long type;
+    char text[4];
+  } message = {0, ""};
+  EXPECT(msgrcv(messages, &message, sizeof message.text, 0, IPC_NOWAIT) == 4 && message.type == 3);
+}
+
 static void check_processes(void) {
   thing = "processes";
   static pid_t own_id;
@@ -431,6 +465,7 @@ int main(void) {
   prepare_sockets();
   prepare_events();
   prepare_memory();
+  prepare_system_v();
   prepare_processes();
   prepare_threads();
   prepare_rest();
@@ -445,6 +480,7 @@ int main(void) {
     check_memory();
     change_memory();
     check_memory();
+    check_system_v();
     check_processes();
     check_threads();
     check_rest();
