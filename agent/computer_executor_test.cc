@@ -18,7 +18,7 @@ class ComputerExecutorTest : public ::testing::Test {
  protected:
   ComputerExecutorTest() {
     options_.policy.limits = computers::usual_limits();
-    options_.create = [this](int kept) {
+    options_.create = [this](int kept) -> Result<std::shared_ptr<linux::LiveComputer>> {
       ++made_;
       linux::LiveSpec spec;
       spec.image = "image";

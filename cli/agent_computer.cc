@@ -8,6 +8,7 @@
 #include "agent/prompt.h"
 #include "cli/cli.h"
 #include "computers/description.h"
+#include "computers/network/gateway.h"
 #include "computers/settings.h"
 #include "linux/platform/trap/host_file.h"
 
@@ -37,6 +38,7 @@ Result<std::unique_ptr<AgentComputer>> AgentComputer::start(AgentComputerOptions
   std::unique_ptr<AgentComputer> made(new AgentComputer(std::move(options)));
   const std::string& name = made->options_.image;
   MEMBRANE_ASSIGN(made->image_, linux::find_image(name.empty() ? std::string(computers::kUsualImage) : name));
+  made->mark_ = computers::mark_of(made->image_);
   MEMBRANE_TRY(made->read_copies());
   MEMBRANE_ASSIGN(made->source_, linux::ComputerSource::create(0));
   made->environment_ = computers::environment_of(made->image_.config);
@@ -69,16 +71,28 @@ Status AgentComputer::read_copies() {
   return {};
 }
 
-Result<std::unique_ptr<linux::LiveComputer>> AgentComputer::create(int kept) const {
+// A sandbox, and the way of its connections out.
+struct AgentComputer::Networked {
+  std::unique_ptr<computers::Gateway> gateway;
+  std::unique_ptr<linux::LiveComputer> computer;
+};
+
+Result<std::shared_ptr<linux::LiveComputer>> AgentComputer::create(int kept) {
+  const auto made = std::make_shared<Networked>();
+  MEMBRANE_ASSIGN(made->gateway, computers::Gateway::create(
+                                     {.grants = options_.policy.http, .limits = options_.policy.limits}));
   linux::LiveSpec spec;
+  spec.network = made->gateway->socket();
   if (kept < 0) spec.image = image_.path;
   spec.kept = kept;
   spec.limits = computers::limits_of(options_.policy.limits);
   spec.platform = options_.platform.empty() ? options_.policy.platform : options_.platform;
-  MEMBRANE_ASSIGN(auto computer, source_->create(spec));
-  if (kept >= 0) return computer;
-  for (const Copy& copy : copies_) MEMBRANE_TRY(agent::copy_into(*computer, copy.from, copy.to));
-  return computer;
+  MEMBRANE_ASSIGN(made->computer, source_->create(spec));
+  made->gateway->begin();
+  if (kept < 0)
+    for (const Copy& copy : copies_) MEMBRANE_TRY(agent::copy_into(*made->computer, copy.from, copy.to));
+  latest_ = made;
+  return std::shared_ptr<linux::LiveComputer>(made, made->computer.get());
 }
 
 Status AgentComputer::survey() {
@@ -103,9 +117,19 @@ Result<agent::Executor> AgentComputer::executor(sandbox::ReceiptBook* receipts) 
   options.environment = environment_;
   options.directory = directory_;
   options.receipts = receipts;
+  options.before_command = [this] {
+    if (const auto latest = latest_.lock()) latest->gateway->renew(options_.policy.limits);
+  };
+  options.after_command = [this](sandbox::Report& report) {
+    const auto latest = latest_.lock();
+    if (latest == nullptr) return;
+    computers::Gateway::Account account = latest->gateway->take_account();
+    report.host_calls = std::move(account.calls);
+    report.host_calls_dropped = account.dropped;
+  };
   if (receipts != nullptr) {
     MEMBRANE_ASSIGN(options.description,
-                    computers::description_of(image_, first_->platform(), directory_, std::nullopt));
+                    computers::description_of(image_, mark_, first_->platform(), directory_, std::nullopt));
   }
   return agent::computer_executor(std::move(options), std::move(first_));
 }

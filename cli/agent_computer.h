@@ -43,15 +43,17 @@ class AgentComputer {
   explicit AgentComputer(AgentComputerOptions options) : options_(std::move(options)) {}
   Status read_copies();
   Status survey();
-  Result<std::unique_ptr<linux::LiveComputer>> create(int kept) const;
+  struct Networked;
+  Result<std::shared_ptr<linux::LiveComputer>> create(int kept);
 
   AgentComputerOptions options_;
   linux::StoredImage image_;
   std::vector<Copy> copies_;
   std::vector<std::string> environment_, without_;
-  std::string directory_, prompt_;
+  std::string directory_, prompt_, mark_;
   std::shared_ptr<linux::ComputerSource> source_;
   std::shared_ptr<linux::LiveComputer> first_;
+  std::weak_ptr<Networked> latest_;  // the sandbox that was made last
 };
 
 }  // namespace membrane::cli

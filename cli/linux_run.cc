@@ -8,6 +8,7 @@
 #include "cli/cli.h"
 #include "cli/outer_terminal.h"
 #include "computers/directories/directory_broker.h"
+#include "computers/description.h"
 #include "computers/network/gateway.h"
 #include "computers/outcome.h"
 #include "computers/patch.h"
@@ -15,6 +16,7 @@
 #include "computers/users.h"
 #include "linux/image/layer.h"
 #include "linux/image/store.h"
+#include "linux/platform/choice.h"
 #include "linux/sandbox/computer.h"
 #include "linux/sandbox/live_computer.h"
 
@@ -71,6 +73,20 @@ Status write_diff(linux::LiveComputer& computer, const std::string& image, const
   return {};
 }
 
+Status tell_made(const LinuxCommand& command, const linux::Computer& computer) {
+  MEMBRANE_ASSIGN(const linux::StoredImage image, linux::find_image(computer.image));
+  const std::string platform = computer.platform.empty() ? linux::fastest_platform() : computer.platform;
+  MEMBRANE_ASSIGN(std::string description,
+                  computers::description_of(image, computers::mark_of(image), platform, computer.directory,
+                                            computer.deterministic));
+  sandbox::Invocation invocation;
+  invocation.arguments = computer.arguments;
+  for (const std::string& each : computer.environment)
+    invocation.environment.emplace_back(each.substr(0, each.find('=')), each.substr(each.find('=') + 1));
+  command.on_made(std::move(description), std::move(invocation));
+  return {};
+}
+
 }  // namespace
 
 policy::Limits linux_limits() { return computers::usual_limits(); }
@@ -103,6 +119,7 @@ Result<sandbox::Report> run_linux(const LinuxCommand& command, std::atomic<bool>
         "the policy demands the platform " + command.policy.platform + ", and --platform " + command.platform,
         "Leave --platform out.");
   MEMBRANE_ASSIGN(linux::Computer computer, computer_of(command));
+  if (command.on_made) MEMBRANE_TRY(tell_made(command, computer));
   std::unique_ptr<OuterTerminal> terminal;
   if (command.has_terminal) {
     MEMBRANE_ASSIGN(terminal, OuterTerminal::take(cancelled));
@@ -119,12 +136,12 @@ Result<sandbox::Report> run_linux(const LinuxCommand& command, std::atomic<bool>
                                     .on_output =
                                         [&](std::string_view bytes) {
                                           if (command.on_output) command.on_output(bytes);
-                                          else report.stdout_text += bytes;
+                                          report.stdout_text += bytes;
                                         },
                                     .on_error =
                                         [&](std::string_view bytes) {
                                           if (command.on_error) command.on_error(bytes);
-                                          else report.stderr_text += bytes;
+                                          report.stderr_text += bytes;
                                         }};
   if (terminal != nullptr) {
     streams.input = STDIN_FILENO;

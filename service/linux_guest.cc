@@ -15,19 +15,23 @@
 #include "computers/directories/directory_broker.h"
 #include "computers/network/gateway.h"
 #include "computers/patch.h"
+#include "computers/description.h"
 #include "computers/settings.h"
 #include "linux/image/layer.h"
 #include "linux/kept/kept_file.h"
 #include "linux/platform/trap/host_file.h"
+#include "sandbox/receipt_recorder.h"
 #include "service/client_policy.h"
 #include "service/environments.h"
+#include "service/session_guest.h"
 
 namespace membrane::service {
 namespace {
 
 constexpr std::string_view kTemplate = "linux", kTemplateOfImage = "linux:";
-constexpr uint64_t kMostKeptBytes = 2ull << 30;    // they are in memory on their way to the disk
-constexpr uint64_t kMostFileBytes = 256ull << 20;  // of one that is read as a whole
+constexpr uint64_t kMostKeptBytes = 2ull << 30;          // they are in memory on their way to the disk
+constexpr uint64_t kMostFileBytes = 256ull << 20;        // of one that is read as a whole
+constexpr uint64_t kTerminalWallMs = 24ull * 3'600'000;  // of a command on a terminal
 constexpr uint64_t kReadAtOnce = 4u << 20;
 constexpr size_t kMostPathBytes = 4096;
 constexpr size_t kMostListedFiles = 1'000;  // of those that it has made
@@ -239,12 +243,13 @@ host::Secrets secrets_of(const host::Secrets& secrets) {
 
 class LinuxGuest final : public Guest {
  public:
-  LinuxGuest(linux::ComputerSource& source, GuestSpec spec, const linux::ImageConfig& config)
+  LinuxGuest(linux::ComputerSource& source, GuestSpec spec, linux::StoredImage image)
       : source_(source),
         spec_(std::move(spec)),
-        config_(config),
-        base_environment_(computers::environment_of(config)),
-        base_directory_(computers::directory_of(config)) {}
+        stored_(std::move(image)),
+        mark_(computers::mark_of(stored_)),
+        base_environment_(computers::environment_of(stored_.config)),
+        base_directory_(computers::directory_of(stored_.config)) {}
 
   Answer<void> begin(const std::string& image) {
     linux::LiveSpec spec;
@@ -275,8 +280,8 @@ class LinuxGuest final : public Guest {
     if (!directory) return invalid_report(directory.error());
     const std::shared_ptr<linux::LiveComputer> computer = this->computer();
     computers::CommandRun run;
-    const auto user = config_.user.empty() ? Result<computers::User>(computers::User())
-                                           : computers::find_user(config_.user, *computer);
+    const auto user = stored_.config.user.empty() ? Result<computers::User>(computers::User())
+                                           : computers::find_user(stored_.config.user, *computer);
     if (!user) return invalid_report(api_error(user.error()));
     run.spec.user = user->user;
     run.spec.group = user->group;
@@ -284,7 +289,7 @@ class LinuxGuest final : public Guest {
       const std::lock_guard lock(mutex_);
       run.limits = spec_.policy.limits;
       run.spec.environment = base_environment_;
-      computers::set_home(run.spec.environment, config_, *user);
+      computers::set_home(run.spec.environment, stored_.config, *user);
       computers::add_environment(run.spec.environment, lines_of(spec_.environment));
     }
     computers::add_environment(run.spec.environment, lines_of(turn.environment));
@@ -293,6 +298,8 @@ class LinuxGuest final : public Guest {
     run.spec.arguments = words_of(*computer, turn);
     run.spec.directory = *std::move(directory);
     run.spec.terminal = turn.terminal;
+    if (turn.terminal && run.limits.wall_ms == computers::usual_limits().wall_ms)
+      run.limits.wall_ms = kTerminalWallMs;  // nobody has asked for less
     if (turn.most_time)
       run.limits.wall_ms = std::min(run.limits.wall_ms, static_cast<uint64_t>(turn.most_time->count()));
     run.input = turn.stdin_text;
@@ -302,11 +309,18 @@ class LinuxGuest final : public Guest {
     run.on_error = turn.on_stderr;
     run.on_begun = turn.on_begun;
     run.is_cancelled = [this, &turn] { return is_stopped_ || (turn.is_cancelled && turn.is_cancelled()); };
+    sandbox::Invocation invocation;
+    if (turn.seal != nullptr) invocation = invocation_of(turn, run);
+    const std::string began_in = run.spec.directory;
     const std::shared_ptr<computers::Gateway> gateway = this->gateway();
     if (running_.fetch_add(1) == 0) gateway->renew(run.limits);  // those beside it share them
     sandbox::Report report = computers::run_command(*computer, std::move(run));
     --running_;
     gateway->tell(report);
+    if (turn.seal == nullptr) return report;
+    if (const auto sealed = seal(turn, std::move(invocation), computer->platform(), began_in, report);
+        !sealed)
+      tell_unsealed(sealed.error(), report);
     return report;
   }
   void stop() override { is_stopped_ = true; }
@@ -437,6 +451,35 @@ class LinuxGuest final : public Guest {
   [[nodiscard]] std::shared_ptr<host::Flows> flows() const override { return flows_; }
 
  private:
+  static sandbox::Invocation invocation_of(const GuestTurn& turn, const computers::CommandRun& run) {
+    sandbox::Invocation invocation;
+    invocation.name = turn.name;
+    invocation.given_input = turn.stdin_text;
+    invocation.has_input = invocation.input_is_live = turn.read_input != nullptr;
+    invocation.arguments = run.spec.arguments;
+    for (const std::string& each : run.spec.environment)
+      invocation.environment.emplace_back(each.substr(0, each.find('=')), each.substr(each.find('=') + 1));
+    return invocation;
+  }
+  // Each exec has a receipt of its own, since several run at a time.
+  Answer<void> seal(const GuestTurn& turn, sandbox::Invocation invocation, const std::string& platform,
+                    const std::string& directory, const sandbox::Report& report) {
+    sandbox::MadeOf made_of;
+    made_of.source = turn.command.empty() ? turn.code : turn.command.front();
+    made_of.invocation = std::move(invocation);
+    auto description = computers::description_of(stored_, mark_, platform, directory, std::nullopt);
+    if (!description) return std::unexpected(api_error(description.error()));
+    made_of.computer = *std::move(description);
+    const policy::Policy policy = [this] {
+      const std::lock_guard lock(mutex_);
+      return spec_.policy;
+    }();
+    made_of.policy = &policy;
+    sandbox::ReceiptRecorder recorder(turn.seal->key);
+    const auto sealed = recorder.seal_run(std::move(made_of), report);
+    if (!sealed) return std::unexpected(api_error(sealed.error()));
+    return turn.seal->keep(*sealed, 0);
+  }
   [[nodiscard]] std::shared_ptr<linux::LiveComputer> computer() const {
     const std::lock_guard lock(mutex_);
     return computer_;
@@ -542,7 +585,8 @@ class LinuxGuest final : public Guest {
   std::atomic<int> running_ = 0;  // turns
   mutable std::mutex mutex_;  // guards what follows
   GuestSpec spec_;
-  const linux::ImageConfig config_;
+  const linux::StoredImage stored_;
+  const std::string mark_;  // of the image (computers/description.h)
   const std::vector<std::string> base_environment_;
   const std::string base_directory_;
   std::string shell_;                            // "" until it was looked for
@@ -587,7 +631,7 @@ class GuestsWithLinux final : public Guests {
       if (error.code == ApiCode::kNotFound) error.code = ApiCode::kInvalidValue;
       return std::unexpected(std::move(error));
     }
-    auto guest = std::make_unique<LinuxGuest>(*source_, spec, image->config);
+    auto guest = std::make_unique<LinuxGuest>(*source_, spec, *image);
     if (const auto begun = guest->begin(image->path); !begun) return std::unexpected(begun.error());
     return guest;
   }
@@ -596,7 +640,7 @@ class GuestsWithLinux final : public Guests {
     if (kind_of_template(spec.template_name) != Kind::kLinux) return others_->restore(spec, contexts);
     if (const auto checked = check(spec); !checked) return std::unexpected(checked.error());
     const auto image = images_->find(image_of(spec));  // for what commands begin with
-    auto guest = std::make_unique<LinuxGuest>(*source_, spec, image ? image->config : linux::ImageConfig());
+    auto guest = std::make_unique<LinuxGuest>(*source_, spec, image ? *image : linux::StoredImage());
     if (const auto begun = guest->begin_from(contexts); !begun) return std::unexpected(begun.error());
     return guest;
   }
@@ -632,10 +676,6 @@ class GuestsWithLinux final : public Guests {
     if (const Status valid = policy::validate(spec.policy); !valid)
       return std::unexpected(api_error(valid.error()));
     if (const auto held = check_held(spec.policy); !held) return held;
-    if (spec.seals)
-      return refuse(ApiCode::kUnsupported,
-                    "a Linux sandbox makes no receipts: its programs cannot be replayed",
-                    "Leave \"seal\" out, or use a template of the other kind.");
     return check_environment(spec.environment);
   }
 
