@@ -207,6 +207,45 @@ class LinuxSandboxes(unittest.TestCase):
         self.assertEqual(self.membrane("exec", sandbox, "-e", "echo there > /tmp/pipe; while ! [ -s /tmp/got ]; do sleep 0.01; done; cat /tmp/got"),
                          b"there\n")
 
+    # -- keeping
+
+    # What answers each line that comes by one FIFO at another, with how many there were.
+    COUNTING = """mkfifo /tmp/ask /tmp/answer
+        (n=0; exec 3<>/tmp/ask; while read line <&3; do n=$((n+1)); echo "$n $line" > /tmp/answer; done) > /dev/null 2>&1 &"""
+
+    def ask(self, sandbox, line):
+        return self.membrane("exec", sandbox, "-e", f"echo {line} > /tmp/ask; cat /tmp/answer").decode()
+
+    def test_processes_go_on_in_forks(self):
+        sandbox = self.create()
+        self.membrane("exec", sandbox, "-e", self.COUNTING)
+        self.assertEqual(self.ask(sandbox, "a"), "1 a\n")
+        forks = self.membrane("fork", sandbox, "-n", "2").decode().split()
+        for fork in forks:
+            self.addCleanup(self.membrane, "rm", fork)
+        self.assertEqual(self.ask(forks[0], "b"), "2 b\n")
+        self.assertEqual(self.ask(forks[0], "c"), "3 c\n")
+        self.assertEqual(self.ask(forks[1], "d"), "2 d\n")
+        self.assertEqual(self.ask(sandbox, "e"), "2 e\n")
+
+    def test_processes_go_on_after_a_pause(self):
+        sandbox = self.create()
+        self.membrane("exec", sandbox, "-e", self.COUNTING)
+        self.assertEqual(self.ask(sandbox, "a"), "1 a\n")
+        self.membrane("pause", sandbox)
+        self.membrane("resume", sandbox)
+        self.assertEqual(self.ask(sandbox, "b"), "2 b\n")
+
+    def test_a_snapshot_has_its_processes(self):
+        sandbox = self.create()
+        self.membrane("exec", sandbox, "-e", self.COUNTING)
+        self.assertEqual(self.ask(sandbox, "a"), "1 a\n")
+        snapshot = self.membrane("snapshot", sandbox).decode().strip()
+        self.assertEqual(self.ask(sandbox, "b"), "2 b\n")
+        made = self.membrane("create", "--snapshot", snapshot).decode().strip()
+        self.addCleanup(self.membrane, "rm", made)
+        self.assertEqual(self.ask(made, "c"), "2 c\n")
+
     def test_what_it_cannot_do_is_refused(self):
         sandbox = self.create()
         refused = subprocess.run([MEMBRANE, "create", "--template", "linux:host", "--allow", "kv"],
