@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <optional>
 
+#include "agent/computer_actions.h"
 #include "base/json.h"
 #include "base/text.h"
 #include "host/registry.h"
@@ -143,6 +144,7 @@ struct Fence {
   size_t start = 0;  // of the opening line
   size_t end = 0;    // behind the closing line
   std::string info;  // lower case, its first word
+  std::string rest;  // what stands after that
   std::string text;
   bool closed = false;
 };
@@ -168,8 +170,10 @@ std::optional<Fence> next_fence(std::string_view text, size_t from) {
       fence.emplace();
       fence->start = at;
       width = here;
-      const std::string info = lower_case(trimmed(trimmed(line).substr(here)));
-      fence->info = info.substr(0, info.find_first_of(" \t"));
+      const std::string_view words = trimmed(trimmed(line).substr(here));
+      const size_t first_end = std::min(words.find_first_of(" \t"), words.size());
+      fence->info = lower_case(words.substr(0, first_end));
+      fence->rest = trimmed(words.substr(first_end));
     } else if (fence && here >= width && trimmed(line).size() == here) {
       fence->closed = true;
       fence->end = next;
@@ -193,10 +197,12 @@ const Language* language_of(const Fence& fence, Languages languages) {
 }
 
 bool is_action(const Fence& fence, Languages languages) {
+  if (acts_in_computer(languages)) return is_computer_fence(fence.info);
   return fence.info == "run" || language_of(fence, languages) != nullptr;
 }
 
 Action run_fence(const Fence& fence, const Catalog& catalog, Languages languages) {
+  if (acts_in_computer(languages)) return read_computer_fence(fence.info, fence.rest, fence.text);
   if (fence.info != "run") {
     const Language& language = *language_of(fence, languages);
     Program program;
@@ -219,6 +225,7 @@ Action run_fence(const Fence& fence, const Catalog& catalog, Languages languages
 
 // A fence in a reply without another action: a program that does not say its language, or says another one.
 std::optional<Action> run_unclear_fence(const Fence& fence, Languages languages) {
+  if (acts_in_computer(languages)) return std::nullopt;
   if (std::ranges::find(kProgramTags, fence.info) != std::end(kProgramTags))
     return not_chosen(fence.info, languages);
   const bool has_only_wat = languages.size() == 1 && languages.front().name == kWat;
@@ -313,6 +320,9 @@ Action read_call(const ToolCall& call, const Catalog& catalog, Languages languag
     return unclear("The arguments of " + call.name + " are not a JSON object" +
                    (read ? "" : ": " + read.error().message) + ". Call it again with valid JSON.");
   const json arguments = *std::move(read);
+  if (acts_in_computer(languages))
+    return call.name == "submit" ? submit(text_of(arguments, "answer"))
+                                 : read_computer_call(call.name, arguments);
   auto words = words_of(arguments, call.name == kCapabilities ? "names" : "arguments");
   if (!words) return unclear(words.error().to_string());
   if (call.name == "submit") return submit(text_of(arguments, "answer"));
@@ -350,6 +360,13 @@ std::vector<ToolSpec> tools_for(const Catalog& catalog, std::span<const Language
   const auto schema = [](const json& properties, const std::vector<std::string>& required) {
     return json{{"type", "object"}, {"properties", properties}, {"required", required}}.dump();
   };
+  const ToolSpec to_submit = {"submit", "Gives the final answer to the task and ends it.",
+                              schema({{"answer", text}}, {"answer"})};
+  if (acts_in_computer(languages)) {
+    std::vector<ToolSpec> tools = computer_tools(languages.front().without);
+    tools.push_back(to_submit);
+    return tools;
+  }
   json names = json::array();
   std::string titles;
   for (const Language& language : languages) {
@@ -367,7 +384,7 @@ std::vector<ToolSpec> tools_for(const Catalog& catalog, std::span<const Language
   std::vector<ToolSpec> tools{
       {"run_program", "Runs a program in " + titles + " in the sandbox; answers what it did.",
        schema(of_program, required)},
-      {"submit", "Gives the final answer to the task and ends it.", schema({{"answer", text}}, {"answer"})}};
+      to_submit};
   if (!catalog.entries().empty())
     tools.insert(tools.begin() + 1,
                  {"run_catalog", "Runs a ready program of the catalog by its name.",

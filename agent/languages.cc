@@ -86,6 +86,8 @@ Status check_name(std::string_view name) {
 
 Language wat() { return known(kWat); }
 
+Language shell() { return {std::string(kShell), "the shell", {"bash"}}; }
+
 Language language_of_package(const lang::Package& package) {
   Language language = known(package.name);
   language.version = package.version;
@@ -129,6 +131,9 @@ Result<std::vector<Language>> choose_languages(std::span<const std::string> name
       chosen.push_back(wat());
       continue;
     }
+    if (name == kShell)
+      return fail(ErrorCode::kInvalidArgument, "shell is no language that programs are in",
+                  "Write --kind linux: the model acts by commands then.");
     MEMBRANE_ASSIGN(const lang::Package package, lang::find_package(name));
     chosen.push_back(language_of_package(package));
   }

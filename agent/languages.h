@@ -16,6 +16,8 @@
 namespace membrane::agent {
 
 inline constexpr std::string_view kWat = "wat";
+// Not of a package: what a model does in a Linux sandbox (computer_actions.h).
+inline constexpr std::string_view kShell = "shell";
 
 struct Language {
   std::string name;               // "wat", or the package's: "python", "js"
@@ -23,6 +25,7 @@ struct Language {
   std::vector<std::string> tags;  // of fenced code, in lower case; the first is what models are taught
   std::string version = {};       // of the package
   std::vector<std::string> modules = {};  // that can be imported besides the standard library
+  std::vector<std::string> without = {};  // of kShell: entries that cannot be had
 };
 
 // A program, and the language that it is written in.
@@ -31,6 +34,7 @@ struct Program : sandbox::Program {
 };
 
 Language wat();
+Language shell();
 // Its modules are those that the file MANIFEST beside the package tells of, when there is one.
 Language language_of_package(const lang::Package& package);
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <chrono>
 
+#include "agent/computer_actions.h"
 #include "base/utf8.h"
 
 namespace membrane::agent {
@@ -315,8 +316,9 @@ void Loop::nudge(Run& run, const Completion& completion) {
     return;
   }
   observe({}, cut ? "Your reply was cut off before it ran a program or gave an answer. Be shorter."
-                  : "Nothing was run and nothing was answered. Write a program in a fenced block in " +
-                        list_of(options_.languages) +
+                  : "Nothing was run and nothing was answered. Write " +
+                        std::string(acts_in_computer(options_.languages) ? "a command" : "a program") +
+                        " in a fenced block in " + list_of(options_.languages) +
                         ", or the final answer behind ANSWER: at the start of a line.");
 }
 

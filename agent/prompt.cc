@@ -3,8 +3,10 @@
 #include <algorithm>
 #include <iterator>
 
+#include "agent/computer_actions.h"
 #include "host/registry.h"
 #include "lang/language_names.h"
+#include "policy/quantity.h"
 
 namespace membrane::agent {
 
@@ -237,6 +239,86 @@ std::string build_system_prompt(const PromptParts& parts) {
   out += parts.policy_explanation.empty() ? "Nothing outside of the program is granted.\n"
                                           : ended(parts.policy_explanation);
   return out;
+}
+
+namespace {
+
+constexpr std::string_view kComputerRole =
+    R"(You solve the user's task in a Linux sandbox of your own, by shell commands and edits. Nothing of the user's machine can be harmed from
+there, and you are its superuser.
+
+# The loop
+Think briefly, then do one thing a reply:
+1. Act: call a tool, or write one fenced block. A command:
+```bash
+git status --short
+```
+A whole file, the replacement of a text that stands there exactly once, a part of a file, a search by a regular expression:
+```write PATH
+CONTENT
+```
+```edit PATH
+<<<<<<< OLD
+OLD LINES
+=======
+NEW LINES
+>>>>>>> NEW
+```
+```read PATH FROM LINES
+```
+```search PATH
+PATTERN
+```
+)";
+
+constexpr std::string_view kComputerEnd =
+    R"(Then you get an observation: the output, the exit code if it is not 0, the time. Never invent one. Long output is cut in the middle: print
+little, and look at files in parts.
+Each command is a bash of its own, without a terminal, and begins in the same directory: `cd` and variables do not stay, files do. A
+program that is to go on running is started with `&` and its output in a file. A step that ended badly may have changed files all the same.
+)";
+
+}  // namespace
+
+std::string build_computer_prompt(const ComputerPromptParts& parts) {
+  const auto has = [&](std::string_view entry) {
+    return std::ranges::find(parts.without, entry) == parts.without.end();
+  };
+  std::string out(kComputerRole);
+  if (has(kDiffEntry)) out += "What has changed since the beginning, as a git patch:\n```diff\n```\n";
+  if (has(kUndoEntry))
+    out += "All files as they were before your last changing steps, here 2 of them:\n```undo 2\n```\n";
+  out +=
+      "2. Give the answer: call the tool submit, or write a line that begins with ANSWER: and the answer "
+      "after it.\n";
+  out += kComputerEnd;
+  if (parts.max_steps != 0) out += "You have " + std::to_string(parts.max_steps) + " steps. ";
+  if (parts.observation_bytes != 0)
+    out += "An observation holds at most " + std::to_string(parts.observation_bytes) + " bytes.\n";
+  out += "\n# The sandbox\nCommands begin in " + parts.directory + ".\n";
+  if (!parts.copied.empty()) out += "The user's files are copies: " + joined(parts.copied, " and ") + ".\n";
+  out += parts.programs.empty() ? "Which programs it has is not known.\n"
+                                : "Among its programs: " + joined(parts.programs, " and ") + ".\n";
+  return out + "\n# The policy\n" + ended(parts.policy_explanation);
+}
+
+std::string explain_computer(const policy::Policy& policy) {
+  const policy::Limits& limits = policy.limits;
+  std::string out;
+  for (const policy::HttpGrant& grant : policy.http)
+    out += "http: " + joined(grant.methods, " and ") + " to " + grant.url + ".\n";
+  if (policy.http.empty())
+    out +=
+        "There is no network, but for the sandbox's own loopback: nothing can be downloaded or installed.\n";
+  for (const policy::FsGrant& grant : policy.fs)
+    out += grant.guest + " is a directory of the user's" +
+           (grant.mode == policy::FsMode::kWrite ? ": what you change there is changed for the user.\n"
+                                                 : ", to be read only.\n");
+  return out + "A command has " + policy::format_duration(limits.wall_ms) + " and may print " +
+         policy::format_size(limits.output_bytes) + "; the sandbox has " +
+         policy::format_size(limits.memory_bytes) + " of memory, " + policy::format_size(limits.disk_bytes) +
+         " of disk, " + std::to_string(limits.tasks) + " processes and threads, " +
+         policy::format_duration(limits.cpu_ms) + " of CPU time.\n";
 }
 
 std::vector<std::string_view> ungranted(const policy::Policy& policy) {

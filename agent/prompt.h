@@ -29,6 +29,20 @@ struct PromptParts {
 
 std::string build_system_prompt(const PromptParts& parts);
 
+// Of a Linux sandbox, where the model acts by commands and edits (computer_actions.h).
+struct ComputerPromptParts {
+  std::string directory;              // where commands begin
+  std::vector<std::string> programs;  // programs_in()
+  std::vector<std::string> copied;    // what was copied in, as paths inside
+  std::string policy_explanation;     // explain_computer()
+  uint32_t max_steps = 0;
+  size_t observation_bytes = 0;
+  std::vector<std::string> without = {};  // entries that cannot be had
+};
+std::string build_computer_prompt(const ComputerPromptParts& parts);
+// What a policy gives a Linux sandbox: network, directories, clock and limits.
+std::string explain_computer(const policy::Policy& policy);
+
 // The host functions: with WAT, host::capabilities_prompt(); without, those alone that a language has not by itself.
 std::string functions_prompt(std::span<const Language> languages,
                              std::span<const std::string_view> ungranted);

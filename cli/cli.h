@@ -80,7 +80,9 @@ class PolicyOptions {
  public:
   // A service grants no files of its machine: its commands leave them out of the help, and say what to do instead.
   enum class Of : uint8_t { kThisMachine, kService };
-  void add_to(CLI::App& command, Of of = Of::kThisMachine);
+  // The kinds of sandboxes that the command makes: it has the limits that these heed.
+  enum class Kinds : uint8_t { kWasm, kLinux, kBoth };
+  void add_to(CLI::App& command, Of of = Of::kThisMachine, Kinds kinds = Kinds::kWasm);
   // `unless_given`: the limits that neither the file nor a flag names.
   [[nodiscard]] Result<policy::Policy> policy(const policy::Limits& unless_given = {}) const;
   // What `has` becomes: with a file or a grant these are the whole policy, but for limits that nothing names; with limits
@@ -97,6 +99,9 @@ class PolicyOptions {
   };
   [[nodiscard]] bool has_grants() const { return !file.empty() || !allow_.empty() || !directories_.empty(); }
   [[nodiscard]] Status set_limits(policy::Limits& limits) const;
+  void add_limits_of_wasm(CLI::App& command, const char* group);
+  void add_limits_of_linux(CLI::App& command, const char* group);
+  void add_limit(CLI::App& command, const char* group, const char* name, const char* type, const char* help);
 
   std::vector<std::string> allow_, directories_;
   std::vector<std::unique_ptr<Limit>> limits_;  // the parser keeps their addresses

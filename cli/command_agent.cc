@@ -2,9 +2,11 @@
 
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
+#include <functional>
 #include <iostream>
 #include <map>
 #include <optional>
@@ -20,9 +22,11 @@
 #include "agent/transcript.h"
 #include "base/json.h"
 #include "base/terminal.h"
+#include "cli/agent_computer.h"
 #include "cli/cli.h"
 #include "cli/package_options.h"
 #include "cli/seal.h"
+#include "computers/settings.h"
 #include "policy/restrict.h"
 #include "sandbox/languages.h"
 
@@ -38,6 +42,8 @@ struct Options {
   std::string seal_directory;
   std::string catalog_directory;
   std::vector<std::string> languages;
+  std::string kind, image, platform;  // the last two, and copies, of --kind linux
+  std::vector<std::string> copies;
   std::string task_fuel;
   uint32_t max_steps = 20;
   uint32_t max_repairs = 5;
@@ -133,9 +139,8 @@ Result<std::vector<agent::Language>> languages_of(const Options& options,
 // What is granted: of a replay no more than when it was recorded, with the limits of then where none are given. What
 // differs is said.
 Result<policy::Policy> policy_of(const Options& options, const std::optional<agent::Recording>& recording,
-                                 bool has_session) {
-  if (options.replay_file.empty() || recording->plain)
-    return options.policy.policy(has_session ? policy::language_limits() : policy::Limits());
+                                 const policy::Limits& usual) {
+  if (options.replay_file.empty() || recording->plain) return options.policy.policy(usual);
   auto recorded = policy::parse_policy(recording->policy_json, options.replay_file + ".json");
   if (!recorded)
     return fail(
@@ -245,33 +250,27 @@ int run_conversation(const Options& options, agent::Loop& loop, agent::LineReade
   return kExitOk;
 }
 
-Result<int> run(const Options& options) {
-  Speaker speaker;
-  MEMBRANE_ASSIGN(speaker.recording, load_recording(options));
-  agent::LoopOptions loop_options;
-  MEMBRANE_ASSIGN(loop_options.languages, languages_of(options, speaker.recording));
-  const std::vector<agent::Language>& languages = loop_options.languages;
-  const bool has_wat = agent::find_language(languages, agent::kWat) != nullptr;
-  const bool has_session = !has_wat || languages.size() > 1;
-  MEMBRANE_ASSIGN(policy::Policy policy, policy_of(options, speaker.recording, has_session));
-  MEMBRANE_TRY(join_packages(options, languages, policy));
-  MEMBRANE_ASSIGN(const agent::Catalog catalog, load_catalog(options, has_wat));
-  loop_options.max_steps = options.max_steps;
-  loop_options.max_repairs = options.max_repairs;
-  loop_options.task_wall_ms = options.task_wall_s * 1000;
-  loop_options.tools = !options.no_tools;
-  const std::vector<std::string_view> ungranted = agent::ungranted(policy);
-  const std::string prompt = agent::build_system_prompt(
-      {agent::functions_prompt(languages, ungranted), policy::explain_briefly(policy), &catalog,
-       options.max_steps, loop_options.observation_bytes, ungranted, languages});
-  if (options.print_prompt) {
-    print(prompt);
-    return kExitOk;
-  }
+// What a task is done with, whatever the kind.
+struct Work {
+  policy::Policy policy;
+  agent::Catalog catalog;
+  agent::LoopOptions loop;
+  std::string prompt;
+  bool has_session = false;  // --fuel is each program's (budget_of)
+};
+// What an executor is made of besides.
+struct Means {
+  std::shared_ptr<policy::Budget> budget;
+  host::Model* model = nullptr;
+  host::Person* person = nullptr;
+  sandbox::ReceiptBook* receipts = nullptr;
+  const std::atomic<bool>& cancel;
+};
+using MakeExecutor = std::function<Result<agent::Executor>(const Means& means)>;
 
-  MEMBRANE_TRY(check_granted_files(policy));
-  MEMBRANE_ASSIGN(const worker::Guests guests, take_guests(options.in_process));
-  MEMBRANE_ASSIGN(const auto budget, budget_of(options, policy.limits, has_session));
+Result<int> converse(const Options& options, Speaker& speaker, const Work& work, const MakeExecutor& make) {
+  const std::vector<agent::Language>& languages = work.loop.languages;
+  MEMBRANE_ASSIGN(const auto budget, budget_of(options, work.policy.limits, work.has_session));
   agent::Interrupt interrupt;
   MEMBRANE_TRY(choose_speaker(options, interrupt.flag(), speaker));
   MEMBRANE_ASSIGN(const std::string task, task_of(options, speaker));
@@ -288,17 +287,10 @@ Result<int> run(const Options& options) {
   agent::ConsolePerson person(*in, std::cout);
 
   MEMBRANE_ASSIGN(const auto book, open_receipt_book(options.seal_directory));
-  MEMBRANE_ASSIGN(Templates templates, open_templates(options, policy, languages, interrupt.flag()));
-  agent::ExecutorOptions executor{policy,
-                                  budget,
-                                  speaker.host_model ? &*speaker.host_model : nullptr,
-                                  is_terminal(stdin) ? &person : nullptr,
-                                  std::move(templates),
-                                  book.get(),
-                                  guests,
-                                  agent::approve_on_terminal()};
-  agent::Loop loop(speaker.model(), agent::sandbox_executor(std::move(executor)), budget, catalog, prompt,
-                   loop_options);
+  MEMBRANE_ASSIGN(agent::Executor executor,
+                  make({budget, speaker.host_model ? &*speaker.host_model : nullptr,
+                        is_terminal(stdin) ? &person : nullptr, book.get(), interrupt.flag()}));
+  agent::Loop loop(speaker.model(), std::move(executor), budget, work.catalog, work.prompt, work.loop);
 
   std::ofstream transcript;
   std::optional<agent::TranscriptWriter> writer;
@@ -306,15 +298,113 @@ Result<int> run(const Options& options) {
     transcript.open(options.transcript_file, std::ios::binary);
     if (!transcript) return fail(ErrorCode::kUnavailable, "cannot write " + options.transcript_file);
     writer.emplace([&](std::string_view line) { transcript << line << std::flush; }, speaker.model().name(),
-                   policy::to_json(policy), languages);
+                   policy::to_json(work.policy), languages);
     loop.add_observer(*writer);
   }
   std::optional<TaskSealer> sealer;
-  if (book != nullptr) loop.add_observer(sealer.emplace(*book, policy, speaker.model().name()));
-  const int code = task.empty() ? run_conversation(options, loop, *in, interrupt.flag(), policy, languages,
-                                                   speaker.model().name())
+  if (book != nullptr) loop.add_observer(sealer.emplace(*book, work.policy, speaker.model().name()));
+  const int code = task.empty() ? run_conversation(options, loop, *in, interrupt.flag(), work.policy,
+                                                   languages, speaker.model().name())
                                 : run_task(options, task, loop, interrupt.flag(), speaker.recording);
   return book != nullptr && book->problem() ? complain_unsealed(*book->problem()) : code;
+}
+
+agent::LoopOptions loop_options_of(const Options& options) {
+  agent::LoopOptions loop;
+  loop.max_steps = options.max_steps;
+  loop.max_repairs = options.max_repairs;
+  loop.task_wall_ms = options.task_wall_s * 1000;
+  loop.tools = !options.no_tools;
+  return loop;
+}
+
+Result<int> run_in_languages(const Options& options, Speaker& speaker) {
+  Work work;
+  work.loop = loop_options_of(options);
+  MEMBRANE_ASSIGN(work.loop.languages, languages_of(options, speaker.recording));
+  const std::vector<agent::Language>& languages = work.loop.languages;
+  const bool has_wat = agent::find_language(languages, agent::kWat) != nullptr;
+  work.has_session = !has_wat || languages.size() > 1;
+  MEMBRANE_ASSIGN(work.policy, policy_of(options, speaker.recording,
+                                         work.has_session ? policy::language_limits() : policy::Limits()));
+  MEMBRANE_TRY(join_packages(options, languages, work.policy));
+  MEMBRANE_ASSIGN(work.catalog, load_catalog(options, has_wat));
+  const std::vector<std::string_view> ungranted = agent::ungranted(work.policy);
+  work.prompt = agent::build_system_prompt(
+      {agent::functions_prompt(languages, ungranted), policy::explain_briefly(work.policy), &work.catalog,
+       options.max_steps, work.loop.observation_bytes, ungranted, languages});
+  if (options.print_prompt) {
+    print(work.prompt);
+    return kExitOk;
+  }
+
+  MEMBRANE_TRY(check_granted_files(work.policy));
+  MEMBRANE_ASSIGN(const worker::Guests guests, take_guests(options.in_process));
+  return converse(options, speaker, work, [&](const Means& means) -> Result<agent::Executor> {
+    MEMBRANE_ASSIGN(Templates templates, open_templates(options, work.policy, languages, means.cancel));
+    return agent::sandbox_executor({work.policy, means.budget, means.model, means.person,
+                                    std::move(templates), means.receipts, guests,
+                                    agent::approve_on_terminal()});
+  });
+}
+
+// What only the other kind has is refused, not ignored.
+Status check_for_linux(const Options& options) {
+  const std::pair<bool, const char*> absent[] = {{!options.languages.empty(), "--language"},
+                                                 {!options.catalog_directory.empty(), "--catalog"},
+                                                 {!options.task_fuel.empty(), "--task-fuel"},
+                                                 {options.in_process, "--in-process"},
+                                                 {options.packages.given(), "--with"}};
+  for (const auto& [is_given, name] : absent)
+    if (is_given)
+      return fail(ErrorCode::kUnsupported, std::string(name) + " is not for --kind linux", "Leave it out.");
+  return {};
+}
+
+Result<int> run_in_computer(const Options& options, Speaker& speaker) {
+  constexpr size_t kObservationBytes = 16'000;  // a test's output, a part of a file
+  MEMBRANE_TRY(check_for_linux(options));
+  Work work;
+  work.loop = loop_options_of(options);
+  work.loop.observation_bytes = kObservationBytes;
+  work.loop.history_tokens *= 2;
+  work.has_session = true;
+  MEMBRANE_ASSIGN(work.policy, policy_of(options, speaker.recording, computers::usual_limits()));
+  MEMBRANE_ASSIGN(const auto computer, AgentComputer::start({.image = options.image,
+                                                             .platform = options.platform,
+                                                             .copies = options.copies,
+                                                             .policy = work.policy,
+                                                             .max_steps = options.max_steps,
+                                                             .observation_bytes = kObservationBytes}));
+  agent::Language shell = agent::shell();
+  shell.without = computer->without();
+  work.loop.languages = {std::move(shell)};
+  work.prompt = computer->prompt();
+  if (options.print_prompt) {
+    print(work.prompt);
+    return kExitOk;
+  }
+  return converse(options, speaker, work,
+                  [&](const Means& means) { return computer->executor(means.receipts); });
+}
+
+// A transcript says of which kind it is.
+bool is_linux(const Options& options, const std::optional<agent::Recording>& recording) {
+  if (!options.kind.empty() || options.replay_file.empty()) return options.kind == "linux";
+  return std::ranges::find(recording->languages, agent::kShell) != recording->languages.end();
+}
+
+Result<int> run(const Options& options) {
+  if (!options.kind.empty() && options.kind != "wasm" && options.kind != "linux")
+    return fail(ErrorCode::kInvalidArgument, "--kind " + options.kind + " is unknown",
+                "Write wasm or linux.");
+  Speaker speaker;
+  MEMBRANE_ASSIGN(speaker.recording, load_recording(options));
+  if (is_linux(options, speaker.recording)) return run_in_computer(options, speaker);
+  if (!options.image.empty() || !options.copies.empty() || !options.platform.empty())
+    return fail(ErrorCode::kInvalidArgument, "--image, --copy and --platform are for --kind linux",
+                "Add --kind linux, or leave them out.");
+  return run_in_languages(options, speaker);
 }
 
 }  // namespace
@@ -345,6 +435,19 @@ void add_agent(CLI::App& app, int& exit_code) {
       "(default: python, else js, else wat, whichever is installed)")
       ->type_name("LANGUAGE,…")
       ->delimiter(',');
+  command
+      ->add_option("--kind", options->kind,
+                   "wasm, or linux: the model acts by shell commands and edits in a sandbox of its own "
+                   "(docs/agent.md)")
+      ->type_name("KIND");
+  command->add_option("--image", options->image, "Of --kind linux: the image, or its file (default: debian)")
+      ->type_name("IMAGE");
+  add_repeatable(
+      *command, "--copy", options->copies,
+      "Of --kind linux: copy a directory or file into the sandbox, to /root/NAME or to GUEST; what the model "
+      "does to it stays there; may be repeated")
+      ->type_name("HOST[:GUEST]");
+  command->add_option("--platform", options->platform, "Of --kind linux: trap or kvm")->type_name("PLATFORM");
   command->add_option("--max-steps", options->max_steps, "Programs that may run (20)")
       ->type_name("N")
       ->check(CLI::Range(1, 10000));
@@ -367,7 +470,7 @@ void add_agent(CLI::App& app, int& exit_code) {
   command->add_flag("--json", options->json, "Print the result as one JSON object, and nothing else");
   command->add_flag("--print-prompt", options->print_prompt, "Show the system prompt, and leave");
   add_in_process(*command, options->in_process);
-  options->policy.add_to(*command);
+  options->policy.add_to(*command, PolicyOptions::Of::kThisMachine, PolicyOptions::Kinds::kBoth);
   options->packages.add_to(*command);
   command->footer(
       "The model is an OpenAI-compatible server: MEMBRANE_MODEL, MEMBRANE_BASE_URL, MEMBRANE_API_KEY "
@@ -377,6 +480,7 @@ void add_agent(CLI::App& app, int& exit_code) {
       "run.jsonl\n"
       "  membrane agent --language python,wat \"Which of data/*.csv has the largest sum?\" --allow "
       "fs:read:./data:/data\n"
+      "  membrane agent --kind linux --copy ./repo \"Find the failing test, fix it, show me the diff\"\n"
       "  membrane agent --replay run.jsonl --allow 'http:GET:http://127.0.0.1:8000/*'\n"
       "Exit codes: 0 answered; 1 a budget was used up, stopped, or a replay differs; 2 no model or wrong "
       "usage.");

@@ -1,16 +1,28 @@
 // membrane image: the file systems that Linux sandboxes begin with.
 
+#include <atomic>
+#include <csignal>
+
 #include "base/json.h"
 #include "cli/cli.h"
+#include "computers/image_build.h"
+#include "computers/layer_cache.h"
+#include "computers/settings.h"
+#include "linux/image/blob.h"
 #include "linux/image/store.h"
 
 namespace membrane::cli {
 namespace {
 
 struct Options {
-  std::string source, name, output;
-  bool json = false;
+  std::string source = ".", name, output;
+  std::string dockerfile, target, platform;  // of build
+  std::vector<std::string> arguments;
+  bool json = false, has_no_cache = false, is_quiet = false;
+  uint64_t memory_bytes = 0, wall_ms = 0;
 };
+
+std::atomic<bool> interrupted = false;
 
 std::string megabytes(uint64_t bytes) { return std::to_string((bytes + (1u << 20) - 1) >> 20) + " MB"; }
 
@@ -38,6 +50,73 @@ Result<int> import(const Options& options) {
 
 Result<int> remove(const Options& options) {
   MEMBRANE_TRY(linux::remove_image(options.name));
+  return kExitOk;
+}
+
+Result<std::string> text_of_file(const std::string& path) {
+  constexpr uint64_t kMostBytes = 1u << 20;
+  MEMBRANE_ASSIGN(const linux::Blob blob, linux::open_blob(path));
+  return linux::text_of(blob, kMostBytes);
+}
+
+Result<computers::ImageBuild> build_of(const Options& options) {
+  computers::ImageBuild build;
+  build.context = options.source;
+  build.name = options.name;
+  build.target = options.target;
+  build.platform = options.platform;
+  build.uses_cache = !options.has_no_cache;
+  build.limits = computers::usual_limits();
+  if (options.memory_bytes != 0) build.limits.memory_bytes = options.memory_bytes;
+  if (options.wall_ms != 0) build.limits.wall_ms = options.wall_ms;
+  const std::string file = options.dockerfile.empty() ? options.source + "/Dockerfile" : options.dockerfile;
+  auto text = text_of_file(file);
+  if (!text) {
+    text.error().hint = "Write it there, or name another one with -f.";
+    return std::unexpected(text.error());
+  }
+  build.dockerfile = std::move(*text);
+  for (const std::string& ignored : {file + ".dockerignore", options.source + "/.dockerignore"}) {
+    auto found = text_of_file(ignored);
+    if (!found && found.error().code == ErrorCode::kNotFound) continue;
+    if (!found) return std::unexpected(found.error());
+    build.ignored = std::move(*found);
+    break;
+  }
+  for (const std::string& each : options.arguments) {
+    const size_t equals = each.find('=');
+    if (equals == each.npos || equals == 0)
+      return fail(ErrorCode::kInvalidArgument, "--build-arg wants NAME=VALUE, and has \"" + each + '"');
+    build.arguments[each.substr(0, equals)] = each.substr(equals + 1);
+  }
+  return build;
+}
+
+Result<int> build(const Options& options) {
+  MEMBRANE_ASSIGN(computers::ImageBuild build, build_of(options));
+  if (!options.is_quiet) {
+    build.on_step = [](const std::string& step) { print(stderr, step + "\n"); };
+    build.on_output = [](std::string_view text) { print(stderr, std::string(text)); };
+  }
+  build.on_warning = [](const std::string& warning) { print(stderr, "warning: " + warning + "\n"); };
+  build.is_cancelled = [] { return interrupted.load(); };
+  std::signal(SIGINT, [](int) { interrupted = true; });
+  MEMBRANE_ASSIGN(const computers::BuiltImage built, computers::build_image(build));
+  if (options.json)
+    print_json(nlohmann::ordered_json{{"name", built.image.name},
+                                      {"digest", "sha256:" + built.digest},
+                                      {"size_bytes", built.image.size_bytes},
+                                      {"carried_out", built.carried_out},
+                                      {"cached", built.cached}});
+  else print(built.image.name + "  " + megabytes(built.image.size_bytes) + "  sha256:" + built.digest + "\n");
+  return kExitOk;
+}
+
+Result<int> prune(const Options& options) {
+  MEMBRANE_ASSIGN(const computers::LayerCache cache, computers::LayerCache::open());
+  MEMBRANE_ASSIGN(const auto pruned, cache.prune());
+  if (options.json) print_json(nlohmann::ordered_json{{"files", pruned.files}, {"bytes", pruned.bytes}});
+  else print(std::to_string(pruned.files) + " files, " + megabytes(pruned.bytes) + "\n");
   return kExitOk;
 }
 
@@ -79,6 +158,42 @@ void add_image(CLI::App& app, int& exit_code) {
       "  membrane image import saved-by-docker.tar --tag theirs");
   on(import_command, options, exit_code, &import);
 
+  CLI::App* const build_command = image->add_subcommand("build", "Make an image by a Dockerfile");
+  build_command
+      ->add_option("context", options->source, "The directory that COPY takes from (default: this one)")
+      ->type_name("CONTEXT")
+      ->default_str(".");
+  build_command->add_option("-t,--tag", options->name, "What it is called")->type_name("NAME")->required();
+  build_command->add_option("-f,--file", options->dockerfile, "The Dockerfile (default: CONTEXT/Dockerfile)")
+      ->type_name("FILE");
+  build_command->add_option("--build-arg", options->arguments, "The value of an ARG; may be repeated")
+      ->type_name("NAME=VALUE")
+      ->allow_extra_args(false);
+  build_command->add_option("--target", options->target, "The stage to build (default: the last)")
+      ->type_name("STAGE");
+  build_command
+      ->add_option("--platform", options->platform, "trap or kvm (default: the faster one of this machine)")
+      ->type_name("PLATFORM");
+  build_command->add_option("--memory", options->memory_bytes, "Of all processes of a RUN (default: 2 GiB)")
+      ->type_name("BYTES");
+  build_command->add_option("--wall", options->wall_ms, "How long a RUN may take (default: 10 minutes)")
+      ->type_name("MS");
+  build_command->add_flag("--no-cache", options->has_no_cache, "Carry out every instruction again");
+  build_command->add_flag("-q,--quiet", options->is_quiet, "Tell neither steps nor what they print");
+  build_command->add_flag("--json", options->json, "Print what was built as JSON");
+  build_command->footer(
+      "Examples:\n"
+      "  membrane image build -t mine .\n"
+      "  membrane image build -f Dockerfile -t mine --build-arg VERSION=2 src\n"
+      "The same files and the same Dockerfile give the same image. There is no network in a build.");
+  on(build_command, options, exit_code, &build);
+
+  CLI::App* const prune_command =
+      image->add_subcommand("prune", "Remove the layers of builds that no image uses");
+  prune_command->add_flag("--json", options->json, "Print what was removed as JSON");
+  prune_command->footer("Examples:\n  membrane image prune");
+  on(prune_command, options, exit_code, &prune);
+
   CLI::App* const rm = image->add_subcommand("rm", "Remove an image");
   rm->add_option("name", options->name, "The image")->type_name("NAME")->required();
   rm->footer("Examples:\n  membrane image rm mine");
@@ -95,6 +210,7 @@ void add_image(CLI::App& app, int& exit_code) {
   image->footer(
       "Examples:\n"
       "  membrane image import rootfs.tar --tag mine\n"
+      "  membrane image build -t mine .\n"
       "  membrane run --kind linux --image mine -- sh -c 'uname -a'\n"
       "`make images` brings a Debian with Python, git, gcc and Node, called debian, from this machine's apt "
       "sources.");

@@ -18,7 +18,7 @@ void add_policy(CLI::App& app, int& exit_code) {
       "  membrane policy test stricter.toml receipts");
   auto options = std::make_shared<Options>();
   CLI::App* const command = group->add_subcommand("explain", "Say in sentences what a policy lets happen");
-  options->policy.add_to(*command);
+  options->policy.add_to(*command, PolicyOptions::Of::kThisMachine, PolicyOptions::Kinds::kBoth);
   command->add_option("file", options->file, "The policy file (the same as --policy)")
       ->type_name("FILE")
       ->excludes("--policy");

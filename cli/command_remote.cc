@@ -313,7 +313,7 @@ void add_create(CLI::App& app, int& exit_code) {
                  "A package that its programs can import; may be repeated")
       ->type_name("PACKAGE");
   command->add_flag("--seal", options->seals, "Have the service make a receipt of every exec");
-  options->policy.add_to(*command, PolicyOptions::Of::kService);
+  options->policy.add_to(*command, PolicyOptions::Of::kService, PolicyOptions::Kinds::kBoth);
   options->remote.add_to(*command);
   command->add_flag("--json", options->json, "Print what the service says of it");
   command->footer(

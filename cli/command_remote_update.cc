@@ -94,7 +94,7 @@ void add_remote_update(CLI::App& app, int& exit_code) {
   add_repeatable(*command, "--env", options->fields.environment,
                  "A variable, in the place of its whole environment; may be repeated")
       ->type_name("NAME=VALUE");
-  options->policy.add_to(*command, PolicyOptions::Of::kService);
+  options->policy.add_to(*command, PolicyOptions::Of::kService, PolicyOptions::Kinds::kBoth);
   options->remote.add_to(*command);
   command->add_flag("--json", options->json, "Print what the service says of it");
   command->footer(

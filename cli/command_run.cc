@@ -538,7 +538,7 @@ Result<std::vector<std::string>> linux_words(const Options& options, const std::
     MEMBRANE_ASSIGN(std::string script, read_input(options.file, kMaxProgramBytes));
     words = shell_command(std::move(script), options.file);
   } else {
-    words = {options.file};
+    if (!options.file.empty()) words = {options.file};
   }
   words.insert(words.end(), options.arguments.begin(), options.arguments.end());
   return words;
@@ -546,10 +546,8 @@ Result<std::vector<std::string>> linux_words(const Options& options, const std::
 
 // `--kind linux`: the words are a command, not a program's file. `why`: the reason, where nobody named the kind.
 Result<int> run_in_linux(const Options& options, const std::string& why) {
-  if (options.file.empty() && !options.text)
-    return fail(ErrorCode::kInvalidArgument, "no command is given",
-                "membrane run --kind linux -- sh -c 'echo hello'");
   LinuxCommand command;
+  command.is_whole = options.text.has_value() || !why.empty();
   command.image = options.image;
   command.platform = options.platform;
   MEMBRANE_ASSIGN(command.arguments, linux_words(options, why));
@@ -716,7 +714,8 @@ void add_options(CLI::App* command, Options* options) {
   command->add_flag("-q,--quiet", options->quiet, "No report of a program that ran to its end")
       ->excludes(json);
   add_in_process(*command, options->in_process);
-  options->policy.add_to(*command);
+  options->policy.add_to(*command, PolicyOptions::Of::kThisMachine,
+                         options->is_thaw ? PolicyOptions::Kinds::kWasm : PolicyOptions::Kinds::kBoth);
 }
 
 }  // namespace

@@ -18,6 +18,7 @@ std::atomic<bool> cancelled = false;
 Result<int> shell(const Options& options) {
   LinuxCommand command;
   command.image = options.image;
+  command.is_whole = true;
   command.arguments = options.words.empty() ? login_shell() : options.words;
   MEMBRANE_ASSIGN(command.environment, linux_environment(options.environment));
   MEMBRANE_ASSIGN(command.policy, options.policy.policy(terminal_limits()));
@@ -40,7 +41,7 @@ void add_shell(CLI::App& app, int& exit_code) {
   add_repeatable(*command, "--env", options->environment,
                  "An environment variable; NAME alone passes the one of this process; may be repeated")
       ->type_name("NAME[=VALUE]");
-  options->policy.add_to(*command);
+  options->policy.add_to(*command, PolicyOptions::Of::kThisMachine, PolicyOptions::Kinds::kLinux);
   command->footer(
       "Examples:\n"
       "  membrane shell\n"

@@ -26,7 +26,7 @@ CLI::Option* add_repeatable(CLI::App& command, const std::string& name, std::vec
   return command.add_option(name, values, help)->expected(1)->take_all()->allow_extra_args(false);
 }
 
-void PolicyOptions::add_to(CLI::App& command, Of of) {
+void PolicyOptions::add_to(CLI::App& command, Of of, Kinds kinds) {
   command.add_option("--policy", file, "Policy file, TOML or JSON (docs/policy.md)")
       ->type_name("FILE")
       ->group("Policy");
@@ -44,26 +44,54 @@ void PolicyOptions::add_to(CLI::App& command, Of of) {
       "the same relative path (. is /), or at GUEST; may be repeated")
       ->type_name("HOST[:GUEST][:ro]")
       ->group(of == Of::kService ? "" : "Policy");
-  const auto add = [&](const char* flag, const char* name, const char* type, const char* help) {
-    limits_.push_back(std::make_unique<Limit>(Limit{name, {}}));
-    command.add_option(flag, limits_.back()->value, help)->type_name(type)->group("Limits");
+  constexpr const char* kOfAll = "Limits";
+  const bool is_both = kinds == Kinds::kBoth, is_linux = kinds == Kinds::kLinux;
+  add_limit(command, kOfAll, "memory", "SIZE",
+            is_linux  ? "Memory of all processes, as 512MiB (default 2GiB)"
+            : is_both ? "Memory, as 64MiB (default 64MiB; in a language 512MiB; of a Linux sandbox 2GiB)"
+                      : "Memory, as 64MiB (default 64MiB; in a language 512MiB)");
+  add_limit(command, kOfAll, "wall", "TIME",
+            is_linux ? "Time on the clock, as 10s or 5min (default: a week)"
+            : is_both
+                ? "Time on the clock, as 10s or 500ms (default 10s; in a language 30s; in a Linux sandbox "
+                  "10min)"
+                : "Time on the clock, as 10s or 500ms (default 10s; in a language 30s)");
+  add_limit(command, kOfAll, "output", "SIZE",
+            is_linux  ? "What it may print (default 1GiB)"
+            : is_both ? "What it may print (default 1MiB; in a Linux sandbox 64MiB)"
+                      : "What it may print (default 1MiB)");
+  if (!is_linux) add_limits_of_wasm(command, is_both ? "Limits of WebAssembly and of languages" : kOfAll);
+  if (kinds != Kinds::kWasm) add_limits_of_linux(command, is_both ? "Limits of --kind linux" : kOfAll);
+}
+
+void PolicyOptions::add_limit(CLI::App& command, const char* group, const char* name, const char* type,
+                              const char* help) {
+  std::string flag = std::string("--") + name;
+  std::ranges::replace(flag, '_', '-');
+  limits_.push_back(std::make_unique<Limit>(Limit{name, {}}));
+  command.add_option(flag, limits_.back()->value, help)->type_name(type)->group(group);
+}
+
+void PolicyOptions::add_limits_of_wasm(CLI::App& command, const char* group) {
+  const auto add = [&](const char* name, const char* type, const char* help) {
+    add_limit(command, group, name, type, help);
   };
-  add("--fuel", "fuel", "N",
-      "Instructions that may run, as 1000000 or 2e9 (default 1e9; in a language 1e11)");
-  add("--memory", "memory", "SIZE", "Memory, as 64MiB (default 64MiB; in a language 512MiB)");
-  add("--stack", "stack", "SIZE", "Value stack (default 1MiB; in a language 64MiB)");
-  add("--call-depth", "call_depth", "N", "Nested calls (default 10000; in a language 1000000)");
-  add("--table-elements", "table_elements", "N", "Elements of tables (default 100000)");
-  add("--module", "module", "SIZE", "The program itself (default 64MiB; 256MiB of one that is run)");
-  add("--wall", "wall", "TIME", "Time on the clock, as 10s or 500ms (default 10s; in a language 30s)");
-  add("--output", "output", "SIZE", "What it may print (default 1MiB)");
-  add("--host-calls", "host_calls", "N",
-      "Calls that reach for the world (default 1000; in a language 10000)");
-  add("--bytes-in", "bytes_in", "SIZE",
-      "Bytes from the world to the program (default 64MiB; in a language 1GiB)");
-  add("--bytes-out", "bytes_out", "SIZE",
-      "Bytes from the program to the world (default 16MiB; in a language 256MiB)");
-  add("--tokens", "tokens", "N", "Tokens of models (default 100000)");
+  add("fuel", "N", "Instructions that may run, as 1000000 or 2e9 (default 1e9; in a language 1e11)");
+  add("stack", "SIZE", "Value stack (default 1MiB; in a language 64MiB)");
+  add("call_depth", "N", "Nested calls (default 10000; in a language 1000000)");
+  add("table_elements", "N", "Elements of tables (default 100000)");
+  add("module", "SIZE", "The program itself (default 64MiB; 256MiB of one that is run)");
+  add("host_calls", "N", "Calls that reach for the world (default 1000; in a language 10000)");
+  add("bytes_in", "SIZE", "Bytes from the world to the program (default 64MiB; in a language 1GiB)");
+  add("bytes_out", "SIZE", "Bytes from the program to the world (default 16MiB; in a language 256MiB)");
+  add("tokens", "N", "Tokens of models (default 100000)");
+}
+
+void PolicyOptions::add_limits_of_linux(CLI::App& command, const char* group) {
+  add_limit(command, group, "disk", "SIZE", "What the sandbox may write (default 1GiB)");
+  add_limit(command, group, "tasks", "N", "Processes and threads at a time (default 512)");
+  add_limit(command, group, "cpu", "TIME",
+            "CPU time of all processes, as long as the sandbox lives (default: a week)");
 }
 
 Result<policy::Policy> PolicyOptions::policy(const policy::Limits& unless_given) const {

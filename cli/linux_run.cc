@@ -10,6 +10,8 @@
 #include "computers/network/gateway.h"
 #include "computers/outcome.h"
 #include "computers/settings.h"
+#include "computers/users.h"
+#include "linux/image/layer.h"
 #include "linux/image/store.h"
 #include "linux/sandbox/computer.h"
 
@@ -24,7 +26,15 @@ Result<linux::Computer> computer_of(const LinuxCommand& command) {
       linux::find_image(command.image.empty() ? std::string(computers::kUsualImage) : command.image));
   computer.image = image.path;
   computer.arguments = command.arguments;
+  if (!command.is_whole) {
+    MEMBRANE_ASSIGN(computer.arguments, computers::arguments_of(image.config, command.arguments));
+  }
+  MEMBRANE_ASSIGN(const auto layer, linux::Layer::open(image.path));
+  MEMBRANE_ASSIGN(const computers::User user, computers::find_user(image.config.user, *layer));
+  computer.user = user.user;
+  computer.group = user.group;
   computer.environment = computers::environment_of(image.config);
+  computers::set_home(computer.environment, image.config, user);
   if (command.has_terminal) {
     const char* const term = std::getenv("TERM");
     computers::add_environment(computer.environment,
@@ -37,7 +47,7 @@ Result<linux::Computer> computer_of(const LinuxCommand& command) {
   computer.limits = computers::limits_of(limits);
   computer.limits.output_bytes = limits.output_bytes;
   computer.deterministic = command.deterministic;
-  computer.platform = command.platform;
+  computer.platform = command.platform.empty() ? command.policy.platform : command.platform;
   computer.limits.wall = std::chrono::milliseconds(limits.wall_ms);
   return computer;
 }
@@ -67,6 +77,12 @@ std::vector<std::string> login_shell() {
 Result<sandbox::Report> run_linux(const LinuxCommand& command, std::atomic<bool>& cancelled) {
   MEMBRANE_TRY(computers::check_grants(command.policy));
   MEMBRANE_TRY(computers::check_limits(command.policy.limits));
+  if (!command.platform.empty() && !command.policy.platform.empty() &&
+      command.platform != command.policy.platform)
+    return fail(
+        ErrorCode::kInvalidArgument,
+        "the policy demands the platform " + command.policy.platform + ", and --platform " + command.platform,
+        "Leave --platform out.");
   MEMBRANE_ASSIGN(linux::Computer computer, computer_of(command));
   std::unique_ptr<OuterTerminal> terminal;
   if (command.has_terminal) {
@@ -113,6 +129,7 @@ Result<sandbox::Report> run_linux(const LinuxCommand& command, std::atomic<bool>
   if (command.has_terminal && ended.end == linux::ComputerEnd::kSignalled)
     report.exit_code = 128 + ended.status;  // as shells tell it
   else computers::set_outcome(ended.end, ended.status, ended.reason, command.policy.limits, report);
+  computers::set_reached(ended.reached, report);
   gateway->end();  // so that the account of its connections is whole
   gateway->tell(report);
   report.platform = ended.platform;

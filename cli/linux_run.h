@@ -17,7 +17,9 @@ namespace membrane::cli {
 
 struct LinuxCommand {
   std::string image;  // a name of `membrane image ls`, or an image file; "" for the usual one
-  std::vector<std::string> arguments;    // the program and its arguments
+  std::vector<std::string>
+      arguments;          // the program and its arguments, or what the image's entrypoint is given
+  bool is_whole = false;  // all of them, whatever the image's entrypoint is
   std::vector<std::string> environment;  // NAME=VALUE, on top of the image's
   std::optional<linux::Determinism> deterministic;
   std::string platform;       // "trap", "kvm"; "" for the faster one of this machine

@@ -257,8 +257,72 @@ class Limits(LinuxTest):
         self.assertEqual(self.outcome("python3", "-I", "-S", "-c", "x = [bytearray(b'x') * 1_000_000 for i in range(1000)]",
                                       options=["--memory", "100MB"]), "out_of_memory")
 
+    def report(self, *words, options=()):
+        done = self.membrane("run", "--kind", "linux", "--image", "host", "--json", *self.platform(), *options, "--",
+                             *words)
+        return json.loads(done.stdout)
+
+    def reached(self, report):
+        return [each["limit"] for each in report.get("limits_reached", [])]
+
     def test_a_fork_bomb_ends(self):
-        self.assertEqual(self.outcome("bash", "-c", ":(){ :|:& };:; sleep 1000", options=["--wall", "3s"]), "timed_out")
+        report = self.report("bash", "-c", ":(){ :|:& };:; sleep 1000", options=["--wall", "3s", "--tasks", "40"])
+        self.assertEqual((report["outcome"], self.reached(report)), ("timed_out", ["tasks"]))
+
+    def test_processes_and_threads_are_tasks(self):
+        count = "for i in 1 2 3 4 5 6 7 8 9; do sleep 100 & done 2>/dev/null; jobs -p | wc -l"
+        self.assertEqual(self.report("bash", "-c", count)["stdout"], "9\n")
+        report = self.report("bash", "-c", count + "; exit 0", options=["--tasks", "4", "--wall", "5s"])
+        self.assertEqual(self.reached(report), ["tasks"])
+
+    def test_a_spinner_ends_by_its_cpu_time(self):
+        report = self.report("sh", "-c", "while :; do :; done & wait", options=["--cpu", "500ms"])
+        self.assertEqual((report["outcome"], report["error"]["code"], self.reached(report)),
+                         ("out_of_cpu", "out_of_cpu", ["cpu"]))
+        report = self.report("sh", "-c", "sleep 0.7; echo slept", options=["--cpu", "500ms"])
+        self.assertEqual((report["outcome"], report["stdout"], self.reached(report)), ("ok", "slept\n", []))
+
+    def test_processes_that_are_over_count_too(self):
+        spin = "i=0; while [ $i -lt 30000 ]; do i=$((i+1)); done"
+        report = self.report("sh", "-c", f"while :; do sh -c '{spin}'; done", options=["--cpu", "600ms", "--wall", "60s"])
+        self.assertEqual(report["outcome"], "out_of_cpu")
+
+    def test_the_child_that_had_too_much_is_named(self):
+        report = self.report("sh", "-c", "python3 -I -S -c \"x = [bytearray(b'x') * 1_000_000 for i in range(1000)]\"; exit 5",
+                             options=["--memory", "100MB"])
+        self.assertEqual((report["exit_code"], self.reached(report)), (5, ["memory"]))
+
+    def test_a_disk_filler_ends(self):
+        report = self.report("dd", "if=/dev/zero", "of=/tmp/f", "bs=1M", options=["--disk", "8MiB"])
+        self.assertEqual((report["exit_code"], self.reached(report)), (1, ["disk"]))
+        self.assertIn("No space left", report["stderr"])
+
+    def test_what_is_not_held_is_refused(self):
+        for limit in (["--stack", "1MiB"], ["--call-depth", "10"], ["--table-elements", "10"]):
+            done = self.run_linux("true", options=limit)
+            self.assertEqual(done.returncode, 2, limit)
+            self.assertIn(b"would not be held", done.stderr)
+        done = self.membrane("run", "--cpu", "1s", "-e", "1")
+        self.assertEqual(done.returncode, 2)
+        self.assertIn(b"Linux sandboxes", done.stderr + done.stdout)
+
+    def test_a_policy_demands_a_platform(self):
+        policy = self.folder / "platform.toml"
+        policy.write_text('platform = "trap"\n[limits]\ntasks = 50\ndisk = "16 MiB"\n')
+        done = self.membrane("run", "--kind", "linux", "--image", "host", "--json", "--policy", policy, "--", "true")
+        self.assertEqual(json.loads(done.stdout)["platform"], "trap")
+        done = self.membrane("run", "--kind", "linux", "--image", "host", "--platform", "kvm", "--policy", policy, "--", "true")
+        self.assertEqual(done.returncode, 2)
+        self.assertIn(b"demands the platform trap", done.stderr)
+        done = self.membrane("run", "--policy", policy, "-e", "1")
+        self.assertEqual(done.returncode, 2)
+
+    def test_help_lists_for_each_kind_what_it_heeds(self):
+        shell = self.membrane("shell", "--help").stdout.decode()
+        self.assertIn("--tasks", shell)
+        for absent in ("--fuel", "--stack", "--call-depth", "--tokens"):
+            self.assertNotIn(absent, shell)
+        self.assertIn("Limits of --kind linux", self.membrane("run", "--help").stdout.decode())
 
     def test_a_disk_filler_gets_enospc(self):
         done = self.run_linux("sh", "-c", "dd if=/dev/zero of=/tmp/f bs=1M count=10000 2>&1 | tail -4; rm /tmp/f; echo ok")

@@ -107,12 +107,14 @@ struct Ended {
   linux::ComputerEnd end = linux::ComputerEnd::kFailed;
   int status = 0;
   std::string reason = {};
+  linux::LimitsReached reached = {};
 };
 
 Ended ended_of(const linux::CommandEnd& end) {
   using enum linux::ComputerEnd;
-  if (end.was_out_of_memory) return {kOutOfMemory};
-  return {end.was_signalled ? kSignalled : kExited, end.status};
+  if (end.was_out_of_memory) return {kOutOfMemory, 0, {}, end.reached};
+  if (end.reached.cpu > 0) return {kOutOfCpu, 0, {}, end.reached};
+  return {end.was_signalled ? kSignalled : kExited, end.status, {}, end.reached};
 }
 
 // Until it ends by itself, or a limit or its owner ends it.
@@ -120,17 +122,17 @@ Ended wait_for(linux::Command& command, const CommandRun& run, const Printed& pr
                Clock::time_point until) {
   using enum linux::ComputerEnd;
   for (;;) {
-    const auto end = command.wait(std::min(until, Clock::now() + kLookAround));
+    auto end = command.wait(std::min(until, Clock::now() + kLookAround));
     const bool is_too_much = printed.is_too_much(), is_late = Clock::now() >= until;
     const bool is_cancelled = run.is_cancelled && run.is_cancelled();
     if (end && !is_too_much && !is_cancelled) return ended_of(*end);
     if (!is_too_much && !is_cancelled && !is_late) continue;
     if (!end) {
       command.signal(SIGKILL);
-      if (!command.wait(Clock::now() + kLastPatience))
-        return {kFailed, 0, "the command does not end: its computer does not answer"};
+      end = command.wait(Clock::now() + kLastPatience);
+      if (!end) return {kFailed, 0, "the command does not end: its computer does not answer"};
     }
-    return {is_too_much ? kOutOfOutput : is_cancelled ? kCancelled : kTimedOut};
+    return {is_too_much ? kOutOfOutput : is_cancelled ? kCancelled : kTimedOut, 0, {}, end->reached};
   }
 }
 
@@ -155,6 +157,7 @@ sandbox::Report run_command(linux::LiveComputer& computer, CommandRun run) {
     ended = wait_for(*command, run, *printed, began + std::chrono::milliseconds(run.limits.wall_ms));
   }
   printed->finish(report);
+  set_reached(ended.reached, report);
   set_outcome(ended.end, ended.status, ended.reason, run.limits, report);
   if (const auto usage = computer.usage()) report.memory_peak_bytes = usage->memory_peak_bytes;
   report.run_us = sandbox::microseconds_since(began) - report.compile_us;

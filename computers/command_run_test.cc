@@ -66,6 +66,14 @@ TEST_F(CommandRunTest, EndsItAtItsLimits) {
   EXPECT_EQ(report.stdout_text.size(), 1'000u);
 }
 
+TEST_F(CommandRunTest, NamesTheLimitsThatItCameTo) {
+  const sandbox::Report report = run(run_of({"bomb"}));
+  ASSERT_EQ(report.limits_reached.size(), 1u);
+  EXPECT_EQ(report.limits_reached[0].name, "tasks");
+  EXPECT_EQ(report.limits_reached[0].times, 3u);
+  EXPECT_EQ(run(run_of({"spin"})).outcome, sandbox::Outcome::kOutOfCpu);
+}
+
 TEST_F(CommandRunTest, EndsItWhenItsOwnerSays) {
   CommandRun of = run_of({"sleep"});
   of.is_cancelled = [] { return true; };

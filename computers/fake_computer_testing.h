@@ -1,6 +1,6 @@
 // A computer for tests that runs nothing: its files are a map, and its commands are a few words that it knows.
 //
-//   echo WORDS   cat   pwd   env NAME   exit N   sleep (until it is killed)   flood (prints 1 MiB, then sleeps)   size (of its terminal)
+//   echo WORDS   cat   pwd   env NAME   exit N   sleep (until it is killed)   flood (prints 1 MiB, then sleeps)   bomb, spin (come to the limit of tasks, of CPU time)   size (of its terminal)
 //
 // alone, or after the -c of a shell.
 //
@@ -78,6 +78,8 @@ class FakeCommand final : public linux::Command {
     else if (word == "exit") end.status = std::stoi(rest);
     else if (word == "cat") end = copy();
     else if (word == "size") print_size();
+    else if (word == "bomb") end.reached.tasks = 3;
+    else if (word == "spin") end = {.was_signalled = true, .status = SIGKILL, .reached = {.cpu = 1}};
     else if (word == "flood") print(std::string(1u << 20, 'x'));
     if (word == "sleep" || word == "flood") end = sleep();
     {

@@ -1,8 +1,16 @@
 #include "computers/outcome.h"
 
 #include <cstring>
+#include <utility>
 
 namespace membrane::computers {
+
+void set_reached(const linux::LimitsReached& reached, sandbox::Report& report) {
+  const std::pair<const char*, uint64_t> all[] = {
+      {"memory", reached.memory}, {"tasks", reached.tasks}, {"disk", reached.disk}, {"cpu", reached.cpu}};
+  for (const auto& [name, times] : all)
+    if (times > 0) report.limits_reached.push_back({name, times});
+}
 
 void set_outcome(linux::ComputerEnd end, int status, const std::string& reason, const policy::Limits& limits,
                  sandbox::Report& report) {
@@ -35,6 +43,11 @@ void set_outcome(linux::ComputerEnd end, int status, const std::string& reason, 
       error(Outcome::kOutOfMemory, "out_of_memory",
             "the sandbox used more than " + std::to_string(limits.memory_bytes) + " bytes of memory",
             "Raise --memory.");
+      break;
+    case linux::ComputerEnd::kOutOfCpu:
+      error(Outcome::kOutOfCpu, "out_of_cpu",
+            "the sandbox used more than " + std::to_string(limits.cpu_ms) + " ms of CPU time",
+            "Raise --cpu.");
       break;
     case linux::ComputerEnd::kCancelled:
       error(Outcome::kCancelled, "cancelled", "the owner stopped the command", "");

@@ -13,6 +13,8 @@
 namespace membrane::computers {
 
 // `status`: the exit code of kExited, the signal of kSignalled. `reason`: of kFailed.
+// Where it came to a limit without being ended for it, the report's errors are not about that: reached says so.
+void set_reached(const linux::LimitsReached& reached, sandbox::Report& report);
 void set_outcome(linux::ComputerEnd end, int status, const std::string& reason, const policy::Limits& limits,
                  sandbox::Report& report);
 

@@ -28,16 +28,25 @@ Status check_grants(const policy::Policy& policy) {
 }
 
 Status check_limits(const policy::Limits& limits) {
-  if (limits.fuel != usual_limits().fuel)
+  const policy::Limits usual = usual_limits();
+  const auto unheld = [](const char* name, const std::string& why) {
     return fail(ErrorCode::kUnsupported,
-                "a Linux sandbox counts no instructions: a limit of fuel would not be held",
-                "Leave fuel out; wall, memory and output bound it.");
+                "a Linux sandbox " + why + ": a limit of " + name + " would not be held",
+                std::string("Leave ") + name + " out; cpu, wall, memory, disk, tasks and output bound it.");
+  };
+  if (limits.fuel != usual.fuel) return unheld("fuel", "counts no instructions");
+  if (limits.stack_bytes != usual.stack_bytes) return unheld("stack", "has no value stack");
+  if (limits.call_depth != usual.call_depth) return unheld("call_depth", "counts no calls");
+  if (limits.table_elements != usual.table_elements) return unheld("table_elements", "has no tables");
   return {};
 }
 
 linux::ComputerLimits limits_of(const policy::Limits& limits) {
   linux::ComputerLimits of;
   of.memory_bytes = limits.memory_bytes;
+  of.disk_bytes = limits.disk_bytes;
+  of.most_tasks = static_cast<int>(limits.tasks);
+  of.cpu = std::chrono::milliseconds(limits.cpu_ms);
   return of;
 }
 
@@ -54,6 +63,22 @@ std::vector<std::string> environment_of(const linux::ImageConfig& config) {
                                           "HOME=/root", "LANG=C.UTF-8"};
   add_environment(environment, config.environment);
   return environment;
+}
+
+void set_home(std::vector<std::string>& environment, const linux::ImageConfig& config, const User& user) {
+  const auto names_home = [](const std::string& each) { return each.starts_with("HOME="); };
+  if (user.home.empty() || std::ranges::any_of(config.environment, names_home)) return;
+  add_environment(environment, {"HOME=" + user.home});
+}
+
+Result<std::vector<std::string>> arguments_of(const linux::ImageConfig& config,
+                                              const std::vector<std::string>& words) {
+  std::vector<std::string> all = config.entrypoint;
+  const std::vector<std::string>& rest = words.empty() ? config.command : words;
+  all.insert(all.end(), rest.begin(), rest.end());
+  if (!all.empty()) return all;
+  return fail(ErrorCode::kInvalidArgument, "no command is given, and the image has none",
+              "membrane run --kind linux -- sh -c 'echo hello'");
 }
 
 std::string directory_of(const linux::ImageConfig& config) {

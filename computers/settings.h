@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "base/result.h"
+#include "computers/users.h"
 #include "linux/image/store.h"
 #include "linux/sandbox/computer.h"
 #include "policy/policy.h"
@@ -21,7 +22,7 @@ policy::Limits usual_limits();
 
 // What a sandbox of this kind cannot be held to is refused, not ignored. Errors: kUnsupported.
 Status check_grants(const policy::Policy& policy);
-// The same of limits: of fuel that somebody has named. `limits` are over usual_limits().
+// The same of limits that somebody has named: of fuel, stack, calls and tables. `limits` are over usual_limits().
 Status check_limits(const policy::Limits& limits);
 
 // All but what is of a single command (output_bytes, wall).
@@ -31,6 +32,11 @@ linux::ComputerLimits limits_of(const policy::Limits& limits);
 void add_environment(std::vector<std::string>& environment, const std::vector<std::string>& more);
 // What programs of an image begin with: PATH, HOME, LANG, and what its maker wrote.
 std::vector<std::string> environment_of(const linux::ImageConfig& config);
+// HOME as its user has it, unless the maker wrote one.
+void set_home(std::vector<std::string>& environment, const linux::ImageConfig& config, const User& user);
+// A command of an image: the maker's entrypoint, and `words` after it, or else the maker's command. Errors: kInvalidArgument for nothing.
+Result<std::vector<std::string>> arguments_of(const linux::ImageConfig& config,
+                                              const std::vector<std::string>& words);
 // Where they begin.
 std::string directory_of(const linux::ImageConfig& config);
 

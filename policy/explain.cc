@@ -160,9 +160,24 @@ void explain_limits(std::string& out, const Limits& limits) {
 #define LIMIT(member, name, kind, least, most, words)                                         \
   out += std::string(separator) + format_quantity(Quantity::kind, limits.member) + " " words; \
   separator = ", ";
+#define LINUX_LIMIT(...)
 #include "policy/limits.def"
 #undef LIMIT
   out += ".\n";
+}
+
+// Of a sandbox as a whole.
+void explain_linux(std::string& out, const Policy& policy) {
+  out += "A Linux sandbox is limited to";
+  std::string_view separator = " ";
+#define LIMIT(...)
+#define LINUX_LIMIT(member, name, kind, least, most, words)                                          \
+  out += std::string(separator) + format_quantity(Quantity::kind, policy.limits.member) + " " words; \
+  separator = ", ";
+#include "policy/limits.def"
+#undef LIMIT
+  out +=
+      policy.platform.empty() ? ".\n" : ", and runs on the platform " + policy.platform + " or not at all.\n";
 }
 
 }  // namespace
@@ -247,6 +262,7 @@ std::string explain(const Policy& policy) {
   explain_trifecta(out, policy);
   explain_packages(out, policy.packages);
   explain_limits(out, policy.limits);
+  explain_linux(out, policy);
   return out;
 }
 

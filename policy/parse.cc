@@ -436,6 +436,7 @@ constexpr Field<Policy> kPolicy[] = {
     {"ask", bool_field<&Policy::ask, Policy>},
     {"packages", read_packages},
     {"trifecta", read_trifecta},
+    {"platform", string_field<&Policy::platform, Policy>},
 };
 
 Result<Policy> read_policy(std::string_view text, bool json, const Limits& unless_given) {

@@ -35,6 +35,10 @@ struct Limits {  // names, units and bounds: limits.def
   uint64_t bytes_out = 16ull << 20;
   uint64_t tokens = 100'000;
   uint64_t module_bytes = 64ull << 20;  // of the program itself
+  // -- of a Linux sandbox as a whole, whatever runs in it
+  uint64_t disk_bytes = 1ull << 30;
+  uint64_t tasks = 512;                 // processes and threads at a time
+  uint64_t cpu_ms = 7ull * 86'400'000;  // of all processes together
 
   friend bool operator==(const Limits&, const Limits&) = default;
 };
@@ -171,6 +175,7 @@ struct Policy {
   bool ask = false;    // agent.ask
   Packages packages;
   std::optional<Trifecta> trifecta;
+  std::string platform;  // of a Linux sandbox: "trap" or "kvm" is demanded; "": any (docs/linux.md)
 
   friend bool operator==(const Policy&, const Policy&) = default;
 };
@@ -196,6 +201,10 @@ std::string allow_flag(std::string_view grant);
 // Sets one limit from its flag ("--fuel 2e9", "--memory 64MiB", "--wall 10s"): name as in
 // the [limits] table.
 Status set_limit(Limits& limits, std::string_view name, std::string_view value);
+
+// What nothing but a Linux sandbox can be held to: a platform, and limits of disk, tasks and CPU time. Errors: kUnsupported for a
+// policy that asks for it, since the program is of another kind.
+Status check_for_wasm(const Policy& policy);
 
 // What the policy lets happen and what it does not, in sentences, one a line.
 std::string explain(const Policy& policy);

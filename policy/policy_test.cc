@@ -548,5 +548,30 @@ TEST(PolicyDeathTest, WithoutHttpGrantsLibcurlIsNotLoaded) {
   EXPECT_EXIT(_exit(reads_without_libcurl() ? 0 : 1), testing::ExitedWithCode(0), "");
 }
 
+// -- what only Linux sandboxes heed
+
+TEST(Policy, HasLimitsOfLinuxSandboxes) {
+  const auto policy =
+      parse_policy("platform = \"trap\"\n[limits]\ndisk = \"8 MiB\"\ntasks = 20\ncpu = \"3 s\"\n", "p.toml");
+  ASSERT_TRUE(policy) << policy.error().message;
+  EXPECT_EQ(policy->limits.disk_bytes, 8u << 20);
+  EXPECT_EQ(policy->limits.tasks, 20u);
+  EXPECT_EQ(policy->limits.cpu_ms, 3'000u);
+  EXPECT_EQ(*parse_policy(to_json(*policy), "p.json"), *policy);
+  EXPECT_TRUE(
+      explain(*policy).contains("limited to 8 MiB of disk, 20 processes and threads, 3 s of CPU time"));
+  EXPECT_TRUE(explain(*policy).contains("the platform trap or not at all"));
+  EXPECT_EQ(check_for_wasm(*policy).error().code, ErrorCode::kUnsupported);
+  EXPECT_FALSE(parse_policy("platform = \"vmware\"\n", "p.toml"));
+  EXPECT_FALSE(parse_policy("[limits]\ntasks = 0\n", "p.toml"));
+}
+
+TEST(Policy, WhatNobodySaysOfLinuxSandboxesIsNotInItsJson) {
+  const Policy policy;
+  EXPECT_FALSE(to_json(policy).contains("tasks"));
+  EXPECT_FALSE(to_json(policy).contains("platform"));
+  EXPECT_TRUE(check_for_wasm(policy));
+}
+
 }  // namespace
 }  // namespace membrane::policy

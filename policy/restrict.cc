@@ -177,6 +177,7 @@ class Restriction {
     policy.packages.javascript = packages(given_.packages.javascript, ceiling_.packages.javascript);
     flag("ask", given_.ask, ceiling_.ask);
     policy.ask = given_.ask && ceiling_.ask;
+    platform(policy);
     rule(policy);
     if (ceiling_.trifecta) keep_marks(policy);
     return std::move(result_);
@@ -246,6 +247,14 @@ class Restriction {
     flag("real randomness", given_.random.real, ceiling_.random.real);
     if (!ceiling_.time.real) policy.time = ceiling_.time;
     if (!ceiling_.random.real) policy.random = ceiling_.random;
+  }
+
+  // One that either demands holds. Two that differ cannot both be had, and the sandbox was promised the ceiling's.
+  void platform(Policy& policy) {
+    if (ceiling_.platform.empty() || given_.platform == ceiling_.platform) return;
+    policy.platform = ceiling_.platform;
+    result_.differences.push_back("the platform " + ceiling_.platform +
+                                  " was demanded when it was recorded: it is demanded now, too");
   }
 
   // The stricter of the two: a rule of either holds, and "close" before "ask".

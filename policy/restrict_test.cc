@@ -106,5 +106,15 @@ TEST(Restrict, SeedAndVirtualClockAreTheCeilings) {
   EXPECT_TRUE(both.differences.empty());
 }
 
+TEST(Restrict, TheRecordedPlatformAndTheLowerLimitsHold) {
+  Policy given, ceiling;
+  ceiling.platform = "trap";
+  ceiling.limits.tasks = 10;
+  const Restricted restricted = restrict(given, ceiling);
+  EXPECT_EQ(restricted.policy.platform, "trap");
+  EXPECT_EQ(restricted.policy.limits.tasks, 10u);
+  EXPECT_EQ(restricted.differences.size(), 1u);
+}
+
 }  // namespace
 }  // namespace membrane::policy

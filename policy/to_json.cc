@@ -14,9 +14,13 @@ json amount(Quantity kind, uint64_t value) {
   return format_quantity(kind, value);
 }
 
+// Those of Linux sandboxes stand there where they are not the usual ones, so that no other policy's hash knows of them.
 json of(const Limits& limits) {
   json out = json::object();
+  const Limits usual;
 #define LIMIT(member, name, kind, least, most, words) out[name] = amount(Quantity::kind, limits.member);
+#define LINUX_LIMIT(member, name, kind, least, most, words)                             \
+  if (limits.member != usual.member) out[name] = amount(Quantity::kind, limits.member);
 #include "policy/limits.def"
 #undef LIMIT
   return out;
@@ -127,6 +131,7 @@ std::string to_json(const Policy& policy) {
   if (!policy.packages.python.empty()) out["packages"]["python"] = policy.packages.python;
   if (!policy.packages.javascript.empty()) out["packages"]["javascript"] = policy.packages.javascript;
   if (policy.trifecta) out["trifecta"] = of(*policy.trifecta);
+  if (!policy.platform.empty()) out["platform"] = policy.platform;
   // Paths may hold any bytes; JSON may not.
   return out.dump(-1, ' ', false, json::error_handler_t::replace);
 }

@@ -56,6 +56,13 @@ Status validate_limits(const Limits& limits) {
   return {};
 }
 
+// The words are those of linux/platform/choice.h.
+Status validate_platform(const std::string& platform) {
+  if (platform.empty() || platform == "trap" || platform == "kvm") return {};
+  return refuse("platform", "\"" + platform + "\" is no platform of Linux sandboxes.",
+                "write \"trap\" or \"kvm\", or leave it out for the faster one of the machine");
+}
+
 // -- http ----------------------------------------------------------------------
 
 Status validate_methods(const std::string& where, const HttpGrant& grant) {
@@ -275,9 +282,26 @@ Status validate(const Policy& policy) {
   if (policy.ai) MEMBRANE_TRY(validate_ai(*policy.ai));
   MEMBRANE_TRY(validate_packages("packages.python", Registry::kPython, policy.packages.python));
   MEMBRANE_TRY(validate_packages("packages.javascript", Registry::kJavaScript, policy.packages.javascript));
+  MEMBRANE_TRY(validate_platform(policy.platform));
   // Years 0 to 9999, so that the clock can be written as RFC 3339.
   if (policy.time.start_ms < -62'167'219'200'000 || policy.time.start_ms > 253'402'300'799'999)
     return refuse("time.start", "lies outside the years 0000 to 9999.");
+  return {};
+}
+
+Status check_for_wasm(const Policy& policy) {
+  const auto refused = [](const std::string& what) {
+    return fail(ErrorCode::kUnsupported,
+                what + " is for Linux sandboxes alone, and this program is of the other kind",
+                "Leave it out, or run a command: membrane run --kind linux.");
+  };
+  if (!policy.platform.empty()) return refused("the platform " + policy.platform);
+  const Limits usual;
+#define LIMIT(...)
+#define LINUX_LIMIT(member, name, kind, least, most, words)                     \
+  if (policy.limits.member != usual.member) return refused("a limit of " name);
+#include "policy/limits.def"
+#undef LIMIT
   return {};
 }
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/file_mapping.h"
+#include "base/json.h"
 #include "base/private_file.h"
 #include "base/sha256.h"
 #include "host/journal_json.h"
@@ -232,6 +233,38 @@ Result<std::string> describe_template(const Template* of) {
     text("packages", packages);
     out.raw("}");
   });
+}
+
+std::string describe_computer(const ComputerDescription& computer) {
+  nlohmann::ordered_json out = {{"image_sha256", computer.image_sha256},
+                                {"platform", computer.platform},
+                                {"directory", computer.directory}};
+  if (computer.deterministic)
+    out["deterministic"] = {{"start_ms", computer.deterministic->first},
+                            {"seed", computer.deterministic->second}};
+  return json_text(out);
+}
+
+std::optional<ComputerDescription> read_computer(std::string_view text) {
+  const auto json = read_json(text, "the sandbox");
+  if (!json || !json->is_object()) return std::nullopt;
+  ComputerDescription computer;
+  const auto read_text = [&](const char* name, std::string& into) {
+    const auto at = json->find(name);
+    if (at == json->end() || !at->is_string()) return false;
+    into = at->get<std::string>();
+    return true;
+  };
+  if (!read_text("image_sha256", computer.image_sha256) || !read_text("platform", computer.platform) ||
+      !read_text("directory", computer.directory))
+    return std::nullopt;
+  const auto same = json->find("deterministic");
+  if (same == json->end()) return computer;
+  if (!same->is_object() || !same->contains("start_ms") || !same->contains("seed")) return std::nullopt;
+  const auto &start = (*same)["start_ms"], &seed = (*same)["seed"];
+  if (!start.is_number_integer() || !seed.is_number_unsigned()) return std::nullopt;
+  computer.deterministic = {start.get<int64_t>(), seed.get<uint64_t>()};
+  return computer;
 }
 
 }  // namespace membrane::sandbox

@@ -3,6 +3,8 @@
 // Threads: values.
 #pragma once
 
+#include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -79,5 +81,18 @@ std::string sealed_policy(const policy::Policy& policy);
 // files, the modules that the warm image has, and the packages over it. Null: the engine alone. Errors: kUnavailable for files
 // that cannot be read, where the package does not name their hashes.
 Result<std::string> describe_template(const Template* of);
+
+// What a Linux sandbox begins from. Receipts name "linux" as the language of what runs in one.
+inline constexpr std::string_view kLinuxLanguage = "linux";
+struct ComputerDescription {
+  std::string image_sha256;  // of the image's file
+  std::string platform;      // that it ran on
+  std::string directory;     // where the command began
+  // Of a deterministic one, which can be replayed: the virtual clock's start in ms since 1970, and the seed.
+  std::optional<std::pair<int64_t, uint64_t>> deterministic = {};
+};
+std::string describe_computer(const ComputerDescription& computer);
+// Nothing for what describe_computer() did not write.
+std::optional<ComputerDescription> read_computer(std::string_view json);
 
 }  // namespace membrane::sandbox

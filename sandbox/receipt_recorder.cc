@@ -191,11 +191,16 @@ Status ReceiptRecorder::add_made_of(ReceiptSheet& sheet, MadeOf& made_of) {
   MEMBRANE_ASSIGN(Facts program, hash_fact(made_of.source));
   program.emplace_back("bytes", std::to_string(made_of.source.size()));
   MEMBRANE_TRY(sheet.add("program", program, json_of_bytes(made_of.source)));
-  if (description_.empty()) {
+  const bool is_linux = !made_of.computer.empty();
+  if (is_linux) {
+    description_ = made_of.computer;
+  } else if (description_.empty()) {
     MEMBRANE_ASSIGN(description_, describe_template(made_of.language));
   }
   MEMBRANE_ASSIGN(Facts language, hash_fact(description_));
-  language.emplace_back("language", made_of.language == nullptr ? "wasm" : made_of.language->package().name);
+  language.emplace_back("language", is_linux                      ? std::string(kLinuxLanguage)
+                                    : made_of.language == nullptr ? "wasm"
+                                                                  : made_of.language->package().name);
   MEMBRANE_TRY(sheet.add("template", language, description_));
   MEMBRANE_TRY(add_policy(sheet, *made_of.policy));
   made_of.invocation.has_input = has_input_ || is_live_;

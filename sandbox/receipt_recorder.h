@@ -27,6 +27,8 @@ struct MadeOf {
   Invocation invocation;
   const Template* language = nullptr;  // null: the engine alone; the same for all that one recorder seals
   const policy::Policy* policy = nullptr;
+  // Of a Linux sandbox: describe_computer(); then there is no language.
+  std::string computer = {};
 };
 
 class ReceiptRecorder final : public host::JournalSink {

@@ -185,6 +185,8 @@ std::string render_json(const Report& report, bool pretty) {
   if (report.output_bytes_cut != 0) out["output_bytes_cut"] = report.output_bytes_cut;
   if (report.snapshot_bytes) out["snapshot_bytes"] = *report.snapshot_bytes;
   if (!report.platform.empty()) out["platform"] = report.platform;
+  for (const LimitReached& each : report.limits_reached)
+    out["limits_reached"].push_back({{"limit", each.name}, {"times", each.times}});
   if (!report.kind_reason.empty()) out["kind_reason"] = report.kind_reason;
   return out.dump(pretty ? 2 : -1, ' ', false, Json::error_handler_t::replace);
 }
@@ -413,6 +415,15 @@ std::string flows_text(const host::FlowReport& flows) {
   return out;
 }
 
+// "limits reached: tasks (128 times), disk"
+std::string limits_text(const std::vector<LimitReached>& limits) {
+  std::string out;
+  for (const LimitReached& each : limits)
+    out += (out.empty() ? "limits reached: " : ", ") + each.name +
+           (each.times > 1 ? " (" + std::to_string(each.times) + " times)" : "");
+  return out.empty() ? out : out + "\n";
+}
+
 std::string account_text(const Report& report) {
   std::string out;
   for (const ReportError& error : report.errors) out += error_text(error);
@@ -438,6 +449,7 @@ std::string account_text(const Report& report) {
   if (report.tokens_used != 0) out += ", tokens: " + std::to_string(report.tokens_used);
   if (is_linux) out += ", platform: " + report.platform;
   out += "\n";
+  out += limits_text(report.limits_reached);
   if (!report.kind_reason.empty()) out += "kind: linux, since " + on_one_line(report.kind_reason) + "\n";
   if (report.snapshot_bytes == 0) return out + "no snapshot: the program ended before it was to be frozen\n";
   if (report.snapshot_bytes) out += "snapshot: " + std::to_string(*report.snapshot_bytes) + " bytes\n";
@@ -526,10 +538,14 @@ std::string render_observation(const Report& report, size_t max_bytes) {
   if (report.outcome != Outcome::kOk) out += " - " + std::string(describe(report.outcome));
   out += "\n";
   const std::vector<Section> sections = sections_of(report);
-  std::string costs = "fuel: " + std::to_string(report.fuel_used);
+  // Of a Linux sandbox: no fuel, and limits that it may have come to though the command went on.
+  const bool is_linux = !report.platform.empty();
+  std::string costs = is_linux ? limits_text(report.limits_reached) + "time: " + milliseconds(report.run_us)
+                               : "fuel: " + std::to_string(report.fuel_used);
   if (!report.host_calls.empty()) costs += ", host calls: " + std::to_string(report.host_calls.size());
   if (sections.empty() && report.outcome == Outcome::kOk)
-    costs = "The program printed nothing and gave no result.\n" + costs;
+    costs =
+        (is_linux ? "It printed nothing.\n" : "The program printed nothing and gave no result.\n") + costs;
   size_t room = max_bytes > out.size() + costs.size() ? max_bytes - out.size() - costs.size() : 0;
   // Each section may take what is left, but leaves a share to those behind it.
   for (size_t i = 0; i < sections.size(); ++i) {

@@ -26,6 +26,7 @@ namespace membrane::sandbox {
   X(kOutOfMemory, "out_of_memory", 1, "The program asked for more memory than its limit.")   \
   X(kOutOfOutput, "out_of_output", 1, "The program printed more than its output limit.")     \
   X(kTimedOut, "timed_out", 1, "The program ran past its wall-clock limit.")                 \
+  X(kOutOfCpu, "out_of_cpu", 1, "The sandbox used up its CPU time.")                         \
   X(kCancelled, "cancelled", 1, "The owner stopped the program.")                            \
   X(kDiverged, "diverged", 1, "The replay asked for something else than its journal holds.") \
   X(kDenied, "denied", 2, "The program needs what no grant allows.")                         \
@@ -97,6 +98,11 @@ struct ReportValue {
   uint64_t bits = 0;  // of i32, i64, f32, f64
 };
 
+struct LimitReached {
+  std::string name;    // as in the policy: "tasks"
+  uint64_t times = 0;  // something was refused or ended for it
+};
+
 struct Report {
   Outcome outcome = Outcome::kOk;
   std::vector<ReportError> errors;   // the first is "error" in JSON; more only for diagnostics
@@ -118,13 +124,14 @@ struct Report {
   double compile_us = 0;     // from the program's text or bytes to an instance
   double run_us = 0;
   std::vector<HostCallRecord> host_calls;
-  uint64_t output_bytes_cut = 0;           // that the output limit had no room for
-  uint64_t host_calls_dropped = 0;         // made, but not in the list: it is bounded
-  std::optional<host::FlowReport> flows;   // where the policy has the trifecta rule
-  std::vector<uint8_t> snapshot;           // of a frozen run; not rendered
-  std::optional<uint64_t> snapshot_bytes;  // when freezing was asked for; 0: the program ended before
-  std::string platform = {};               // of a Linux sandbox: "trap", "kvm"
-  std::string kind_reason = {};            // why it was one, where nobody said so
+  uint64_t output_bytes_cut = 0;                  // that the output limit had no room for
+  uint64_t host_calls_dropped = 0;                // made, but not in the list: it is bounded
+  std::optional<host::FlowReport> flows;          // where the policy has the trifecta rule
+  std::vector<uint8_t> snapshot;                  // of a frozen run; not rendered
+  std::optional<uint64_t> snapshot_bytes;         // when freezing was asked for; 0: the program ended before
+  std::string platform = {};                      // of a Linux sandbox: "trap", "kvm"
+  std::vector<LimitReached> limits_reached = {};  // of a Linux sandbox, also where the program went on
+  std::string kind_reason = {};                   // why it was one, where nobody said so
 };
 
 // What stands in a report for an error of Membrane's, and for a mistake in the program.

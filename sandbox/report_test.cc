@@ -25,6 +25,13 @@ Report denied_report() {
   return report;
 }
 
+HostCallRecord allowed_call(std::string name, std::string arguments) {
+  HostCallRecord call;
+  call.name = std::move(name);
+  call.arguments = std::move(arguments);
+  return call;
+}
+
 TEST(Report, EveryOutcomeHasANameASentenceAndAnExitCode) {
   EXPECT_EQ(name_of(Outcome::kOutOfFuel), "out_of_fuel");
   EXPECT_EQ(exit_code_of(Outcome::kOk), 0);
@@ -81,9 +88,9 @@ TEST(Report, TextTellsAPerson) {
 TEST(Report, ManyEqualCallsAreOneLineWhateverComesBetween) {
   Report report;
   for (int i = 0; i < 300; ++i) {
-    report.host_calls.push_back({.name = "kv.get", .allowed = true, .arguments = "k" + std::to_string(i)});
+    report.host_calls.push_back(allowed_call("kv.get", "k" + std::to_string(i)));
     report.host_calls.back().bytes_in = 2;
-    report.host_calls.push_back({.name = "kv.set", .allowed = true, .arguments = "k" + std::to_string(i)});
+    report.host_calls.push_back(allowed_call("kv.set", "k" + std::to_string(i)));
     report.host_calls.push_back({.name = "http.get",
                                  .allowed = false,
                                  .error = "EACCES",
@@ -107,8 +114,7 @@ TEST(Report, ManyEqualCallsAreOneLineWhateverComesBetween) {
 
 TEST(Report, AFewCallsAreListedEach) {
   Report report;
-  for (int i = 0; i < 8; ++i)
-    report.host_calls.push_back({.name = "kv.get", .allowed = true, .arguments = "k" + std::to_string(i)});
+  for (int i = 0; i < 8; ++i) report.host_calls.push_back(allowed_call("kv.get", "k" + std::to_string(i)));
   const std::string text = render_text(report, false);
   for (int i = 0; i < 8; ++i)
     EXPECT_NE(text.find("call: kv.get k" + std::to_string(i) + " -> OK"), std::string::npos) << i;
@@ -146,9 +152,8 @@ TEST(Report, AProgramCannotForgeALine) {
 
 TEST(Report, ALastArgumentThatIsEmptyLeavesNoComma) {
   Report report;
-  report.host_calls.push_back(
-      {.name = "http.exchange", .allowed = true, .arguments = "GET, http://a/, {}, "});
-  report.host_calls.push_back({.name = "kv.get", .allowed = true, .arguments = ", "});
+  report.host_calls.push_back(allowed_call("http.exchange", "GET, http://a/, {}, "));
+  report.host_calls.push_back(allowed_call("kv.get", ", "));
   const std::string text = render_text(report, false);
   EXPECT_NE(text.find("call: http.exchange GET, http://a/, {} -> OK"), std::string::npos) << text;
   EXPECT_NE(text.find("call: kv.get -> OK"), std::string::npos) << text;

@@ -767,7 +767,10 @@ InputPiece read_input(const std::function<InputPiece(std::chrono::milliseconds)>
   return piece;
 }
 
-Report run(const Program& program, const RunOptions& options) { return Run(program, options).execute(); }
+Report run(const Program& program, const RunOptions& options) {
+  if (const Status held = policy::check_for_wasm(options.policy); !held) return refusal(held.error());
+  return Run(program, options).execute();
+}
 
 Report thaw(std::span<const uint8_t> bytes, const RunOptions& options) {
   const Clock::time_point start = Clock::now();

@@ -1066,6 +1066,7 @@ class Session::Local final : public Session {
 };
 
 Result<std::unique_ptr<Session>> Session::create(std::shared_ptr<const Template> of, RunOptions options) {
+  MEMBRANE_TRY(policy::check_for_wasm(options.policy));
   auto impl = std::make_unique<Impl>(std::move(of), std::move(options));
   const Template& from = *impl->template_;
   MEMBRANE_TRY(check_replayed_grants(*impl->world_, impl->options_.policy));

@@ -15,6 +15,8 @@ constexpr uint64_t kMostMemoryBytes = 4ull << 30;
 constexpr uint64_t kMostWallMs = 24ull * 3'600'000;
 constexpr uint64_t kMostOutputBytes = 16ull << 20;
 constexpr uint64_t kMostStackBytes = 64ull << 20;
+constexpr uint64_t kMostDiskBytes = 4ull << 30;  // of the machine's memory
+constexpr uint64_t kMostTasks = 4'096;
 constexpr uint64_t kMostTableElements = 1'000'000;
 
 constexpr const char* kNoModel =
@@ -71,6 +73,8 @@ Answer<void> check_limits(const policy::Limits& limits) {
   if (limits.stack_bytes > kMostStackBytes) return above("stack", kMostStackBytes, "bytes");
   if (limits.table_elements > kMostTableElements)
     return above("table_elements", kMostTableElements, "elements");
+  if (limits.disk_bytes > kMostDiskBytes) return above("disk", kMostDiskBytes, "bytes");
+  if (limits.tasks > kMostTasks) return above("tasks", kMostTasks, "processes and threads");
   return {};
 }
 

@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <atomic>
 #include <mutex>
+#include <tuple>
 #include <utility>
 
 #include "computers/command_run.h"
@@ -208,6 +209,24 @@ std::vector<std::string> lines_of(const Environment& environment) {
   return lines;
 }
 
+// What a sandbox of this kind cannot be held to is refused.
+Answer<void> check_held(const policy::Policy& policy) {
+  if (const Status held = computers::check_grants(policy); !held)
+    return std::unexpected(api_error(held.error()));
+  if (const Status held = computers::check_limits(policy.limits); !held)
+    return std::unexpected(api_error(held.error()));
+  return {};
+}
+
+// Whether both ask the same of a computer; what else they say is of a turn.
+bool is_same_computer(const policy::Policy& one, const policy::Policy& other) {
+  const auto of = [](const policy::Policy& policy) {
+    const policy::Limits& limits = policy.limits;
+    return std::tie(limits.memory_bytes, limits.disk_bytes, limits.tasks, limits.cpu_ms, policy.platform);
+  };
+  return of(one) == of(other);
+}
+
 // None is none, and not the service's own environment.
 host::Secrets secrets_of(const host::Secrets& secrets) {
   if (secrets) return secrets;
@@ -303,16 +322,15 @@ class LinuxGuest final : public Guest {
     spec_.environment = environment;
     return {};
   }
-  // The memory limit and directories are the computer's: with others, it goes on in a new computer.
+  // Some limits, the platform and directories are the computer's: with others, it goes on in a new computer.
   Answer<void> set_policy(const policy::Policy& policy, const host::Secrets& secrets) override {
-    if (const Status held = computers::check_grants(policy); !held)
-      return std::unexpected(api_error(held.error()));
+    if (const auto held = check_held(policy); !held) return held;
     policy::Policy before;
     {
       const std::lock_guard lock(mutex_);
       before = spec_.policy;
     }
-    if (policy.limits.memory_bytes != before.limits.memory_bytes || policy.fs != before.fs) {
+    if (!is_same_computer(policy, before) || policy.fs != before.fs) {
       const auto bytes = kept_bytes();
       if (!bytes) return std::unexpected(bytes.error());
       if (const auto made = make_from(*bytes, policy); !made) return made;
@@ -395,8 +413,8 @@ class LinuxGuest final : public Guest {
     return gateway_;
   }
   Answer<void> make(linux::LiveSpec spec, const policy::Policy& policy) {
-    if (spec.limits.memory_bytes == 0 || spec.kept < 0)
-      spec.limits = computers::limits_of(policy.limits);
+    spec.limits = computers::limits_of(policy.limits);
+    spec.platform = policy.platform;
     auto gateway = computers::Gateway::create(
         {.grants = policy.http, .limits = policy.limits, .secrets = secrets_of(spec_.secrets)});
     if (!gateway) return std::unexpected(api_error(gateway.error()));
@@ -424,7 +442,6 @@ class LinuxGuest final : public Guest {
     if (!file) return std::unexpected(api_error(file.error()));
     linux::LiveSpec spec;
     spec.kept = file->number();
-    spec.limits = computers::limits_of(policy.limits);
     return make(std::move(spec), policy);
   }
   Answer<std::vector<uint8_t>> kept_bytes() {
@@ -568,8 +585,7 @@ class GuestsWithLinux final : public Guests {
                     "membrane doctor says more; templates of the other kind are there.");
     if (const Status valid = policy::validate(spec.policy); !valid)
       return std::unexpected(api_error(valid.error()));
-    if (const Status held = computers::check_grants(spec.policy); !held)
-      return std::unexpected(api_error(held.error()));
+    if (const auto held = check_held(spec.policy); !held) return held;
     if (spec.seals)
       return refuse(ApiCode::kUnsupported,
                     "a Linux sandbox makes no receipts: its programs cannot be replayed",

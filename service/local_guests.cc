@@ -145,6 +145,8 @@ class LocalGuests final : public Guests {
   Answer<std::unique_ptr<Guest>> create(const GuestSpec& spec) override {
     if (const Status valid = policy::validate(spec.policy); !valid)
       return std::unexpected(api_error(valid.error()));
+    if (const Status held = policy::check_for_wasm(spec.policy); !held)
+      return std::unexpected(api_error(held.error()));
     if (auto checked = check_environment(spec.environment); !checked) return std::unexpected(checked.error());
     if (is_wat(spec)) return std::make_unique<WatGuest>(options_.where, spec);
     return make_session_guest(spec, sources());

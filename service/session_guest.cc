@@ -150,6 +150,8 @@ class SessionGuest final : public Guest {
   }
 
   Answer<void> set_policy(const policy::Policy& policy, const host::Secrets& secrets) override {
+    if (const Status held = policy::check_for_wasm(policy); !held)
+      return std::unexpected(api_error(held.error()));
     for (const auto& [id, context] : contexts_)
       if (const auto room = has_room_for(context, policy); !room) return room;
     std::map<std::string, std::unique_ptr<sandbox::Session>> changed;

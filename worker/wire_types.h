@@ -26,7 +26,8 @@ namespace membrane::policy {
 constexpr FsMode wire_last(FsMode) { return FsMode::kWrite; }
 inline auto wire_fields(Limits& l) {
   return std::tie(l.fuel, l.memory_bytes, l.stack_bytes, l.call_depth, l.table_elements, l.output_bytes,
-                  l.wall_ms, l.host_calls, l.bytes_in, l.bytes_out, l.tokens, l.module_bytes);
+                  l.wall_ms, l.host_calls, l.bytes_in, l.bytes_out, l.tokens, l.module_bytes, l.disk_bytes,
+                  l.tasks, l.cpu_ms);
 }
 constexpr Egress wire_last(Egress) { return Egress::kAsk; }
 inline auto wire_fields(Marks& m) { return std::tie(m.is_private, m.is_untrusted); }
@@ -52,7 +53,8 @@ inline auto wire_fields(TimeGrant& g) { return std::tie(g.real, g.start_ms); }
 inline auto wire_fields(RandomGrant& g) { return std::tie(g.real, g.seed); }
 inline auto wire_fields(Packages& p) { return std::tie(p.python, p.javascript); }
 inline auto wire_fields(Policy& p) {
-  return std::tie(p.limits, p.http, p.fs, p.kv, p.sql, p.ai, p.time, p.random, p.ask, p.packages, p.trifecta);
+  return std::tie(p.limits, p.http, p.fs, p.kv, p.sql, p.ai, p.time, p.random, p.ask, p.packages, p.trifecta,
+                  p.platform);
 }
 
 }  // namespace membrane::policy

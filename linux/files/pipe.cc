@@ -122,6 +122,11 @@ void open_as_pipe(AnonymousNode& node, const std::shared_ptr<Pipe>& pipe) {
   });
 }
 
+void PipeEnd::drop(size_t count) {
+  pipe_->bytes.drop(count);
+  pipe_->changed.wake();
+}
+
 Try<PipePair> make_pipe(const Credentials& owner, int flags) {
   if ((flags & ~O_NONBLOCK) != 0) return err(EINVAL);
   auto pipe = std::make_shared<Pipe>();

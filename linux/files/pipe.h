@@ -42,14 +42,22 @@ class PipeEnd final : public File {
   [[nodiscard]] int capacity() const { return static_cast<int>(pipe_->capacity); }
   Try<int> set_capacity(uint64_t bytes);
 
+  // For splice() and tee(). What waits in the pipe, which drop() takes from the front; how many bytes can be written now.
+  [[nodiscard]] std::span<const std::byte> waiting() const { return pipe_->bytes.bytes(); }
+  void drop(size_t count);
+  [[nodiscard]] size_t room() const { return pipe_->room(); }
+  [[nodiscard]] bool has_writers() const { return pipe_->writers > 0; }
+  [[nodiscard]] bool has_readers() const { return pipe_->readers > 0; }
+  [[nodiscard]] bool is_same_pipe(const PipeEnd& other) const { return pipe_ == other.pipe_; }
+
  private:
   friend class FileState;  // linux/kept/file_state.h
   [[nodiscard]] bool reads() const;
   [[nodiscard]] bool writes() const;
   const std::shared_ptr<Pipe> pipe_;
   const NodeRef node_;
-  const int opened_as_;                             // O_ACCMODE
-  uint64_t readers_before_, writers_before_;        // of the pipe, when it was opened
+  const int opened_as_;                       // O_ACCMODE
+  uint64_t readers_before_, writers_before_;  // of the pipe, when it was opened
   const bool is_named_;
 };
 

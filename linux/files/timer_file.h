@@ -25,7 +25,7 @@ class TimerFile final : public File {
   [[nodiscard]] itimerspec get();
 
  private:
-  friend class FileState;  // linux/kept/file_state.h
+  friend class FileState;                  // linux/kept/file_state.h
   using Nanos = std::chrono::nanoseconds;  // of clock_
   friend Try<std::shared_ptr<TimerFile>> make_timer_file(Timers& timers, int clock, int flags);
   TimerFile(Timers& timers, int clock, NodeRef node);

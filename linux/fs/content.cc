@@ -266,7 +266,7 @@ Done Content::allocate(int mode, uint64_t offset, uint64_t length) {
     needed += has_data(page) ? 0 : kPageBytes;
   if (needed <= room) return {};
   MEMBRANE_TRY(resize(old_size));
-  return err(ENOSPC);
+  return account_->refuse();
 }
 
 Try<uint64_t> Content::seek_data(uint64_t offset, bool hole) {

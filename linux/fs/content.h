@@ -26,7 +26,7 @@ class Account {
   Account(uint64_t bytes, uint64_t nodes) : bytes_(bytes), nodes_(nodes) {}
   // Errors: ENOSPC.
   Done take(uint64_t bytes, uint64_t nodes = 0) {
-    if (bytes > bytes_ - used_bytes_ || nodes > nodes_ - used_nodes_) return err(ENOSPC);
+    if (bytes > bytes_ - used_bytes_ || nodes > nodes_ - used_nodes_) return refuse();
     used_bytes_ += bytes;
     used_nodes_ += nodes;
     return {};
@@ -35,13 +35,19 @@ class Account {
     used_bytes_ -= bytes;
     used_nodes_ -= nodes;
   }
+  // There is no room, and that is counted.
+  std::unexpected<int> refuse() {
+    ++refusals_;
+    return err(ENOSPC);
+  }
+  [[nodiscard]] uint64_t refusals() const { return refusals_; }
   [[nodiscard]] uint64_t bytes() const { return bytes_; }
   [[nodiscard]] uint64_t nodes() const { return nodes_; }
   [[nodiscard]] uint64_t used_bytes() const { return used_bytes_; }
   [[nodiscard]] uint64_t used_nodes() const { return used_nodes_; }
 
  private:
-  uint64_t bytes_, nodes_, used_bytes_ = 0, used_nodes_ = 0;
+  uint64_t bytes_, nodes_, used_bytes_ = 0, used_nodes_ = 0, refusals_ = 0;
 };
 
 class Content {

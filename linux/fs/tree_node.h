@@ -26,6 +26,11 @@ class Tree : public std::enable_shared_from_this<Tree> {
   void drop(TreeNode& node);                            // it has no name any more
   void forget(uint64_t number) { slots_.erase(number); }
   void clear();  // all nodes that only the tree keeps
+  // Whether the node is not as it is in the image.
+  [[nodiscard]] bool changed_node(uint64_t number) const {
+    const auto slot = slots_.find(number);
+    return slot != slots_.end() && slot->second.kept != nullptr;
+  }
 
   [[nodiscard]] timespec now() const;
   [[nodiscard]] const TreeOptions& options() const { return options_; }
@@ -98,6 +103,11 @@ class TreeNode final : public Node {
 
   [[nodiscard]] const std::shared_ptr<Tree>& tree() const { return tree_; }
   [[nodiscard]] uint64_t number() const { return number_; }
+  [[nodiscard]] std::optional<LayerInode> image_inode() const { return inode(); }  // which it was
+  // Of a file that was one of the image: whether it has the bytes of then.
+  [[nodiscard]] bool has_image_content() const {
+    return is_from_image_ && (content_ == nullptr || content_->is_base());
+  }
 
  private:
   friend class Tree;

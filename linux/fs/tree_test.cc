@@ -230,6 +230,7 @@ TEST_F(TreeTest, NothingIsMadeBeyondTheQuotas) {
   EXPECT_EQ(error_of(a->set_attribute("user.x", std::string(5000, 'v'), 0)), ENOSPC);
   EXPECT_EQ(error_of(root->create("l", {.mode = S_IFLNK, .target = std::string(4095, 't')})), ENOSPC);
   EXPECT_EQ(error_of(a->allocate(0, 0, 1 << 20)), ENOSPC);
+  EXPECT_GE(usage_of(*root)->refusals, 6u);
   EXPECT_EQ(a->attributes().size, 61440u);
   ASSERT_TRUE(a->resize(0));
   ASSERT_TRUE(put_text(a, "x", 60000));

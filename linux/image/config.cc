@@ -36,6 +36,21 @@ Status read_word(const nlohmann::json& object, const char* member, std::string& 
   return has_zero(to) ? wrong(member) : Status();
 }
 
+Status read_labels(const nlohmann::json& object, ImageConfig& config) {
+  if (const auto labels = object.find("Labels"); labels != object.end() && !labels->is_null()) {
+    if (!labels->is_object()) return wrong("Labels");
+    for (const auto& [name, value] : labels->items()) {
+      if (!value.is_string()) return wrong("Labels");
+      config.labels[name] = value.get<std::string>();
+    }
+  }
+  if (const auto ports = object.find("ExposedPorts"); ports != object.end() && !ports->is_null()) {
+    if (!ports->is_object()) return wrong("ExposedPorts");
+    for (const auto& [name, value] : ports->items()) config.ports.insert(name);
+  }
+  return {};
+}
+
 }  // namespace
 
 Result<ImageConfig> read_image_config(std::string_view json) {
@@ -48,6 +63,8 @@ Result<ImageConfig> read_image_config(std::string_view json) {
   MEMBRANE_TRY(read_words(object, "Cmd", config.command));
   MEMBRANE_TRY(read_word(object, "WorkingDir", config.directory));
   MEMBRANE_TRY(read_word(object, "User", config.user));
+  MEMBRANE_TRY(read_words(object, "Shell", config.shell));
+  MEMBRANE_TRY(read_labels(object, config));
   std::erase_if(config.environment, [](const std::string& each) { return each.find('=') == each.npos; });
   return config;
 }
@@ -59,6 +76,10 @@ std::string image_config_text(const ImageConfig& config) {
   object["Cmd"] = config.command;
   object["WorkingDir"] = config.directory;
   object["User"] = config.user;
+  if (!config.shell.empty()) object["Shell"] = config.shell;
+  if (!config.labels.empty()) object["Labels"] = config.labels;
+  for (const std::string& port : config.ports)
+    object["ExposedPorts"][port] = nlohmann::ordered_json::object();
   return json_text(object);
 }
 

@@ -3,6 +3,8 @@
 // Threads: pure.
 #pragma once
 
+#include <map>
+#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -15,11 +17,15 @@ struct ImageConfig {
   std::vector<std::string> environment = {};  // NAME=VALUE
   std::vector<std::string> entrypoint = {}, command = {};
   std::string directory = {}, user = {};
+  std::vector<std::string> shell = {};  // of RUN; none for the usual one
+  std::map<std::string, std::string> labels = {};
+  std::set<std::string> ports = {};  // "80/tcp": what its programs listen on, as its maker says
 
   bool operator==(const ImageConfig&) const = default;
 };
 
-// {"Env": [], "Entrypoint": [], "Cmd": [], "WorkingDir": "", "User": ""}; each may be missing or null, and others may be there.
+// {"Env": [], "Entrypoint": [], "Cmd": [], "WorkingDir": "", "User": "", "Shell": [], "Labels": {"": ""}, "ExposedPorts": {"": {}}}; each
+// may be missing or null, and others may be there.
 // "" is an empty one. Errors: kInvalidInput; kTooLong.
 Result<ImageConfig> read_image_config(std::string_view json);
 std::string image_config_text(const ImageConfig& config);

@@ -55,8 +55,9 @@ Result<std::shared_ptr<const Layer>> Layer::open(int fd, const std::string& path
   struct stat status = {};
   if (fstat(layer->fd_, &status) != 0) return refused_by_system("read", path);
   if (!S_ISREG(status.st_mode)) return damaged(path, "it is not a regular file");
-  LayerHeader& header = layer->header_;
+  LayerHeader header;
   if (pread(layer->fd_, &header, sizeof header, 0) != sizeof header) return damaged(path, "it is too short");
+  layer->header_ = header;
   const LayerHeader wanted;
   if (std::memcmp(header.magic, wanted.magic, sizeof wanted.magic) != 0)
     return damaged(path, "its first bytes are others");

@@ -196,7 +196,7 @@ Status LayerTree::put_link(std::string_view path, std::string_view target) {
   if (!there) return wrong(path, "is a hard link to what is not there");
   if (is_directory(nodes_[*there].item)) return wrong(path, "is a hard link to a directory");
   MEMBRANE_ASSIGN(const auto spot, look(path, this));
-  if (spot->name.empty()) return wrong(path, "is its root, which is a directory");
+  if (!spot || spot->name.empty()) return wrong(path, "is its root, which is a directory");
   nodes_[*there].generation = generation_;
   nodes_[spot->directory].children.insert_or_assign(spot->name, *there);
   return {};

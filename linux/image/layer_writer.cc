@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cerrno>
 #include <cstring>
 
 #include "base/private_file.h"
@@ -21,12 +22,32 @@ bool is_zero(std::span<const std::byte> bytes) {
 
 constexpr uint64_t round_up(uint64_t bytes) { return (bytes + kPageBytes - 1) / kPageBytes * kPageBytes; }
 
+// Where an image's bytes go. NewFile, and files of others.
+class OpenFile {
+ public:
+  explicit OpenFile(int file) : file_(file) {}
+  Status write(uint64_t offset, std::span<const uint8_t> bytes) const {
+    while (!bytes.empty()) {
+      const ssize_t wrote = pwrite(file_, bytes.data(), bytes.size(), static_cast<off_t>(offset));
+      if (wrote < 0 && errno == EINTR) continue;
+      if (wrote <= 0) return refused_by_system("write", "an image");
+      offset += static_cast<uint64_t>(wrote);
+      bytes = bytes.subspan(static_cast<size_t>(wrote));
+    }
+    return {};
+  }
+
+ private:
+  const int file_;
+};
+
 // Bytes to the end of a file. Pages of zeros become holes.
+template <typename File>
 class Output {
  public:
-  Output(NewFile& file, Sha256& digest) : file_(file), digest_(digest) {}
+  Output(File& file, Sha256* digest) : file_(file), digest_(digest) {}
   Status add(std::span<const std::byte> bytes) {
-    digest_.add({reinterpret_cast<const char*>(bytes.data()), bytes.size()});
+    if (digest_ != nullptr) digest_->add({reinterpret_cast<const char*>(bytes.data()), bytes.size()});
     if (!is_zero(bytes))
       MEMBRANE_TRY(file_.write(at_, {reinterpret_cast<const uint8_t*>(bytes.data()), bytes.size()}));
     at_ += bytes.size();
@@ -43,10 +64,19 @@ class Output {
   [[nodiscard]] uint64_t at() const { return at_; }
 
  private:
-  NewFile& file_;
-  Sha256& digest_;
+  File& file_;
+  Sha256* const digest_;
   uint64_t at_ = kPageBytes;
 };
+
+std::span<const uint8_t> bytes_of(const LayerHeader& header) {
+  return {reinterpret_cast<const uint8_t*>(&header), sizeof header};
+}
+
+void set_digest(LayerHeader& header, const std::string& hex) {
+  std::memcpy(header.digest, hex.data(), std::min(hex.size(), sizeof header.digest));
+  header.check = check_of(header);
+}
 
 }  // namespace
 
@@ -82,6 +112,7 @@ class LayerWriting {
     return {};
   }
 
+  template <typename Output>
   Status write_contents(Output& output) {
     for (uint32_t at = 0; at < inodes_.size(); ++at) {
       LayerInode& inode = inodes_[at];
@@ -93,6 +124,7 @@ class LayerWriting {
     return {};
   }
 
+  template <typename Output>
   Status write_index(Output& output, LayerHeader& header, std::string_view config) {
     header.config_bytes = config.size();
     header.config_at = add_string(config);
@@ -156,15 +188,22 @@ class LayerWriting {
     return inode;
   }
 
+  Result<size_t> read(const LayerItem& item, uint64_t offset, std::span<std::byte> to) const {
+    if (item.contents) return item.contents->read(offset, to);
+    const ssize_t got = pread(item.fd, to.data(), to.size(), static_cast<off_t>(item.at + offset));
+    if (got < 0) return refused_by_system("read", "the contents of an image");
+    return static_cast<size_t>(got);
+  }
+
+  template <typename Output>
   Status copy(const LayerItem& item, Output& output) {
     buffer_.resize(kPieceBytes);
     for (uint64_t done = 0; done < item.size;) {
       const size_t wanted = std::min<uint64_t>(kPieceBytes, item.size - done);
-      const ssize_t got = pread(item.fd, buffer_.data(), wanted, static_cast<off_t>(item.at + done));
-      if (got < 0) return refused_by_system("read", "the contents of an image");
+      MEMBRANE_ASSIGN(const size_t got, read(item, done, std::span(buffer_).first(wanted)));
       if (got == 0)
         return fail(ErrorCode::kInvalidInput, "the contents of an image became shorter while they were read");
-      std::span<const std::byte> bytes(buffer_.data(), static_cast<size_t>(got));
+      std::span<const std::byte> bytes(buffer_.data(), got);
       // By page, so that holes stay holes; runs of others in one go.
       while (!bytes.empty()) {
         size_t run = std::min<size_t>(kPageBytes, bytes.size());
@@ -177,7 +216,7 @@ class LayerWriting {
         MEMBRANE_TRY(output.add(bytes.first(run)));
         bytes = bytes.subspan(run);
       }
-      done += static_cast<uint64_t>(got);
+      done += got;
     }
     return {};
   }
@@ -190,21 +229,60 @@ class LayerWriting {
   std::vector<std::byte> buffer_;
 };
 
-Result<std::string> LayerTree::write(const std::string& path, std::string_view config) const {
-  MEMBRANE_ASSIGN(NewFile file, NewFile::create(path));
-  MEMBRANE_ASSIGN(Sha256 digest, Sha256::begin());
-  Output output(file, digest);
+template <typename Output>
+Result<LayerHeader> LayerTree::write_to(Output& output, std::string_view config) const {
   LayerWriting writing(*this);
   MEMBRANE_TRY(writing.index());
   MEMBRANE_TRY(writing.write_contents(output));
   LayerHeader header;
   MEMBRANE_TRY(writing.write_index(output, header, config));
+  return header;
+}
+
+Result<std::string> LayerTree::write(const std::string& path, std::string_view config) const {
+  MEMBRANE_ASSIGN(NewFile file, NewFile::create(path));
+  MEMBRANE_ASSIGN(Sha256 digest, Sha256::begin());
+  Output output(file, &digest);
+  MEMBRANE_ASSIGN(LayerHeader header, write_to(output, config));
   MEMBRANE_ASSIGN(const std::string hex, digest.finish());
-  std::memcpy(header.digest, hex.data(), std::min(hex.size(), sizeof header.digest));
-  header.check = check_of(header);
+  set_digest(header, hex);
   MEMBRANE_TRY(file.resize(header.file_bytes));
-  MEMBRANE_TRY(file.write(0, {reinterpret_cast<const uint8_t*>(&header), sizeof header}));
+  MEMBRANE_TRY(file.write(0, bytes_of(header)));
   MEMBRANE_TRY(file.publish());
+  return hex;
+}
+
+Status LayerTree::write_unsealed(int file, std::string_view config) const {
+  OpenFile to(file);
+  if (ftruncate(file, 0) != 0) return refused_by_system("write", "an image");
+  Output output(to, nullptr);
+  MEMBRANE_ASSIGN(const LayerHeader header, write_to(output, config));  // its check is 0
+  if (ftruncate(file, static_cast<off_t>(header.file_bytes)) != 0)
+    return refused_by_system("write", "an image");
+  return to.write(0, bytes_of(header));
+}
+
+Result<std::string> seal_image(int file) {
+  struct stat status = {};
+  LayerHeader header;
+  const LayerHeader fresh;
+  if (fstat(file, &status) != 0 || pread(file, &header, sizeof header, 0) != sizeof header)
+    return refused_by_system("read", "an image");
+  if (std::memcmp(header.magic, fresh.magic, sizeof header.magic) != 0 || header.version != fresh.version ||
+      header.file_bytes < kPageBytes || header.file_bytes != static_cast<uint64_t>(status.st_size))
+    return fail(ErrorCode::kInvalidInput, "what was written is no image");
+  MEMBRANE_ASSIGN(Sha256 digest, Sha256::begin());
+  std::vector<char> buffer(kPieceBytes);
+  for (uint64_t at = kPageBytes; at < header.file_bytes;) {
+    const ssize_t got = pread(file, buffer.data(), std::min<uint64_t>(buffer.size(), header.file_bytes - at),
+                              static_cast<off_t>(at));
+    if (got <= 0) return refused_by_system("read", "an image");
+    digest.add({buffer.data(), static_cast<size_t>(got)});
+    at += static_cast<uint64_t>(got);
+  }
+  MEMBRANE_ASSIGN(const std::string hex, digest.finish());
+  set_digest(header, hex);
+  MEMBRANE_TRY(OpenFile(file).write(0, bytes_of(header)));
   return hex;
 }
 

@@ -46,6 +46,14 @@ class Spool {
   int fd_ = -1;
 };
 
+// Contents that are in no file. The tree that has them must be written while they last.
+class LayerContents {
+ public:
+  virtual ~LayerContents() = default;
+  // From `offset` on; fewer bytes at the end.
+  [[nodiscard]] virtual Result<size_t> read(uint64_t offset, std::span<std::byte> to) const = 0;
+};
+
 struct LayerItem {
   uint32_t mode = S_IFDIR | 0755;
   uint32_t uid = 0, gid = 0;
@@ -57,6 +65,8 @@ struct LayerItem {
   std::shared_ptr<const void> holder = nullptr;
   int fd = -1;
   uint64_t at = 0, size = 0;
+  // In their place, with `size`; may be null.
+  std::shared_ptr<const LayerContents> contents = nullptr;
 };
 
 class LayerTree {
@@ -85,6 +95,9 @@ class LayerTree {
 
   // The image, under its path when it is whole, with what config.h says of it. Gives its digest. Errors: kUnavailable; kTooLong.
   [[nodiscard]] Result<std::string> write(const std::string& path, std::string_view config = "") const;
+  // The same into a file that is open for writing, from its begin on, but for the digest: seal_image() makes it an image. For
+  // processes that have no library for digests.
+  [[nodiscard]] Status write_unsealed(int file, std::string_view config) const;
 
  private:
   struct Made {
@@ -103,10 +116,17 @@ class LayerTree {
   void empty_lower(uint32_t directory);
   [[nodiscard]] std::optional<uint32_t> at(const Spot& spot) const;
 
+  template <typename Output>
+  Result<LayerHeader> write_to(Output& output, std::string_view config) const;
+
   friend class LayerWriting;
   LayerLimits limits_;
   std::vector<Made> nodes_;
   uint64_t generation_ = 0;
 };
+
+// What write_unsealed() wrote, in a file that is open for reading and writing. Nothing in it is trusted. Gives its digest. Errors:
+// kInvalidInput for other bytes; kUnavailable.
+Result<std::string> seal_image(int file);
 
 }  // namespace membrane::linux

@@ -187,7 +187,7 @@ Status remove_image(const std::string& name) {
   return refused_by_system("remove", path);
 }
 
-Result<StoredImage> import_image(const std::string& path, const std::string& name) {
+Result<std::string> path_of_new_image(const std::string& name) {
   MEMBRANE_TRY(check_name(name));
   const std::string directory = own_directory();
   if (directory.empty())
@@ -195,10 +195,14 @@ Result<StoredImage> import_image(const std::string& path, const std::string& nam
                 "Set HOME, XDG_DATA_HOME or MEMBRANE_IMAGES.");
   if (!exists(directory) && !make_directory(directory)) return refused_by_system("make", directory);
   MEMBRANE_TRY(check_closed(directory));
-  MEMBRANE_ASSIGN(auto spool, Spool::create(directory));
+  return path_in(directory, name);
+}
+
+Result<StoredImage> import_image(const std::string& path, const std::string& name) {
+  MEMBRANE_ASSIGN(const std::string to, path_of_new_image(name));
+  MEMBRANE_ASSIGN(auto spool, Spool::create(own_directory()));
   Import import(std::move(spool), name);
   MEMBRANE_TRY(import.read(path));
-  const std::string to = path_in(directory, name);
   MEMBRANE_TRY(import.write(to));
   return stored_at(to, name);
 }

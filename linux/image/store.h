@@ -36,6 +36,9 @@ Status remove_image(const std::string& name);
 // image of that name. What is in the directory is root's, unless root asks. Errors: kInvalidArgument, kInvalidInput, kNotFound,
 // kTooLong, kUnavailable.
 Result<StoredImage> import_image(const std::string& path, const std::string& name);
+// Where an image of that name is kept, for one who writes it: in the user's own directory, which is made. Errors: kInvalidArgument;
+// kUnavailable.
+Result<std::string> path_of_new_image(const std::string& name);
 // The image's files as a tar archive.
 Status export_image(const std::string& name, const std::string& archive);
 

@@ -3,6 +3,7 @@
 #include <fcntl.h>
 
 #include <algorithm>
+#include <set>
 
 #include "linux/files/anonymous_node.h"
 #include "linux/files/datagram_socket.h"
@@ -415,6 +416,23 @@ void FileState::read_end(SandboxReader& from, SocketEnd& end) {
   }
 }
 
+void FileState::reset_outside(SandboxReader& from) {
+  std::set<const SocketEnd*> inside;  // those that a socket has, or that wait for accept()
+  for (const FileRef& file : from.files)
+    if (const auto* const socket = dynamic_cast<const SocketFile*>(file.get())) inside.insert(&socket->end());
+  for (const auto& end : from.ends)
+    for (const auto& waiting : end->pending) inside.insert(waiting.get());
+  for (const FileRef& file : from.files) {
+    auto* const stream = dynamic_cast<StreamSocket*>(file.get());
+    SocketEnd* const peer = stream == nullptr ? nullptr : stream->peer_.get();
+    if (peer == nullptr || peer->is_closed || inside.contains(peer)) continue;
+    peer->is_closed = true;
+    peer->clear();
+    stream->end_->error = ECONNRESET;
+    stream->end_->receives_no_more = true;
+  }
+}
+
 void FileState::write_names(const SandboxWriter& to, const SocketSpace& sockets, StateWriter& state) {
   StateWriter names;
   uint32_t count = 0;
@@ -467,13 +485,15 @@ void FileState::write_file(SandboxWriter& to, const FileRef& file) {
   // What it stands on is written first, into other sections.
   const uint32_t node = kind == Kind::kSharedMemory ? 0 : to.node(file->node());
   uint32_t thing = 0;
-  if (const auto* const end = dynamic_cast<const PipeEnd*>(file.get())) thing = to.pipe(end->pipe_, end->node_);
+  if (const auto* const end = dynamic_cast<const PipeEnd*>(file.get()))
+    thing = to.pipe(end->pipe_, end->node_);
   if (const auto* const of = dynamic_cast<const ProcessFile*>(file.get())) thing = to.process_end(of->end_);
   if (const auto input = OutsideInput::of(*file)) thing = to.input(input);
   if (const auto output = OutsideOutput::of(*file)) thing = to.output(output);
   if (const auto* const master = dynamic_cast<const PtyMaster*>(file.get()))
     thing = to.terminal(master->terminal());
-  if (const auto* const slave = dynamic_cast<const PtySlave*>(file.get())) thing = to.terminal(slave->terminal());
+  if (const auto* const slave = dynamic_cast<const PtySlave*>(file.get()))
+    thing = to.terminal(slave->terminal());
   if (const auto* const named = dynamic_cast<const ControllingTerminal*>(file.get()))
     thing = to.terminal(named->terminal());
   StateWriter& state = to.file_section;

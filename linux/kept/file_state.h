@@ -26,6 +26,8 @@ class FileState {
   static void write_end(SandboxWriter& to, SocketEnd& end);
   static void read_end(SandboxReader& from, SocketEnd& end);
 
+  // Connections that led out of the sandbox are reset: nobody is at their other end any more. After all ends.
+  static void reset_outside(SandboxReader& from);
   // The names of sockets. After all ends.
   static void write_names(const SandboxWriter& to, const SocketSpace& sockets, StateWriter& state);
   static void read_names(SandboxReader& from);

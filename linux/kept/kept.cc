@@ -58,8 +58,7 @@ Result<RestoredTree> restore_tree(const KeptFile& kept, TreeOptions options) {
     return fail(ErrorCode::kInvalidInput, "the sandbox was kept over another image",
                 "Give the image whose digest is " + std::string(kept.image_digest()) + ".");
   RestoredTree tree = {.root = make_tree(std::move(options)), .rest = kept.state(), .held = {}};
-  const Done read =
-      TreeState::read(*TreeState::tree_of(tree.root.get()), tree.rest, kept.pages(), tree.held);
+  const Done read = TreeState::read(*TreeState::tree_of(tree.root.get()), tree.rest, kept.pages(), tree.held);
   if (!read) return refused(read.error(), "its files are damaged");
   return tree;
 }

@@ -6,8 +6,10 @@
 #include "linux/files/locks.h"
 #include "linux/kept/file_state.h"
 #include "linux/kept/memory_state.h"
+#include "linux/kept/system_v_state.h"
 #include "linux/kept/tree_state.h"
 #include "linux/kernel/cpu_time.h"
+#include "linux/kernel/system_v.h"
 #include "linux/kernel/timers.h"
 #include "linux/kernel/vdso.h"
 #include "linux/proc/mounts.h"
@@ -195,6 +197,7 @@ class KernelState::Writer {
     for (const auto& [id, process] : kernel_.processes_) state(id);
     for (const auto& [id, process] : kernel_.processes_) write_process(*process);
     write_commands(commands);
+    write_system_v();
     write_futexes();
     to_.write_bodies();
     write_locks();
@@ -229,6 +232,8 @@ class KernelState::Writer {
     state(kernel_.last_id_);
     state(kernel_.preemptions_);
     state(kernel_.memory_peak_bytes_);
+    std::chrono::nanoseconds cpu = kernel_.cpu_of_ended_tasks_;
+    transfer_time(state, cpu);
   }
 
   uint32_t place(const std::shared_ptr<Place>& place) {
@@ -280,6 +285,12 @@ class KernelState::Writer {
       own_(id);
       transfer_timer(own_, timer);
     }
+    own_(static_cast<uint32_t>(process.semaphore_undo.size()));
+    for (const auto& [semaphore, change] : process.semaphore_undo) {
+      own_(semaphore.first);
+      own_(semaphore.second);
+      own_(change);
+    }
     own_(static_cast<uint32_t>(process.tasks.size()));
     for (const auto& task : process.tasks) write_task(*task);
   }
@@ -312,6 +323,12 @@ class KernelState::Writer {
       own_(each.errors == nullptr ? 0u : to_.output(each.errors));
       own_(to_.file(each.terminal));
     }
+  }
+
+  void write_system_v() {
+    const bool is_there = kernel_.system_v != nullptr;
+    own_(is_there);
+    if (is_there) SystemVState::write(to_, *kernel_.system_v, own_);
   }
 
   // A futex is known by a memory, or by the node or file that a shared mapping is of.
@@ -409,6 +426,7 @@ class KernelState::Reader {
     for (const auto& [id, process] : kernel_.processes_) MEMBRANE_TRY(read_process(*process));
     if (!relate()) return damaged();
     read_commands(commands);
+    read_system_v();
     read_futexes();
     read_locks();
     if (!state_.is_good() || !state_.is_at_end()) return damaged();
@@ -426,7 +444,8 @@ class KernelState::Reader {
     GuestClock::Time now;
     transfer_time(state_, now);
     const bool has_stream = state_.get<bool>();
-    state_.require(now.time_since_epoch().count() >= 0 && has_stream == kernel_.options().clock->is_virtual());
+    state_.require(now.time_since_epoch().count() >= 0 &&
+                   has_stream == kernel_.options().clock->is_virtual());
     if (!state_.is_good()) return;
     kernel_.options().clock->go_on_from(now);
     if (has_stream) {
@@ -437,6 +456,7 @@ class KernelState::Reader {
     state_(kernel_.last_id_);
     state_(kernel_.preemptions_);
     state_(kernel_.memory_peak_bytes_);
+    transfer_time(state_, kernel_.cpu_of_ended_tasks_);
     state_.require(kernel_.last_id_ >= 0 && kernel_.last_id_ <= kMostIds);
   }
 
@@ -513,6 +533,11 @@ class KernelState::Reader {
       const auto id = state_.get<int>();
       transfer_timer(state_, process.timers[id]);
     }
+    for (size_t left = state_.count(10); left > 0 && state_.is_good(); --left) {
+      const auto set = state_.get<int>();
+      const auto semaphore = state_.get<uint16_t>();
+      process.semaphore_undo[{set, semaphore}] = state_.get<int>();
+    }
     const size_t tasks = state_.count(100);
     const bool is_alive = !process.is_zombie;
     state_.require(is_alive == (tasks > 0) && is_alive == (memory != 0) &&
@@ -552,9 +577,8 @@ class KernelState::Reader {
     state_.raw(task.thread->registers);
     std::vector<std::byte> vectors;
     state_.blob(vectors, kMostVectorState);
-    state_.require(task.is_parked == (what == TaskIs::kParked) &&
-                   task.thread->stop.kind < StopKind::kGone && task.name.size() < 16 &&
-                   (what != TaskIs::kWaiting || task.waiting.is_again));
+    state_.require(task.is_parked == (what == TaskIs::kParked) && task.thread->stop.kind < StopKind::kGone &&
+                   task.name.size() < 16 && (what != TaskIs::kWaiting || task.waiting.is_again));
     if (!state_.is_good()) return damaged();
     if (!task.thread->set_vector_state(vectors)) return damaged();
     task.is_held = what == TaskIs::kHeld;
@@ -603,8 +627,15 @@ class KernelState::Reader {
       each.errors = from_.take(from_.outputs);
       each.terminal = std::dynamic_pointer_cast<PtyMaster>(from_.take(from_.files));
       const bool has_streams = each.input != nullptr && each.output != nullptr && each.errors != nullptr;
-      state_.require(kernel_.process_of(each.process) != nullptr && has_streams != (each.terminal != nullptr));
+      state_.require(kernel_.process_of(each.process) != nullptr &&
+                     has_streams != (each.terminal != nullptr));
     }
+  }
+
+  void read_system_v() {
+    if (!state_.get<bool>()) return;
+    kernel_.system_v = std::make_shared<SystemV>();
+    SystemVState::read(from_, *kernel_.system_v);
   }
 
   void read_futexes() {

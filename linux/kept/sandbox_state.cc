@@ -33,7 +33,8 @@ constexpr uint64_t kPtsDevice = 0x18, kFirstPtsNode = 3;
 std::shared_ptr<Terminal> terminal_of(Kernel& kernel, Node& node) {
   if (kernel.system == nullptr) return nullptr;
   const Attributes facts = node.attributes();
-  if (facts.device != kPtsDevice || facts.number < kFirstPtsNode || facts.number > Terminals::kMost + kFirstPtsNode)
+  if (facts.device != kPtsDevice || facts.number < kFirstPtsNode ||
+      facts.number > Terminals::kMost + kFirstPtsNode)
     return nullptr;
   auto terminal = kernel.system->terminals->find(static_cast<int>(facts.number - kFirstPtsNode));
   return terminal != nullptr && terminal->node.get() == &node ? terminal : nullptr;
@@ -96,7 +97,8 @@ uint32_t SandboxWriter::node_of(const NodeRef& node, const LocationRef& above, c
 uint32_t SandboxWriter::location(const LocationRef& location) {
   if (location == nullptr) return 0;
   std::vector<LocationRef> way;
-  for (LocationRef at = location; at != nullptr && locations.find(at.get()) == 0; at = at->parent) way.push_back(at);
+  for (LocationRef at = location; at != nullptr && locations.find(at.get()) == 0; at = at->parent)
+    way.push_back(at);
   for (; !way.empty(); way.pop_back()) {
     const LocationRef& at = way.back();
     if (at == kernel.root) {
@@ -229,7 +231,8 @@ void SandboxReader::read_place() {
       const NodeRef content = take_one(nodes);
       const auto name = state.get<std::string>();
       const auto seals = state.get<uint32_t>();
-      state.require(state.is_good() && content->type() == S_IFREG && TreeState::tree_of(content.get()) != nullptr);
+      state.require(state.is_good() && content->type() == S_IFREG &&
+                    TreeState::tree_of(content.get()) != nullptr);
       if (state.is_good()) made = std::make_shared<SealedNode>(content, name, seals);
       break;
     }
@@ -283,7 +286,9 @@ void SandboxReader::read_thing() {
       return;
     }
     case ThingKind::kInput: inputs.push_back(FileState::read_input(*this)); return;
-    case ThingKind::kOutput: outputs.push_back(std::make_shared<OutsideOutput>(drop, std::make_shared<OutputCount>())); return;
+    case ThingKind::kOutput:
+      outputs.push_back(std::make_shared<OutsideOutput>(drop, std::make_shared<OutputCount>()));
+      return;
     default: state.refuse();
   }
 }
@@ -294,7 +299,8 @@ bool SandboxReader::read() {
   for (size_t left = state.count(1); left > 0 && state.is_good(); --left) read_place();
   for (size_t left = state.count(1); left > 0 && state.is_good(); --left) read_thing();
   const auto most_files = static_cast<size_t>(std::max(kernel.options().limits.most_files, 0));
-  for (size_t left = state.count(1, std::max<size_t>(most_files, 1) * 16); left > 0 && state.is_good(); --left) {
+  for (size_t left = state.count(1, std::max<size_t>(most_files, 1) * 16); left > 0 && state.is_good();
+       --left) {
     FileRef file = FileState::read_file(*this);
     state.require(file != nullptr);
     if (state.is_good()) files.push_back(std::move(file));
@@ -311,6 +317,7 @@ bool SandboxReader::read() {
     }
   }
   if (!state.is_good()) return false;
+  FileState::reset_outside(*this);
   for (size_t i = 0; i < pipes.size(); ++i) {
     pipes[i]->readers_so_far = pipe_openings[i].readers;
     pipes[i]->writers_so_far = pipe_openings[i].writers;

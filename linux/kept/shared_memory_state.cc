@@ -41,6 +41,7 @@ void SharedMemoryState::write(const SharedMemory& memory, StateWriter& state, Pa
     }
   }
   state(length);
+  state(memory.description());
   state(static_cast<uint32_t>(runs.size()));
   for (const Run& run : runs) {
     state(run.offset);
@@ -52,9 +53,10 @@ void SharedMemoryState::write(const SharedMemory& memory, StateWriter& state, Pa
 FileRef SharedMemoryState::read(Kernel& kernel, StateReader& state,
                                 const std::shared_ptr<const PageFile>& file) {
   const auto length = state.get<uint64_t>();
+  const auto description = state.get<std::string>();
   state.require(length > 0 && length < uint64_t{1} << 46 && length % kPageBytes == 0);
   if (!state.is_good()) return nullptr;
-  const auto memory = kernel.shared_memories.make(length);
+  const auto memory = kernel.shared_memories.make(length, description);
   state.require(memory.has_value());
   uint64_t bytes = kernel.shared_memories.resident_bytes();
   for (size_t left = state.count(24); left > 0 && state.is_good(); --left) {

@@ -45,6 +45,7 @@ int64_t sys_mmap(Call& call) {
   const int kind = flags & 0x0f;
   if (kind != MAP_PRIVATE && kind != MAP_SHARED && kind != MAP_SHARED_VALIDATE) return -EINVAL;
   if (call.arg(1) == 0) return -EINVAL;
+  if ((flags & MAP_HUGETLB) != 0) return -ENOMEM;  // there are no huge pages
   if (call.arg(1) > (uint64_t{1} << 47)) return -ENOMEM;
   Memory::Wish wish = {.address = call.arg(0),
                        .length = page_up(call.arg(1)),
@@ -66,6 +67,9 @@ int64_t sys_mprotect(Call& call) {
   return answer(call.process().memory->protect(call.arg(0), call.arg(1), call.int_arg(2) & kAllProtections));
 }
 
+// Processors without protection keys have none to give.
+int64_t sys_pkey_alloc(Call& call) { return call.arg(0) != 0 || call.arg(1) > 3 ? -EINVAL : -ENOSPC; }
+int64_t sys_pkey_free(Call&) { return -EINVAL; }
 int64_t sys_pkey_mprotect(Call& call) { return call.int_arg(3) == -1 ? sys_mprotect(call) : -EINVAL; }
 
 int64_t sys_mremap(Call& call) {

@@ -26,7 +26,7 @@ TimeLimit limit_of_milliseconds(Call& call, int timeout_ms) {
 }
 
 Try<TimeLimit> limit_at(Call& call, uint64_t timespec_at) {
-  if (timespec_at == 0) return TimeLimit();
+  if (timespec_at == 0) return Try<TimeLimit>();
   if (call.deadline()) return TimeLimit{call.deadline(), false};
   MEMBRANE_ASSIGN(const auto time, call.get<timespec>(timespec_at));
   MEMBRANE_ASSIGN(const auto deadline, deadline_of(call.kernel, time, false, CLOCK_MONOTONIC));
@@ -186,7 +186,7 @@ struct Micros {
 };
 
 Try<TimeLimit> limit_at_micros(Call& call, uint64_t address) {
-  if (address == 0) return TimeLimit();
+  if (address == 0) return Try<TimeLimit>();
   if (call.deadline()) return TimeLimit{call.deadline(), false};
   MEMBRANE_ASSIGN(auto time, call.get<Micros>(address));
   if (time.s < 0 || time.us < 0) return err(EINVAL);

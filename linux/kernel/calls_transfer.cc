@@ -1,9 +1,12 @@
-// From file to file without the program: sendfile, copy_file_range, splice. And what is asked of a disk: sync, readahead and such.
+// From file to file without the program: sendfile, copy_file_range, splice, tee, vmsplice. And what is asked of a disk: sync, readahead and such.
 #include <fcntl.h>
+#include <signal.h>
 #include <sys/stat.h>
+#include <sys/uio.h>
 
 #include <algorithm>
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "linux/files/memory_buffer.h"
@@ -16,7 +19,8 @@ namespace {
 constexpr size_t kPieceBytes = 64u << 10;
 constexpr int kSpliceFlags = 15, kSpliceNoWait = 2;
 
-bool is_pipe(const File& file) { return dynamic_cast<const PipeEnd*>(&file) != nullptr; }
+PipeEnd* pipe_of(File& file) { return dynamic_cast<PipeEnd*>(&file); }
+bool is_pipe(File& file) { return pipe_of(file) != nullptr; }
 
 // Where a transfer reads or writes: at an offset in guest memory, or at the file's own position.
 class Position {
@@ -81,30 +85,77 @@ int64_t send(Call& call, File& from, const Position& source, File& to, uint64_t 
   return static_cast<int64_t>(done);
 }
 
-// One piece from a pipe to a regular file.
-int64_t splice_from_pipe(Call& call, File& pipe, File& to, uint64_t to_offset, uint64_t count, bool waits) {
-  if (to.node()->type() != S_IFREG || (to.flags & O_APPEND) != 0) return -EINVAL;
-  CALL_ASSIGN(const Position target, Position::of(call, to, to_offset));
-  std::vector<std::byte> piece(std::min<uint64_t>(count, kPieceBytes));
-  MemoryTarget room(piece);
-  const auto got = pipe.read(call.task, room);
-  if (!got && got.error() == EAGAIN && waits && (pipe.flags & O_NONBLOCK) == 0) {
-    call.join(pipe);
-    return call.wait();
-  }
-  if (!got) return -got.error();
-  if (*got == 0) return 0;
-  MemorySource bytes(std::span<const std::byte>(piece).first(*got));
-  CALL_ASSIGN(const size_t written, to.write_at(call.task, bytes, target.at(0)));
-  CALL_TRY(target.move(call, written));
-  return static_cast<int64_t>(written);
+// -- pipes: one piece, of what is there
+
+int64_t wait_for(Call& call, File& file) {
+  call.join(file);
+  return call.wait();
 }
 
-// One piece from a regular file to a pipe.
-int64_t splice_to_pipe(Call& call, File& from, uint64_t from_offset, File& pipe, uint64_t count, bool waits) {
-  if (from.node()->type() != S_IFREG) return -EINVAL;
-  CALL_ASSIGN(const Position source, Position::of(call, from, from_offset));
-  return send(call, from, source, pipe, std::min<uint64_t>(count, kPieceBytes), waits);
+// What the pipe has goes to a file: to its offset, when it has one. What the file does not take stays in the pipe.
+int64_t splice_from_pipe(Call& call, PipeEnd& pipe, File& to, uint64_t to_offset, uint64_t count,
+                         bool waits) {
+  if ((to.flags & O_APPEND) != 0) return -EINVAL;
+  const bool has_offset = to.node()->type() == S_IFREG || to_offset != 0;
+  std::optional<Position> target;
+  if (has_offset) {
+    CALL_ASSIGN(target, Position::of(call, to, to_offset));
+  }
+  const auto there = pipe.waiting();
+  if (there.empty()) {
+    if (!pipe.has_writers()) return 0;
+    return waits && (pipe.flags & O_NONBLOCK) == 0 ? wait_for(call, pipe) : -EAGAIN;
+  }
+  MemorySource bytes(there.first(std::min<uint64_t>({count, there.size(), kPieceBytes})));
+  const auto written = target ? to.write_at(call.task, bytes, target->at(0)) : to.write(call.task, bytes);
+  if (!written && written.error() == EAGAIN && waits && (to.flags & O_NONBLOCK) == 0)
+    return wait_for(call, to);
+  if (!written) return -written.error();
+  pipe.drop(*written);
+  if (target) CALL_TRY(target->move(call, *written));
+  return static_cast<int64_t>(*written);
+}
+
+int64_t say_broken_pipe(Call& call) {
+  call.task.signal_self(SIGPIPE);
+  return -EPIPE;
+}
+
+// Only as much is read as the pipe has room for.
+int64_t splice_to_pipe(Call& call, File& from, uint64_t from_offset, PipeEnd& pipe, uint64_t count,
+                       bool waits) {
+  const bool has_offset = from.node()->type() == S_IFREG || from_offset != 0;
+  if (from.node()->type() == S_IFDIR) return -EINVAL;
+  std::optional<Position> source;
+  if (has_offset) {
+    CALL_ASSIGN(source, Position::of(call, from, from_offset));
+  }
+  if (!pipe.has_readers()) return say_broken_pipe(call);
+  if (pipe.room() == 0) return waits && (pipe.flags & O_NONBLOCK) == 0 ? wait_for(call, pipe) : -EAGAIN;
+  std::vector<std::byte> piece(std::min<uint64_t>({count, pipe.room(), kPieceBytes}));
+  MemoryTarget room(piece);
+  const auto got = source ? from.read_at(call.task, room, source->at(0)) : from.read(call.task, room);
+  if (!got && got.error() == EAGAIN && waits && (from.flags & O_NONBLOCK) == 0) return wait_for(call, from);
+  if (!got) return -got.error();
+  MemorySource bytes(std::span<const std::byte>(piece).first(*got));
+  if (*got > 0) CALL_TRY(pipe.write(call.task, bytes));
+  if (source) CALL_TRY(source->move(call, *got));
+  return static_cast<int64_t>(*got);
+}
+
+// From pipe to pipe; tee() leaves the bytes where they are.
+int64_t splice_pipes(Call& call, PipeEnd& from, PipeEnd& to, uint64_t count, bool waits, bool stay) {
+  if (from.is_same_pipe(to)) return -EINVAL;
+  if (!to.has_readers()) return say_broken_pipe(call);
+  waits = waits && ((from.flags | to.flags) & O_NONBLOCK) == 0;
+  const auto there = from.waiting();
+  if (there.empty() && !from.has_writers()) return 0;
+  if (there.empty()) return waits ? wait_for(call, from) : -EAGAIN;
+  if (to.room() == 0) return waits ? wait_for(call, to) : -EAGAIN;
+  MemorySource bytes(there.first(std::min<uint64_t>({count, there.size(), to.room()})));
+  CALL_ASSIGN(const size_t moved, to.write(call.task, bytes));
+  if (!stay) from.drop(moved);
+  return static_cast<int64_t>(moved);
 }
 
 bool overlap(uint64_t a, uint64_t b, uint64_t length) { return a < b ? b - a < length : a - b < length; }
@@ -149,7 +200,7 @@ int64_t sys_copy_file_range(Call& call) {
   return static_cast<int64_t>(done);
 }
 
-// Between a pipe and a regular file; EINVAL for others, which programs take for "copy it yourself".
+// From or to a pipe, or between two.
 int64_t sys_splice(Call& call) {
   const int flags = call.int_arg(5);
   if ((flags & ~kSpliceFlags) != 0) return -EINVAL;
@@ -157,10 +208,37 @@ int64_t sys_splice(Call& call) {
   CALL_ASSIGN(const FileRef from, file_to_read(call, call.int_arg(0)));
   CALL_ASSIGN(const FileRef to, file_to_write(call, call.int_arg(2)));
   const bool waits = (flags & kSpliceNoWait) == 0;
-  if ((is_pipe(*from) && call.arg(1) != 0) || (is_pipe(*to) && call.arg(3) != 0)) return -ESPIPE;
-  if (is_pipe(*from)) return splice_from_pipe(call, *from, *to, call.arg(3), call.arg(4), waits);
-  if (is_pipe(*to)) return splice_to_pipe(call, *from, call.arg(1), *to, call.arg(4), waits);
+  PipeEnd *const from_pipe = pipe_of(*from), *const to_pipe = pipe_of(*to);
+  if ((from_pipe != nullptr && call.arg(1) != 0) || (to_pipe != nullptr && call.arg(3) != 0)) return -ESPIPE;
+  if (from_pipe != nullptr && to_pipe != nullptr)
+    return splice_pipes(call, *from_pipe, *to_pipe, call.arg(4), waits, false);
+  if (from_pipe != nullptr) return splice_from_pipe(call, *from_pipe, *to, call.arg(3), call.arg(4), waits);
+  if (to_pipe != nullptr) return splice_to_pipe(call, *from, call.arg(1), *to_pipe, call.arg(4), waits);
   return -EINVAL;
+}
+
+int64_t sys_tee(Call& call) {
+  const int flags = call.int_arg(3);
+  if ((flags & ~kSpliceFlags) != 0) return -EINVAL;
+  if (call.arg(2) == 0) return 0;
+  CALL_ASSIGN(const FileRef from, file_to_read(call, call.int_arg(0)));
+  CALL_ASSIGN(const FileRef to, file_to_write(call, call.int_arg(1)));
+  PipeEnd *const from_pipe = pipe_of(*from), *const to_pipe = pipe_of(*to);
+  if (from_pipe == nullptr || to_pipe == nullptr) return -EINVAL;
+  return splice_pipes(call, *from_pipe, *to_pipe, call.arg(2), (flags & kSpliceNoWait) == 0, true);
+}
+
+// Memory is copied, so that the program may use it again at once.
+int64_t sys_vmsplice(Call& call) {
+  const int flags = call.int_arg(3);
+  if ((flags & ~kSpliceFlags) != 0) return -EINVAL;
+  CALL_ASSIGN(const FileRef file, open_file(call, call.int_arg(0)));
+  if (!is_pipe(*file)) return -EBADF;
+  CALL_ASSIGN(UserBuffer buffer, UserBuffer::from_vectors(call.task, call.arg(1), call.arg(2)));
+  if (buffer.size() == 0) return 0;
+  const int how = (flags & kSpliceNoWait) != 0 ? RWF_NOWAIT : 0;
+  return (file->flags & O_ACCMODE) == O_RDONLY ? read_from(call, *file, buffer, std::nullopt, how)
+                                               : write_to(call, *file, buffer, std::nullopt, how);
 }
 
 // -- disks: what was written is there already

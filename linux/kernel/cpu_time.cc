@@ -23,12 +23,20 @@ timeval timeval_of(std::chrono::nanoseconds time) {
 
 }  // namespace
 
-CpuTime used_by(const Task& task) {
-  if (is_virtual(*task.kernel)) return passed_since_start(*task.kernel, *task.process);
+namespace {
+CpuTime on_processors(const Task& task) {
   CpuTime used = task.used_before;
   if (task.thread != nullptr) used.user += task.thread->cpu_time();
   return used;
 }
+}  // namespace
+
+CpuTime used_by(const Task& task) {
+  if (is_virtual(*task.kernel)) return passed_since_start(*task.kernel, *task.process);
+  return on_processors(task);
+}
+
+std::chrono::nanoseconds used_on_processors(const Task& task) { return on_processors(task).total(); }
 
 CpuTime used_by(const Kernel& kernel, const Process& process) {
   if (process.is_zombie) return process.of_ended_tasks;

@@ -10,6 +10,9 @@ namespace membrane::linux {
 CpuTime used_by(const Task& task);
 CpuTime used_by(const Kernel& kernel, const Process& process);
 
+// The same by the host's clocks, whatever clock guests see.
+std::chrono::nanoseconds used_on_processors(const Task& task);
+
 // In the units of system calls.
 timespec timespec_of(std::chrono::nanoseconds time);
 void put_into(rusage& usage, const CpuTime& time);

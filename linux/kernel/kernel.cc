@@ -15,6 +15,7 @@
 #include "linux/kernel/exec.h"
 #include "linux/kernel/memory.h"
 #include "linux/kernel/signals.h"
+#include "linux/kernel/system_v.h"
 #include "linux/proc/mounts.h"
 
 namespace membrane::linux {
@@ -28,7 +29,7 @@ constexpr size_t kAgainAtOnce = 64;  // calls asked again between two looks at t
 
 constexpr auto kLookAtMemoryEvery = std::chrono::milliseconds(50),
                kLookAtMuchMemoryEvery = std::chrono::milliseconds(250);
-constexpr int kLooksShare = 20;  // a look takes one part in so many of the time
+constexpr int kLooksShare = 20;                         // a look takes one part in so many of the time
 constexpr auto kLongestStop = std::chrono::seconds(5);  // that a thread may take
 constexpr auto kNoLook = std::chrono::milliseconds(3'600'000);  // there is no process
 
@@ -88,7 +89,11 @@ Task* Kernel::task_of(int id) {
 }
 
 Try<int> Kernel::take_id() {
-  if (tasks_ >= options_.limits.most_tasks) return err(EAGAIN);
+  if (tasks_ >= options_.limits.most_tasks) {
+    ++reached_.tasks;
+    return err(EAGAIN);
+  }
+  if (reached_.cpu > 0) return err(EAGAIN);
   const auto is_taken = [this](int id) {
     return std::ranges::any_of(processes_, [id](const auto& each) {
       return each.second->id == id || each.second->group == id || each.second->session == id;
@@ -147,6 +152,7 @@ void Kernel::end_task(Task& task, int status) {
   const bool is_last = process.tasks.size() == 1;
   if (is_last && process.descriptors && process.descriptors.use_count() == 1)
     close_all(task, process.descriptors->remove_all());
+  if (options_.limits.cpu) cpu_of_ended_tasks_ += used_on_processors(task);
   if (options_.clock->is_virtual()) process.of_ended_tasks = used_by(task);
   else process.of_ended_tasks += used_by(task);
   task.state = TaskState::kDead;
@@ -167,6 +173,7 @@ void Kernel::end_task(Task& task, int status) {
   process.place.reset();
   process.real_timer = process.virtual_timer = process.profile_timer = {};
   process.timers.clear();
+  undo_semaphores(*this, process);
   if (process.end != nullptr) process.end->tell();
   adopt_children(process);
   hang_up_session(process);
@@ -513,9 +520,11 @@ void Kernel::watch_memory() {
   for (const NodeRef& files : {memory_files, system == nullptr ? nullptr : system->shared_memory})
     if (files != nullptr) all += usage_of(*files).value_or(TreeUsage()).used_bytes;
   Process* largest = nullptr;
+  const bool is_alone = processes_.size() == 1;  // then none of its pages is another's, too
   for (const auto& [id, process] : processes_) {
     if (process->is_zombie || process->memory == nullptr) continue;
-    const uint64_t bytes = process->memory->space().resident_bytes();
+    Space& space = process->memory->space();
+    const uint64_t bytes = is_alone ? space.most_resident_bytes() : space.resident_bytes();
     all += bytes;
     if (largest == nullptr || bytes > most) {
       most = bytes;
@@ -526,12 +535,30 @@ void Kernel::watch_memory() {
   memory_peak_bytes_ = std::max(memory_peak_bytes_, all);
   if (all > options_.limits.memory_bytes && largest != nullptr) {
     was_out_of_memory_ = largest->was_out_of_memory = true;
+    ++reached_.memory;
     end_process(*largest, SIGKILL);
   }
   const auto now = HostClock::now();
   const auto rest = std::clamp<HostClock::duration>((now - begun) * kLooksShare, kLookAtMemoryEvery,
                                                     kLookAtMuchMemoryEvery);
   impl_->next_look_at_memory = now + (processes_.empty() ? HostClock::duration(kNoLook) : rest);
+}
+
+void Kernel::watch_cpu() {
+  if (!options_.limits.cpu || reached_.cpu > 0) return;
+  std::chrono::nanoseconds all = cpu_of_ended_tasks_;
+  for (const auto& [id, process] : processes_)
+    for (const auto& task : process->tasks) all += used_on_processors(*task);
+  if (all < *options_.limits.cpu) return;
+  reached_.cpu = 1;
+  end_all();
+}
+
+LimitsReached Kernel::limits_reached() const {
+  LimitsReached reached = reached_;
+  if (const auto usage = root == nullptr ? std::nullopt : usage_of(*root->node))
+    reached.disk = usage->refusals;
+  return reached;
 }
 
 int Kernel::run(int process) {
@@ -554,6 +581,7 @@ void Kernel::run_while(const std::function<bool()>& goes_on) {
     if (HostClock::now() >= impl_->next_look_at_memory) {
       watch_memory();
       enforce_cpu_limits(*this);
+      watch_cpu();
     }
     if (!is_frozen_) do_due();
     if (on_outside) {

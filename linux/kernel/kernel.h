@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "linux/abi/entropy.h"
+#include "linux/abi/limits_reached.h"
 #include "linux/files/services.h"
 #include "linux/fs/paths.h"
 #include "linux/kernel/guest_clock.h"
@@ -26,6 +27,8 @@ struct KernelLimits {
   int most_tasks = 256;              // threads of all processes
   uint64_t memory_bytes = 2u << 30;  // writable private memory of all processes
   int most_files = 16384;            // descriptions of all processes
+  // That processes use of the processors together, whatever clock they see. When it is over they end, and none begins.
+  std::optional<std::chrono::nanoseconds> cpu = {};
 };
 
 struct KernelOptions {
@@ -43,6 +46,7 @@ class SocketSpace;         // linux/files/socket_end.h
 class Vdso;                // linux/kernel/vdso.h
 class Watches;             // linux/files/inotify.h
 struct SystemDirectories;  // linux/proc/mounts.h
+struct SystemV;            // linux/kernel/system_v.h
 
 class Kernel final : public Timers, public Jobs, public Signals {
  public:
@@ -83,6 +87,7 @@ class Kernel final : public Timers, public Jobs, public Signals {
   std::shared_ptr<Vdso> vdso;
   NodeRef memory_files;  // what memfd_create() makes files in
   SharedMemories shared_memories;
+  std::shared_ptr<SystemV> system_v;
   [[nodiscard]] timespec now(int clock) const override { return options_.clock->read(clock); }
   [[nodiscard]] GuestClock::Time steady_now() const override { return options_.clock->now(); }
   NodeRef& made_memory_files();  // the same, made now if there is none
@@ -120,6 +125,8 @@ class Kernel final : public Timers, public Jobs, public Signals {
   std::map<FutexKey, std::deque<int>> futexes;  // the tasks that wait, by id
   [[nodiscard]] uint64_t memory_peak_bytes() const { return memory_peak_bytes_; }
   [[nodiscard]] bool was_out_of_memory() const { return was_out_of_memory_; }
+  // Since the beginning; of disk, that of the root's tree.
+  [[nodiscard]] LimitsReached limits_reached() const;
   // Called in the loop after each Platform::wake(): looks at what came from outside.
   std::function<void()> on_outside;
   // A process that start() made has ended; it is forgotten then. Without this it stays until the kernel's end.
@@ -156,6 +163,7 @@ class Kernel final : public Timers, public Jobs, public Signals {
   bool answer_time_stamp(Task& task);
   void end_all();
   void watch_memory();
+  void watch_cpu();
   void adopt_children(Process& process);
   void hang_up_session(Process& leader);
   [[nodiscard]] bool restarts_after_signal(const Task& task) const;
@@ -170,6 +178,8 @@ class Kernel final : public Timers, public Jobs, public Signals {
   uint64_t memory_bytes_ = 0, memory_peak_bytes_ = 0;
   bool was_out_of_memory_ = false;
   bool is_frozen_ = false;
+  LimitsReached reached_;                          // but for disk
+  std::chrono::nanoseconds cpu_of_ended_tasks_{};  // counted where there is a limit of it
 };
 
 }  // namespace membrane::linux

@@ -45,6 +45,18 @@ TEST(LimitsTest, SharedMemoryCounts) {
   EXPECT_TRUE(on.kernel->was_out_of_memory());
 }
 
+TEST(LimitsTest, NoMoreTasksThanAllowedAndThatIsCounted) {
+  KernelLimits limits;
+  limits.most_tasks = 1;
+  ScriptedKernel on(limits);
+  on.run(steps({[](ScriptedThread& t) { t.call(SYS_fork); },
+                [](ScriptedThread& t) {
+                  EXPECT_EQ(t.result(), -EAGAIN);
+                  t.call(SYS_exit_group, {0});
+                }}));
+  EXPECT_EQ(on.kernel->limits_reached(), (LimitsReached{.tasks = 1}));
+}
+
 TEST(LimitsTest, ALinkIsNoDirectory) {
   ScriptedKernel on;
   on.run(steps({[](ScriptedThread& t) {

@@ -125,7 +125,8 @@ Done Memory::move_pieces(uint64_t from, uint64_t length, uint64_t to, uint64_t n
     for (const auto& [start, pages] : pieces) {
       move_to(start);
       move_to(std::min(pages.end, from + moved));
-      kept_pages_[to + (start - from)] = {to + (std::min(pages.end, from + moved) - from), pages.file, pages.offset};
+      kept_pages_[to + (start - from)] = {to + (std::min(pages.end, from + moved) - from), pages.file,
+                                          pages.offset};
     }
     move_to(from + moved);
     if (length > moved) space_->unmap(from + moved, length - moved);
@@ -253,7 +254,8 @@ Done Memory::discard(uint64_t address, uint64_t length) {
     split_kept_at(address);
     split_kept_at(address + length);
     // They would be as they were kept: what backs the area takes their place.
-    for (auto at = kept_pages_.lower_bound(address); at != kept_pages_.end() && at->first < address + length; ++at) {
+    for (auto at = kept_pages_.lower_bound(address); at != kept_pages_.end() && at->first < address + length;
+         ++at) {
       if (std::exchange(at->second.file, -1) < 0) continue;
       const auto& [start, area] = *std::prev(areas_.upper_bound(at->first));
       MEMBRANE_TRY(map_base(at->first, at->second.end - at->first, area, area.offset + (at->first - start)));

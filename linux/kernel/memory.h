@@ -102,7 +102,7 @@ class Memory {
 
   std::shared_ptr<Space> space_;
   uint64_t lowest_, highest_;
-  std::map<uint64_t, Area> areas_;  // by start; none overlap
+  std::map<uint64_t, Area> areas_;            // by start; none overlap
   std::map<uint64_t, KeptPages> kept_pages_;  // by start; each within one area
   std::shared_ptr<const void> kept_file_;     // keeps their file open
   uint64_t heap_ = 0, break_ = 0, mapped_bytes_ = 0;

@@ -93,6 +93,8 @@ void ScriptedSpace::discard(uint64_t address, uint64_t length) {
 template <typename Act>
 size_t ScriptedSpace::each_piece(uint64_t address, size_t size, int protection, const Act& act) {
   size_t done = 0;
+  size = std::min<uint64_t>(size, moves_at_most);
+  moves_at_most -= size;
   while (done < size) {
     const uint64_t at = address + done;
     uint64_t start = 0;
@@ -141,6 +143,14 @@ size_t ScriptedSpace::write(uint64_t address, std::span<const std::byte> bytes) 
 }
 size_t ScriptedSpace::poke(uint64_t address, std::span<const std::byte> bytes) {
   return put(address, bytes, 0);
+}
+
+std::vector<PageRun> ScriptedSpace::own_pages(uint64_t address, uint64_t length) {
+  std::vector<PageRun> runs;
+  for (const auto& [start, area] : areas_)
+    for (const auto& [at, page] : area.pages)
+      if (!area.is_shared && at >= address && at < address + length) runs.push_back({at, kPage});
+  return runs;
 }
 
 uint64_t ScriptedSpace::resident_bytes() {
@@ -239,7 +249,7 @@ ScriptedKernel::ScriptedKernel(KernelLimits limits) {
   (void)mount_system_directories(*kernel, devices);
 }
 
-int ScriptedKernel::run(std::function<void(ScriptedThread&)> script, Credentials who) {
+int ScriptedKernel::run(std::function<void(ScriptedThread&)> script, Credentials who, uint64_t most_turns) {
   platform->script = [&, is_first = true](ScriptedThread& thread) mutable {
     if (std::exchange(is_first, false))
       return thread.call(SYS_mmap, {kScratch, kScratchBytes, PROT_READ | PROT_WRITE,
@@ -252,7 +262,15 @@ int ScriptedKernel::run(std::function<void(ScriptedThread&)> script, Credentials
                                       .input = nullptr,
                                       .output = nullptr,
                                       .errors = nullptr});
-  return process ? kernel->run(*process) : -process.error();
+  if (!process) return -process.error();
+  if (most_turns == UINT64_MAX) return kernel->run(*process);
+  const auto is_alive = [&] {
+    const Process* const first = kernel->process_of(*process);
+    return first != nullptr && !first->is_zombie;
+  };
+  kernel->run_while([&] { return most_turns-- > 0 && is_alive(); });
+  const Process* const first = kernel->process_of(*process);
+  return is_alive() || first == nullptr ? SIGKILL : first->status;
 }
 
 std::function<void(ScriptedThread&)> steps(std::vector<std::function<void(ScriptedThread&)>> all) {

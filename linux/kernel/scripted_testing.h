@@ -33,7 +33,10 @@ class ScriptedSpace final : public Space {
   size_t write(uint64_t address, std::span<const std::byte> bytes) override;
   size_t poke(uint64_t address, std::span<const std::byte> bytes) override;
   uint64_t resident_bytes() override;
+  std::vector<PageRun> own_pages(uint64_t address, uint64_t length) override;
   [[nodiscard]] std::shared_ptr<ScriptedSpace> copy() const { return std::make_shared<ScriptedSpace>(*this); }
+  // What is touched after so many bytes were moved is not there: no call moves gigabytes.
+  uint64_t moves_at_most = 256u << 20;
 
  private:
   using Page = std::array<std::byte, kPage>;
@@ -114,7 +117,9 @@ struct ScriptedKernel {
   static constexpr uint64_t kScratch = 0x10000000, kScratchBytes = 16 * kPage;
   explicit ScriptedKernel(KernelLimits limits = {});
   // Runs the script in a process of its own until that has ended; its wait status.
-  int run(std::function<void(ScriptedThread&)> script, Credentials who = {});
+  // After so many turns of the kernel's loop it is given up, with SIGKILL.
+  int run(std::function<void(ScriptedThread&)> script, Credentials who = {},
+          uint64_t most_turns = UINT64_MAX);
 
   ScriptedPlatform* platform;  // the kernel's
   std::unique_ptr<Kernel> kernel;

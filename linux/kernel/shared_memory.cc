@@ -8,8 +8,10 @@
 
 namespace membrane::linux {
 
-SharedMemory::SharedMemory(int fd)
-    : fd_(fd), node_(make_anonymous_node(AnonymousDevice::kMemory, S_IFREG | 0600)) {}
+SharedMemory::SharedMemory(int fd, std::string description)
+    : fd_(fd),
+      description_(std::move(description)),
+      node_(make_anonymous_node(AnonymousDevice::kMemory, S_IFREG | 0600)) {}
 
 SharedMemory::~SharedMemory() { close(fd_); }
 
@@ -18,10 +20,10 @@ uint64_t SharedMemory::resident_bytes() const {
   return fstat(fd_, &status) == 0 ? static_cast<uint64_t>(status.st_blocks) * 512 : 0;
 }
 
-Try<std::shared_ptr<SharedMemory>> SharedMemories::make(uint64_t length) {
+Try<std::shared_ptr<SharedMemory>> SharedMemories::make(uint64_t length, std::string description) {
   const int fd = memfd_create("shared", MFD_CLOEXEC);
   if (fd < 0) return err(ENOMEM);
-  auto made = std::make_shared<SharedMemory>(fd);
+  auto made = std::make_shared<SharedMemory>(fd, std::move(description));
   if (ftruncate(fd, static_cast<off_t>(length)) != 0) return err(ENOMEM);
   made_.push_back(made);
   return made;

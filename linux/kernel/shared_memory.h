@@ -1,7 +1,8 @@
-// Memory without a name that several processes may map: MAP_SHARED | MAP_ANONYMOUS. Threads: the kernel's one.
+// Memory that several processes may map and that is no file: MAP_SHARED | MAP_ANONYMOUS, segments of System V. Threads: the kernel's one.
 #pragma once
 
 #include <memory>
+#include <string>
 #include <vector>
 
 #include "linux/files/file.h"
@@ -10,10 +11,10 @@ namespace membrane::linux {
 
 class SharedMemory final : public File {
  public:
-  explicit SharedMemory(int fd);  // which it closes
+  SharedMemory(int fd, std::string description);  // the descriptor is its own
   ~SharedMemory() override;
   [[nodiscard]] const NodeRef& node() const override { return node_; }
-  [[nodiscard]] std::string description() const override { return "/dev/zero (deleted)"; }
+  [[nodiscard]] std::string description() const override { return description_; }
   [[nodiscard]] int fd() const { return fd_; }
   Try<Backing> mapping(uint64_t offset, uint64_t, bool, int) override {
     return Backing{.fd = fd_, .offset = offset, .is_shared = true};
@@ -23,6 +24,7 @@ class SharedMemory final : public File {
 
  private:
   const int fd_;
+  const std::string description_;
   const NodeRef node_;
 };
 
@@ -30,7 +32,7 @@ class SharedMemory final : public File {
 class SharedMemories {
  public:
   // Errors: ENOMEM.
-  Try<std::shared_ptr<SharedMemory>> make(uint64_t length);
+  Try<std::shared_ptr<SharedMemory>> make(uint64_t length, std::string description = "/dev/zero (deleted)");
   [[nodiscard]] uint64_t resident_bytes();
 
  private:

@@ -178,6 +178,8 @@ struct Process {
   std::array<rlimit, RLIM_NLIMITS> limits = {};
   IntervalTimer real_timer, virtual_timer, profile_timer;  // the last two in CPU time
   std::map<int, PosixTimer> timers;
+  std::map<std::pair<int, uint16_t>, int>
+      semaphore_undo;  // SEM_UNDO: by set and semaphore, what its end adds
 
   std::string executable;              // its path
   std::vector<std::string> arguments;  // as it was started, for /proc

@@ -107,6 +107,8 @@ class Space {
   virtual std::vector<PageRun> own_pages(uint64_t address, uint64_t length) { return {{address, length}}; }
   // As read(), also where the guest may not read.
   virtual size_t peek(uint64_t address, std::span<std::byte> bytes) { return read(address, bytes); }
+  // As many or more: those that it shares with spaces forked from it or that it was forked from count, too. Cheaper to know.
+  virtual uint64_t most_resident_bytes() { return resident_bytes(); }
 };
 
 class Thread {

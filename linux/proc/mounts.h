@@ -16,7 +16,7 @@ struct SystemDirectories {
   std::shared_ptr<Devices> devices;
   std::shared_ptr<Terminals> terminals;
   NodeRef device_files, shared_memory;  // the trees on /dev and /dev/shm
-  std::vector<NodeRef> covered;  // the directories of the root that are mounted over
+  std::vector<NodeRef> covered;         // the directories of the root that are mounted over
 };
 
 // Mounts them over directories of the root, which are made where they are missing, and sets kernel.system. Once, before the first

@@ -139,6 +139,7 @@ std::optional<ComputerEnd> watch(Watched& watched, const ComputerLimits& limits,
 
 void set_end(ComputerReport& report, const CommandEnd& end) {
   report.end = end.was_out_of_memory && end.was_signalled ? ComputerEnd::kOutOfMemory
+               : end.reached.cpu > 0                      ? ComputerEnd::kOutOfCpu
                : end.was_signalled                        ? ComputerEnd::kSignalled
                                                           : ComputerEnd::kExited;
   report.status = end.status;
@@ -201,6 +202,7 @@ Result<ComputerReport> run_computer(const Computer& wanted, const ComputerStream
   }
   const auto end = watched.end();
   if (end && !stopped_for) set_end(report, *end);
+  if (end) report.reached = end->reached;
   if (end) set_usage(report, *computer);
   else computer.reset();  // whatever the kernel process does
   report.output_bytes = watched.bytes();

@@ -18,6 +18,7 @@
 
 #include "base/result.h"
 #include "linux/abi/determinism.h"
+#include "linux/abi/limits_reached.h"
 
 namespace membrane::linux {
 
@@ -28,10 +29,11 @@ struct TerminalSize {
 };
 
 struct ComputerLimits {
-  uint64_t memory_bytes = 2ull << 30;  // of all processes
-  uint64_t disk_bytes = 1ull << 30;    // that the sandbox writes
-  uint64_t output_bytes = 64u << 20;   // standard output and error together
-  int most_tasks = 512;                // threads of all processes
+  uint64_t memory_bytes = 2ull << 30;            // of all processes
+  uint64_t disk_bytes = 1ull << 30;              // that the sandbox writes
+  uint64_t output_bytes = 64u << 20;             // standard output and error together
+  int most_tasks = 512;                          // threads of all processes
+  std::optional<std::chrono::milliseconds> cpu;  // of all processes, as long as the sandbox lives
   std::optional<std::chrono::milliseconds> wall;
 };
 
@@ -64,6 +66,7 @@ enum class ComputerEnd : uint8_t {
   kTimedOut,
   kOutOfOutput,
   kOutOfMemory,
+  kOutOfCpu,
   kCancelled,
   kFailed
 };
@@ -77,6 +80,7 @@ struct ComputerReport {
   std::vector<std::string>
       missing_walls;  // those of the kernel process and of guests that this machine refuses, and why
   double start_us = 0, run_us = 0;  // until the command's first instruction; from there to its end
+  LimitsReached reached = {};       // while the command ran
   uint64_t preemptions = 0;         // of a deterministic one: how often it was not (Kernel::preemptions())
   std::map<std::string, uint64_t> absent_calls;  // system calls that this kernel does not have: how often
 };

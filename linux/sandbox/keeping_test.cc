@@ -4,6 +4,9 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include <algorithm>
+
+#include "linux/platform/kvm/kvm.h"
 #include "linux/platform/trap/host_file.h"
 #include "linux/sandbox/live_testing.h"
 
@@ -26,9 +29,10 @@ class KeepingTest : public LiveTest {
     EXPECT_TRUE(done) << done.error().to_string();
     return file;
   }
-  [[nodiscard]] static Made restore(const HostFile& file) {
+  [[nodiscard]] Made restore(const HostFile& file) const {
     LiveSpec from;
     from.kept = file.number();
+    from.platform = spec().platform;
     return make(from);
   }
 };
@@ -85,8 +89,7 @@ TEST_F(KeepingTest, AnotherImageIsRefused) {
 // -- processes ----------------------------------------------------------------------------------------------------------
 
 // A shell that asks for lines, and answers each.
-constexpr const char* kAnswering =
-    "n=0; while read line; do n=$((n+1)); echo \"$n $line\"; done; echo end";
+constexpr const char* kAnswering = "n=0; while read line; do n=$((n+1)); echo \"$n $line\"; done; echo end";
 
 class KeptCommandTest : public KeepingTest {
  protected:
@@ -178,6 +181,70 @@ TEST_F(KeptCommandTest, ATerminalGoesOn) {
   ASSERT_TRUE(again->write_input("echo $x; stty size; exit 3\n"));
   EXPECT_EQ(again->wait(std::nullopt)->status, 3);
   EXPECT_NE(heard_fork.output().find("kept\r\n20 91\r\n"), std::string::npos) << heard_fork.output();
+}
+
+// Of everything that a process may have (kept_guest_main.c), in two forks, a fork of a fork, and the first one, which goes on.
+TEST_F(KeptCommandTest, EverythingIsAsItWas) {
+  const Made first = make(spec());
+  Heard heard;
+  CommandSpec guest;
+  guest.arguments = {"/bin/kept_guest"};
+  const auto command = first->start(guest, heard.events());
+  ASSERT_TRUE(command);
+  heard.wait_for("ready\n");
+  const HostFile file = kept(*first, Keep::kAll);
+  std::vector<std::string> heard_of_forks;
+  const auto ask = [&heard_of_forks](Command& of, Heard& its) {
+    EXPECT_TRUE(of.write_input("check\n"));
+    const std::string told = its.wait_for(": ");
+    EXPECT_NE(told.find("all as it was: "), std::string::npos) << told;
+    heard_of_forks.push_back(told);
+  };
+  for (int i = 0; i < 2; ++i) {
+    const Made fork = restore(file);
+    ASSERT_TRUE(fork);
+    Heard heard_fork;
+    const auto again = attach(*fork, (*command)->process_id(), heard_fork);
+    ASSERT_TRUE(again);
+    ask(*again, heard_fork);
+    const Made second = restore(kept(*fork, Keep::kAll));
+    ASSERT_TRUE(second);
+    Heard heard_second;
+    const auto last = attach(*second, (*command)->process_id(), heard_second);
+    ask(*last, heard_second);
+  }
+  ask(**command, heard);
+  // Random numbers are of each.
+  std::ranges::sort(heard_of_forks);
+  EXPECT_EQ(std::ranges::adjacent_find(heard_of_forks), heard_of_forks.end());
+}
+
+TEST_F(KeptCommandTest, MovesToAnotherPlatform) {
+  if (const auto device = open_kvm_device(); !device) GTEST_SKIP() << device.error().message;
+  LiveSpec here = spec();
+  here.platform = "trap";
+  const Made first = make(here);
+  Heard heard;
+  CommandSpec guest;
+  guest.arguments = {"/bin/kept_guest"};
+  const auto command = first->start(guest, heard.events());
+  ASSERT_TRUE(command);
+  heard.wait_for("ready\n");
+  HostFile file = kept(*first, Keep::kAll);
+  for (const char* const platform : {"kvm", "trap"}) {
+    LiveSpec there;
+    there.kept = file.number();
+    there.platform = platform;
+    const Made next = make(there);
+    ASSERT_TRUE(next);
+    EXPECT_EQ(next->platform(), platform);
+    Heard heard_there;
+    const auto again = attach(*next, (*command)->process_id(), heard_there);
+    ASSERT_TRUE(again);
+    ASSERT_TRUE(again->write_input("check\n"));
+    EXPECT_NE(heard_there.wait_for(": ").find("all as it was: "), std::string::npos) << heard_there.output();
+    file = kept(*next, Keep::kAll);
+  }
 }
 
 TEST_F(KeptCommandTest, AKeptOneIsKeptAgainWithItsProcesses) {

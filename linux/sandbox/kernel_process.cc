@@ -73,9 +73,11 @@ Status check(const Frame& frame, const BeginOrder& order, const Prepared& prepar
   return {};
 }
 
-// What it goes on from.
+// What it goes on from, and what lies beyond it.
 struct Before {
   std::optional<KeptFile> kept;
+  OutsideNetwork* network = nullptr;
+  std::vector<HostFile> directories;
   std::vector<KeptCommand> commands;
 };
 
@@ -89,6 +91,17 @@ std::optional<Determinism> determinism_of(const BeginOrder& order, const std::op
 Result<RestoredTree> make_root(TreeOptions options, const std::optional<KeptFile>& kept) {
   if (kept) return restore_tree(*kept, std::move(options));
   return RestoredTree{.root = make_tree(std::move(options)), .rest = StateReader({}), .held = {}};
+}
+
+Status mount_granted(Kernel& kernel, const BeginOrder::Directory& directory, size_t number, HostFile socket) {
+  constexpr uint64_t kFirstDevice = 0x40;
+  const NodeRef mounted = make_granted_directory(
+      std::move(socket), {.device = kFirstDevice + number, .is_writable = directory.is_writable});
+  if (const Done done = mount_at(kernel, directory.path, mounted); !done)
+    return fail(ErrorCode::kInvalidInput,
+                "a directory cannot be mounted at " + directory.path + ": " + std::strerror(done.error()),
+                "Mount it at a path whose directories the image has, or has not at all.");
+  return {};
 }
 
 // `image`: -1 for none.
@@ -107,29 +120,23 @@ Result<std::unique_ptr<Kernel>> make_kernel(const BeginOrder& order, HostFile im
     MEMBRANE_ASSIGN(options.image, Layer::open(image.release(), "the image"));
   }
   MEMBRANE_ASSIGN(RestoredTree tree, make_root(std::move(options), before.kept));
-  auto kernel = std::make_unique<Kernel>(KernelOptions{
-      .platform = std::move(*prepared.platform),
-      .root = tree.root,
-      .limits = {.most_tasks = order.limits.most_tasks, .memory_bytes = order.limits.memory_bytes},
-      .host_name = order.host_name,
-      .clock = clock,
-      .entropy = entropy});
+  auto kernel = std::make_unique<Kernel>(KernelOptions{.platform = std::move(*prepared.platform),
+                                                       .root = tree.root,
+                                                       .limits = {.most_tasks = order.limits.most_tasks,
+                                                                  .memory_bytes = order.limits.memory_bytes,
+                                                                  .cpu = order.limits.cpu},
+                                                       .host_name = order.host_name,
+                                                       .clock = clock,
+                                                       .entropy = entropy});
   if (const Done mounted = mount_system_directories(*kernel, devices); !mounted)
     return fail(ErrorCode::kUnavailable,
                 std::string("/proc, /sys and /dev cannot be made: ") + std::strerror(mounted.error()));
+  kernel->sockets = std::make_shared<SocketSpace>();
+  kernel->sockets->network = before.network;
+  for (size_t i = 0; i < order.directories.size(); ++i)
+    MEMBRANE_TRY(mount_granted(*kernel, order.directories[i], i, std::move(before.directories[i])));
   if (before.kept) MEMBRANE_TRY(restore_processes(*kernel, *before.kept, tree, before.commands));
   return kernel;
-}
-
-Status mount_granted(Kernel& kernel, const BeginOrder::Directory& directory, size_t number, HostFile socket) {
-  constexpr uint64_t kFirstDevice = 0x40;
-  const NodeRef mounted = make_granted_directory(
-      std::move(socket), {.device = kFirstDevice + number, .is_writable = directory.is_writable});
-  if (const Done done = mount_at(kernel, directory.path, mounted); !done)
-    return fail(ErrorCode::kInvalidInput,
-                "a directory cannot be mounted at " + directory.path + ": " + std::strerror(done.error()),
-                "Mount it at a path whose directories the image has, or has not at all.");
-  return {};
 }
 
 Result<Begun> begin(Frame& frame, Prepared& prepared, OutsideNetwork* network) {
@@ -144,18 +151,16 @@ Result<Begun> begin(Frame& frame, Prepared& prepared, OutsideNetwork* network) {
   if (order.has_kept) {
     MEMBRANE_ASSIGN(before.kept, KeptFile::open(frame.files[next++].number()));
   }
-  Begun begun = {.kernel = nullptr, .image_name = order.image_name, .commands = {}, .answer = {}};
-  MEMBRANE_ASSIGN(begun.kernel, make_kernel(order, std::move(image), before, prepared));
-  begun.commands = std::move(before.commands);
   if (order.has_network) {
     if (network == nullptr) return fail(ErrorCode::kUnavailable, "the system has no room for a network");
     MEMBRANE_TRY(network->attach(std::move(frame.files[next++])));
     network->set_own_name(lower_case(order.host_name));
-    if (begun.kernel->sockets == nullptr) begun.kernel->sockets = std::make_shared<SocketSpace>();
-    begun.kernel->sockets->network = network;
+    before.network = network;
   }
-  for (size_t i = 0; i < order.directories.size(); ++i)
-    MEMBRANE_TRY(mount_granted(*begun.kernel, order.directories[i], i, std::move(frame.files[next++])));
+  while (next < frame.files.size()) before.directories.push_back(std::move(frame.files[next++]));
+  Begun begun = {.kernel = nullptr, .image_name = order.image_name, .commands = {}, .answer = {}};
+  MEMBRANE_ASSIGN(begun.kernel, make_kernel(order, std::move(image), before, prepared));
+  begun.commands = std::move(before.commands);
   begun.answer.platform = begun.kernel->platform().name();
   for (const MissingWall& each : prepared.missing_walls)
     begun.answer.missing_walls.push_back(each.name + ": " + each.why);
@@ -182,6 +187,7 @@ void serve(FrameSocket& socket, const KernelProcessOptions& options) {
       begun ? Result<std::string>(pack(begun->answer)) : std::unexpected(begun.error());
   if (!socket.send(FrameKind::kAnswer, number, pack_answer(told)) || !begun) return;
   static KernelServer serving(socket, *orders, *begun->kernel, network, begun->image_name);
+  serving.adopt(std::move(begun->commands));
   server = &serving;
   serving.run();
   server = nullptr;

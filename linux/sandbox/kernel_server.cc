@@ -8,6 +8,8 @@
 #include "linux/fs/tree.h"
 #include "linux/kept/kept.h"
 #include "linux/kernel/cpu_time.h"
+#include "linux/proc/mounts.h"
+#include "linux/sandbox/changes.h"
 
 namespace membrane::linux {
 
@@ -15,10 +17,6 @@ namespace {
 
 std::unexpected<Error> malformed() {
   return fail(ErrorCode::kInvalidInput, "the order is not one that the kernel process knows");
-}
-
-std::unexpected<Error> cannot(const char* what) {
-  return fail(ErrorCode::kUnsupported, std::string("a Linux sandbox cannot ") + what + " yet");
 }
 
 Result<std::string> nothing_of(const Status& status) {
@@ -140,6 +138,9 @@ bool KernelServer::obey_for_command(const Frame& frame) {
 Result<std::string> KernelServer::start(const Frame& frame) {
   MEMBRANE_ASSIGN(const StartOrder order, unpack_start(frame.bytes));
   if (commands_.contains(frame.number)) return malformed();
+  if (kernel_.limits_reached().cpu > 0)
+    return fail(ErrorCode::kExhausted, "the sandbox has used up its CPU time",
+                "Make another, or raise its limit \"cpu\".");
   auto command = std::make_unique<ServedCommand>(kernel_, socket_, frame.number, [this] { wake(); });
   MEMBRANE_TRY(command->start(order));
   Packer packer;
@@ -179,6 +180,7 @@ void KernelServer::take_end(Process& process) {
   found->second->end({.was_signalled = WIFSIGNALED(status),
                       .status = WIFSIGNALED(status) ? WTERMSIG(status) : WEXITSTATUS(status),
                       .was_out_of_memory = process.was_out_of_memory,
+                      .reached = kernel_.limits_reached() - found->second->reached_before(),
                       .user_us = us_of(used.user),
                       .system_us = us_of(used.system)});
   has_news_ = true;
@@ -212,6 +214,18 @@ Status KernelServer::freeze(bool stands_still) {
   return {};
 }
 
+Result<std::string> KernelServer::changes() const {
+  MEMBRANE_ASSIGN(const auto changes, changes_of(kernel_.root->node, kernel_.system->covered));
+  return pack(changes);
+}
+
+// The owner seals it: there is no library for digests here.
+Status KernelServer::save_image(const Frame& frame) const {
+  if (frame.files.size() != 1) return malformed();
+  MEMBRANE_ASSIGN(const LayerTree tree, layer_tree_of(kernel_.root->node, kernel_.system->covered));
+  return tree.write_unsealed(frame.files.front().number(), frame.bytes);
+}
+
 // -- what is answered -------------------------------------------------------------------------------------------------
 
 ComputerUsage KernelServer::usage() const {
@@ -230,8 +244,8 @@ Result<std::string> KernelServer::obey_and_answer(Frame& frame) {
     case FrameKind::kStart: return start(frame);
     case FrameKind::kAttach: return attach(frame);
     case FrameKind::kUsage: return pack(usage());
-    case FrameKind::kChanges: return cannot("tell what has changed in it");
-    case FrameKind::kSaveImage: return cannot("be saved as an image");
+    case FrameKind::kChanges: return changes();
+    case FrameKind::kSaveImage: return nothing_of(save_image(frame));
     case FrameKind::kFreeze:
     case FrameKind::kThaw: return nothing_of(freeze(frame.kind == FrameKind::kFreeze));
     case FrameKind::kKeep: return nothing_of(keep(frame));

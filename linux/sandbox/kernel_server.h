@@ -22,7 +22,8 @@ namespace membrane::linux {
 class KernelServer {
  public:
   // `network`: null for none. `image_name`: of the image under its files, for what is kept of it.
-  KernelServer(FrameSocket& socket, Orders& orders, Kernel& kernel, OutsideNetwork* network, std::string image_name);
+  KernelServer(FrameSocket& socket, Orders& orders, Kernel& kernel, OutsideNetwork* network,
+               std::string image_name);
   KernelServer(const KernelServer&) = delete;
   KernelServer& operator=(const KernelServer&) = delete;
 
@@ -48,6 +49,8 @@ class KernelServer {
   Status keep(const Frame& frame);
   Status keep_all(int file);
   Status freeze(bool stands_still);
+  [[nodiscard]] Result<std::string> changes() const;
+  [[nodiscard]] Status save_image(const Frame& frame) const;
   [[nodiscard]] ComputerUsage usage() const;
   void take_end(Process& process);
   void answer(uint64_t number, const Result<std::string>& with);

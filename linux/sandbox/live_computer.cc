@@ -14,6 +14,8 @@
 #include <cstring>
 #include <utility>
 
+#include "linux/image/config.h"
+#include "linux/image/layer_writer.h"
 #include "linux/kept/kept_file.h"
 #include "linux/platform/choice.h"
 #include "linux/sandbox/connection.h"
@@ -150,7 +152,10 @@ class OwnedComputer final : public LiveComputer {
     return sound(unpack_changes(answer));
   }
   Status save_image(int file, const std::string& config) override {
-    return nothing_of(connection_->ask(FrameKind::kSaveImage, config, std::span(&file, 1)));
+    MEMBRANE_TRY(read_image_config(config));
+    MEMBRANE_TRY(connection_->ask(FrameKind::kSaveImage, config, std::span(&file, 1)));
+    MEMBRANE_TRY(sound(seal_image(file)));
+    return {};
   }
   Status freeze() override { return nothing_of(connection_->ask(FrameKind::kFreeze)); }
   Status thaw() override { return nothing_of(connection_->ask(FrameKind::kThaw)); }

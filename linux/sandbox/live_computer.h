@@ -27,7 +27,8 @@
 namespace membrane::linux {
 
 struct LiveSpec {
-  std::string image;  // path of an image file (linux/image/layer.h); "" with `kept`: where it was when that was written
+  std::string
+      image;  // path of an image file (linux/image/layer.h); "" with `kept`: where it was when that was written
   // A file that keep() wrote: the sandbox goes on from there. Borrowed until create() has returned; its bytes must not change while the
   // sandbox lives.
   int kept = -1;
@@ -53,6 +54,7 @@ struct CommandEnd {
   bool was_signalled = false;
   int status = 0;  // exit code, or the signal
   bool was_out_of_memory = false;
+  LimitsReached reached = {};           // while it ran, by whatever ran then
   uint64_t user_us = 0, system_us = 0;  // of the command and of those of its children that were waited for
 };
 
@@ -86,7 +88,8 @@ struct FileFacts {
   std::string target;       // of a symbolic link
 };
 
-// How a path stands to the image that the sandbox began with.
+// How a path stands to the image that the sandbox began with: times and numbers of links do not count. What is of another type now is
+// modified.
 enum class Change : uint8_t { kAdded, kModified, kRemoved };
 struct ChangedPath {
   std::string path;
@@ -126,7 +129,8 @@ class LiveComputer {
   virtual Status remove(const std::string& path, bool with_contents) = 0;
   // What differs from the image, by path. Below a removed directory nothing more is named.
   virtual Result<std::vector<ChangedPath>> changes() = 0;
-  // The whole tree as an image file, with what `config` says (linux/image/config.h), into a file that is open for writing.
+  // The whole tree as an image file, with what `config` says (linux/image/config.h), into a file that is open for
+  // reading and writing. The same tree gives the same bytes; modification times are a part of it. Guests wait meanwhile.
   virtual Status save_image(int file, const std::string& config) = 0;
 
   // -- as a whole

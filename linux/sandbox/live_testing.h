@@ -54,7 +54,9 @@ class LiveTest : public ImageTest {
     LayerTree tree;
     for (const char* const name : {"root", "tmp", "proc", "dev", "sys", "etc"})
       EXPECT_TRUE(tree.put(name, directory()));
-    for (const char* const name : {"sh", "cat", "sleep", "stty", "head"}) add_program(tree, name);
+    for (const char* const name : {"sh", "cat", "sleep", "stty", "head"})
+      add_program(tree, std::string("/bin/") + name);
+    add_program(tree, MEMBRANE_KEPT_GUEST);
     EXPECT_TRUE(tree.write(in("programs.image")));
   }
 
@@ -85,11 +87,10 @@ class LiveTest : public ImageTest {
     return heard.output();
   }
 
- private:
-  // With what it loads, each file under its own path.
-  void add_program(LayerTree& tree, const std::string& name) {
-    EXPECT_TRUE(tree.put("bin/" + name, file(read_file("/bin/" + name), 0755)));
-    FILE* const listed = popen(("ldd /bin/" + name).c_str(), "r");
+  // Into /bin, with what it loads, each file of that under its own path.
+  void add_program(LayerTree& tree, const std::string& path) {
+    EXPECT_TRUE(tree.put("bin" + path.substr(path.rfind('/')), file(read_file(path), 0755)));
+    FILE* const listed = popen(("ldd " + path).c_str(), "r");
     ASSERT_NE(listed, nullptr);
     char word[4096];
     while (fscanf(listed, "%4095s", word) == 1)

@@ -204,11 +204,15 @@ std::vector<std::string> Unpacker::texts() {
 
 // -- orders -----------------------------------------------------------------------------------------------------------
 
+constexpr uint64_t kMostCpuMs = uint64_t{1} << 40;
+
 std::string pack(const BeginOrder& order) {
   Packer packer;
   packer.text(order.host_name).text(order.platform).text(order.image_name);
   packer.number(order.limits.memory_bytes).number(order.limits.disk_bytes);
   packer.number(static_cast<uint64_t>(order.limits.most_tasks));
+  packer.number(order.limits.cpu.has_value());
+  if (order.limits.cpu) packer.number(static_cast<uint64_t>(order.limits.cpu->count()));
   packer.number(order.deterministic.has_value());
   if (order.deterministic)
     packer.number(static_cast<uint64_t>(order.deterministic->start_ms)).number(order.deterministic->seed);
@@ -227,6 +231,7 @@ Result<BeginOrder> unpack_begin(std::string_view bytes) {
   order.limits.memory_bytes = from.number();
   order.limits.disk_bytes = from.number();
   order.limits.most_tasks = static_cast<int>(from.number(1u << 22));
+  if (from.flag()) order.limits.cpu = std::chrono::milliseconds(from.number(kMostCpuMs));
   if (from.flag()) {
     const auto start_ms = static_cast<int64_t>(from.number());
     order.deterministic = {.start_ms = start_ms, .seed = from.number()};
@@ -290,6 +295,10 @@ std::string pack(const CommandEnd& end) {
   Packer packer;
   packer.number(end.was_signalled).number(static_cast<uint64_t>(end.status)).number(end.was_out_of_memory);
   packer.number(end.user_us).number(end.system_us);
+  packer.number(end.reached.memory)
+      .number(end.reached.tasks)
+      .number(end.reached.disk)
+      .number(end.reached.cpu);
   return packer.bytes();
 }
 
@@ -301,6 +310,8 @@ Result<CommandEnd> unpack_end(std::string_view bytes) {
   end.was_out_of_memory = from.flag();
   end.user_us = from.number();
   end.system_us = from.number();
+  for (uint64_t* const each : {&end.reached.memory, &end.reached.tasks, &end.reached.disk, &end.reached.cpu})
+    *each = from.number();
   if (!from.is_whole()) return wrong("the end of a command");
   return end;
 }

@@ -54,7 +54,7 @@ enum class FrameKind : uint16_t {
   kMove,
   kRemove,
   kChanges,
-  kSaveImage,  // with a file that is open for writing
+  kSaveImage,  // its configuration, with a file that is open for writing; the owner seals it
   kFreeze,
   kThaw,
   kKeep,  // with a file that is open for reading and writing

@@ -35,7 +35,8 @@ ServedCommand::ServedCommand(Kernel& kernel, FrameSocket& socket, uint64_t numbe
       number_(number),
       wake_(std::move(wake)),
       output_stream_(std::make_shared<Stream>(socket, number, FrameKind::kOutput)),
-      error_stream_(std::make_shared<Stream>(socket, number, FrameKind::kError)) {}
+      error_stream_(std::make_shared<Stream>(socket, number, FrameKind::kError)),
+      reached_before_(kernel.limits_reached()) {}
 
 // Its files may live on in other processes: what they print is dropped then.
 ServedCommand::~ServedCommand() {

@@ -33,6 +33,7 @@ class ServedCommand {
   void attach(uint64_t number, bool wants_output, bool wants_errors);
 
   [[nodiscard]] int process_id() const { return process_; }
+  [[nodiscard]] const LimitsReached& reached_before() const { return reached_before_; }  // before it began
   [[nodiscard]] size_t input_room() const { return input_room_; }
   [[nodiscard]] bool is_left() const { return is_left_; }
   [[nodiscard]] bool has_ended() const { return end_.has_value(); }
@@ -75,6 +76,7 @@ class ServedCommand {
   std::shared_ptr<OutsideInput> input_;
   std::shared_ptr<OutsideOutput> output_, errors_;
   std::unique_ptr<OutsideTerminal> terminal_;
+  const LimitsReached reached_before_;
   int process_ = 0;
   size_t input_room_ = kInputWindow;  // that the owner has
   size_t taken_ = 0;                  // input that was taken, and the owner was not told of

@@ -1,0 +1,145 @@
+#!/usr/bin/env python3
+"""`membrane agent --kind linux`: a scripted model works in a Linux sandbox.
+
+MEMBRANE_COMMAND names the command. The image is made of this machine's own programs (linux_testing.py).
+"""
+
+import json
+import os
+import platform
+import subprocess
+import sys
+import tempfile
+import unittest
+from pathlib import Path
+
+from linux_testing import make_image
+
+MEMBRANE = os.environ.get("MEMBRANE_COMMAND", "build/release/membrane")
+ENDS_S = 120
+GIT = ["git", "-c", "user.name=Ann", "-c", "user.email=ann@example.org"]
+TEST = "import unittest, sums\nclass Sums(unittest.TestCase):\n    def test_add(self): self.assertEqual(sums.add(2, 2), 4)\n"
+
+
+@unittest.skipUnless(platform.machine() == "x86_64", "the linux kind runs on x86-64")
+class AgentTest(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        folder = tempfile.TemporaryDirectory()
+        cls.addClassCleanup(folder.cleanup)
+        cls.folder = Path(folder.name)
+        cls.environment = {**os.environ, "MEMBRANE_IMAGES": str(cls.folder / "images"), "XDG_CONFIG_HOME": str(cls.folder / "config"),
+                           "XDG_STATE_HOME": str(cls.folder / "state")}
+        cls.has = make_image(cls.folder / "host.tar")
+        cls.membrane("image", "import", cls.folder / "host.tar", "--tag", "debian", check=True)
+        cls.repo = cls.folder / "repo"
+        cls.repo.mkdir()
+        (cls.repo / "sums.py").write_text("def add(a, b):\n    return a - b\n")
+        (cls.repo / "test_sums.py").write_text(TEST)
+        for words in (["init", "-q", "."], ["add", "."], ["commit", "-q", "-m", "First"]):
+            subprocess.run([*GIT, *words], cwd=cls.repo, check=True, capture_output=True)
+
+    @classmethod
+    def membrane(cls, *words, check=False):
+        done = subprocess.run([MEMBRANE, *map(str, words)], env=cls.environment, capture_output=True, timeout=ENDS_S)
+        if check and done.returncode != 0:
+            raise AssertionError(done.stderr.decode(errors="replace"))
+        return done
+
+    def agent(self, calls, *options):
+        """The result, and what the model was told, of a model that makes these calls, one a reply."""
+        answers, transcript = self.folder / "answers.jsonl", self.folder / "transcript.jsonl"
+        answers.write_text("".join(
+            json.dumps({"content": "", "tool_calls": [{"name": name, "arguments": arguments}]}) + "\n" for name, arguments in calls))
+        done = self.membrane("agent", "--kind", "linux", "--model-file", answers, "--transcript", transcript, "--json", *options,
+                             "the task")
+        self.assertNotEqual(done.stdout, b"", done.stderr)
+        lines = [json.loads(line) for line in transcript.read_text().splitlines()]
+        return json.loads(done.stdout), [line["text"] for line in lines if line["type"] == "observation"]
+
+    def test_finds_the_failing_test_and_mends_it(self):
+        result, told = self.agent(
+            [("run_command", {"command": "git clone -q . /root/work && cd /root/work && git log --oneline"}),
+             ("run_command", {"command": "cd /root/work && python3 -m unittest 2>&1"}),
+             ("search", {"pattern": "def add", "path": "/root/work"}),
+             ("read_file", {"path": "/root/work/sums.py"}),
+             ("edit_file", {"path": "/root/work/sums.py", "old": "a - b", "new": "a + b"}),
+             ("run_command", {"command": "cd /root/work && python3 -m unittest 2>&1"}),
+             ("run_command", {"command": "cd /root/work && git diff"}),
+             ("submit", {"answer": "a + b, not a - b"})],
+            "--copy", self.repo)
+        self.assertEqual((result["stop"], result["answer"]), ("answered", "a + b, not a - b"), told)
+        self.assertIn("First", told[0])
+        self.assertIn("FAILED", told[1])
+        self.assertIn("exit code 1", told[1])
+        self.assertIn("/root/work/sums.py:1:def add", told[2])
+        self.assertIn("return a - b", told[3])
+        self.assertIn("at line 2", told[4])
+        self.assertIn("OK", told[5])
+        self.assertIn("+    return a + b", told[6])
+        self.assertIn("time: ", told[6])
+        self.assertEqual((self.repo / "sums.py").read_text(), "def add(a, b):\n    return a - b\n")  # a copy
+
+    def test_what_is_undone_is_undone(self):
+        result, told = self.agent([("write_file", {"path": "/root/a", "content": "first\n"}),
+                                   ("run_command", {"command": "echo second > /root/a; rm -r /usr/lib/python3*"}),
+                                   ("undo", {"steps": 1}),
+                                   ("run_command", {"command": "cat /root/a; ls -d /usr/lib/python3*"}),
+                                   ("submit", {"answer": "done"})])
+        self.assertIn("first\n", told[3], told)
+        self.assertIn("/usr/lib/python3", told[3])
+
+    def test_limits_are_told(self):
+        result, told = self.agent([("run_command", {"command": "sleep 100", "timeout_s": 1}),
+                                   ("run_command", {"command": "dd if=/dev/zero of=/root/f bs=1M 2>/dev/null"}),
+                                   ("run_command", {"command": "echo still here"}),
+                                   ("submit", {"answer": "done"})], "--disk", "8MiB")
+        self.assertIn("timed_out", told[0])
+        self.assertIn("limits reached: disk", told[1])
+        self.assertIn("still here", told[2])
+
+    def test_a_command_that_goes_on_stays(self):
+        _, told = self.agent([("run_command", {"command": "(sleep 0.2; echo late > /root/late) > /dev/null 2>&1 &"}),
+                              ("run_command", {"command": "while ! [ -e /root/late ]; do sleep 0.05; done; cat /root/late"}),
+                              ("submit", {"answer": "done"})])
+        self.assertIn("late\n", told[1])
+
+    def test_a_transcript_is_run_again(self):
+        calls = [("run_command", {"command": "echo 42"}), ("submit", {"answer": "42"})]
+        self.agent(calls)
+        done = self.membrane("agent", "--replay", self.folder / "transcript.jsonl")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertNotIn(b"replay:", done.stderr)
+
+    def test_receipts_are_of_each_action(self):
+        self.membrane("keys", "generate", check=True)
+        receipts = self.folder / "receipts"
+        self.agent([("run_command", {"command": "echo sealed; exit 3"}), ("write_file", {"path": "a", "content": "x"}),
+                    ("submit", {"answer": "42"})], "--seal", receipts)
+        names = sorted(path.name for path in receipts.glob("*.receipt"))
+        self.assertEqual(len(names), 3, names)
+        turns = [json.loads(line) for line in (receipts / names[0]).read_text().splitlines()]
+        self.assertEqual(turns[2]["language"], "linux")
+        self.assertEqual(turns[-2]["exit_code"], 3)
+        for name in names:
+            self.assertEqual(self.membrane("verify", receipts / name).returncode, 0)
+        done = self.membrane("replay", receipts / names[0])
+        self.assertEqual(done.returncode, 2)
+        self.assertIn(b"deterministic", done.stderr)
+
+    def test_the_prompt_says_what_there_is(self):
+        prompt = self.membrane("agent", "--kind", "linux", "--copy", self.repo, "--print-prompt", check=True).stdout.decode()
+        for part in ("python3", "git", "begin in /root/repo", "no network", "512 processes and threads", "```undo 2"):
+            self.assertIn(part, prompt)
+
+    def test_what_the_other_kind_has_is_refused(self):
+        for option in (["--language", "python"], ["--task-fuel", "1e9"], ["--fuel", "1e6"], ["--with", "rich"]):
+            done = self.membrane("agent", "--kind", "linux", *option, "the task")
+            self.assertEqual(done.returncode, 2, option)
+        done = self.membrane("agent", "--copy", self.repo, "the task")
+        self.assertIn(b"--kind linux", done.stderr)
+
+
+if __name__ == "__main__":
+    sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+    unittest.main()

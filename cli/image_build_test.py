@@ -1,0 +1,238 @@
+#!/usr/bin/env python3
+"""`membrane image build` and `prune`, and what `membrane run` makes of an image's configuration.
+
+MEMBRANE_COMMAND names the command. The image at the bottom is made of this machine's own programs (linux_testing.py).
+"""
+
+import io
+import json
+import os
+import platform
+import subprocess
+import sys
+import tarfile
+import tempfile
+import unittest
+from pathlib import Path
+
+from linux_testing import make_image
+
+MEMBRANE = os.environ.get("MEMBRANE_COMMAND", "build/release/membrane")
+ENDS_S = 120
+PROGRAMS = "sh bash cat ls echo env id mkdir rm cp mv ln touch chmod stat pwd date head od sort sleep seq wc true false test".split()
+
+
+@unittest.skipUnless(platform.machine() == "x86_64", "the linux kind runs on x86-64")
+class BuildTest(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        folder = tempfile.TemporaryDirectory()
+        cls.addClassCleanup(folder.cleanup)
+        cls.folder = Path(folder.name)
+        make_image(cls.folder / "host.tar", PROGRAMS)
+
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory(dir=self.folder)
+        self.addCleanup(folder.cleanup)
+        self.store = Path(folder.name) / "images"
+        self.context = Path(folder.name) / "context"
+        self.context.mkdir()
+        self.environment = {**os.environ, "MEMBRANE_IMAGES": str(self.store)}
+        self.membrane("image", "import", self.folder / "host.tar", "--tag", "host")
+
+    def membrane(self, *words, code=0, environment=None):
+        done = subprocess.run([MEMBRANE, *map(str, words)], env=environment or self.environment, capture_output=True, timeout=ENDS_S,
+                              text=True)
+        self.assertEqual(done.returncode, code, done.stderr)
+        return done
+
+    def file(self, name, text, mode=0o644):
+        path = self.context / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+        path.chmod(mode)
+
+    def build(self, dockerfile, *options, name="mine", code=0):
+        (self.context / "Dockerfile").write_text(dockerfile)
+        done = self.membrane("image", "build", "-t", name, "--json", *options, self.context, code=code)
+        return json.loads(done.stdout) | {"told": done.stderr} if code == 0 else done.stderr + done.stdout
+
+    def run_image(self, *words, name="mine", options=(), code=0):
+        return self.membrane("run", "--kind", "linux", "--image", name, "-q", *options, "--", *words, code=code).stdout
+
+
+class Instructions(BuildTest):
+    def test_run_copy_and_what_they_leave(self):
+        self.file("hello.txt", "hello\n", 0o640)
+        built = self.build("FROM host\nRUN echo made > /made && \\\n    # a comment\n    mkdir /d\nCOPY hello.txt /d/\n"
+                           "RUN [\"sh\", \"-c\", \"cat /d/hello.txt /made > /both\"]\n")
+        self.assertEqual((built["carried_out"], built["cached"]), (3, 0))
+        self.assertEqual(self.run_image("cat", "/both"), "hello\nmade\n")
+        self.assertEqual(self.run_image("stat", "-c", "%a %u %g", "/d/hello.txt"), "640 0 0\n")
+
+    def test_the_configuration_is_what_run_begins_with(self):
+        self.build("FROM host\nENV A=1 B=\"two words\"\nWORKDIR /work/here\nUSER nobody\nENTRYPOINT [\"sh\", \"-c\"]\n"
+                   "CMD [\"echo $A $B; pwd; id -u\"]\nLABEL a=b\nEXPOSE 80 53/udp\n")
+        self.assertEqual(self.run_image(), "1 two words\n/work/here\n65534\n")
+        self.assertEqual(self.run_image("echo other"), "other\n")
+        done = self.membrane("run", "--kind", "linux", "--image", "mine", "-q", "-e", "echo script")
+        self.assertEqual(done.stdout, "script\n")
+
+    def test_a_command_without_an_entrypoint(self):
+        self.build("FROM host\nCMD echo from the shell\n")
+        self.assertEqual(self.run_image(), "from the shell\n")
+        self.assertEqual(self.run_image("echo", "given"), "given\n")
+
+    def test_a_user_that_is_not_there(self):
+        self.build("FROM host\nUSER nosuch\n")
+        done = self.membrane("run", "--kind", "linux", "--image", "mine", "--", "true", code=2)
+        self.assertIn("nosuch", done.stderr)
+
+    def test_arguments_and_variables(self):
+        dockerfile = "ARG BASE=nosuch\nFROM $BASE\nARG V=1\nARG W\nENV C=${V}x\nRUN echo $V $W $C > /v\n"
+        self.build(dockerfile, "--build-arg", "BASE=host", "--build-arg", "W=w")
+        self.assertEqual(self.run_image("cat", "/v"), "1 w 1x\n")
+        built = self.build(dockerfile, "--build-arg", "BASE=host", "--build-arg", "V=2", "--build-arg", "NONE=1")
+        self.assertEqual(self.run_image("cat", "/v"), "2 2x\n")
+        self.assertIn("NONE", built["told"])
+
+    def test_stages(self):
+        self.build("FROM host AS made\nRUN mkdir /out && echo built > /out/a && ln -s a /out/link && chmod 700 /out/a\n"
+                   "FROM scratch\nCOPY --from=made /out/ /bin-of/\nCOPY --from=0 /out/link /plain\n"
+                   "FROM host\nCOPY --from=1 / /all/\nCOPY --from=host /etc/passwd /theirs\n")
+        self.assertEqual(self.run_image("sh", "-c", "cat /all/bin-of/link /all/plain; stat -c %a /all/bin-of/a; head -c 4 /theirs"),
+                         "built\nbuilt\n700\nroot")
+        self.build("FROM host AS first\nRUN echo 1 > /1\nFROM first AS second\nRUN echo 2 > /2\n", "--target", "first")
+        self.run_image("test", "!", "-e", "/2")
+        self.build("FROM host AS first\nRUN echo 1 > /1\nFROM first\nRUN echo 2 > /2\n")
+        self.assertEqual(self.run_image("cat", "/1", "/2"), "1\n2\n")
+
+    def test_patterns_and_what_is_ignored(self):
+        for name in ("a.txt", "b.txt", "c.md", "sub/deep.txt", ".git/config", "build/out", "build/keep"):
+            self.file(name, name)
+        self.file(".dockerignore", "# not these\n.git\nbuild/*\n!build/keep\n**/*.md\nDockerfile\n.dockerignore\n")
+        self.build("FROM host\nCOPY *.txt /texts/\nCOPY . /all\n")
+        self.assertEqual(self.run_image("ls", "/texts").split(), ["a.txt", "b.txt"])
+        listed = self.run_image("sh", "-c", "cd /all; for f in * */* .[a-z]*; do test -f $f && echo $f; done; true").split()
+        self.assertEqual(sorted(listed), ["a.txt", "b.txt", "build/keep", "sub/deep.txt"])
+
+    def test_owners_and_modes(self):
+        self.file("f", "x")
+        self.build("FROM host\nCOPY --chown=nobody:nogroup --chmod=751 f /a/f\nCOPY --chown=7:8 f /g\n")
+        self.assertEqual(self.run_image("stat", "-c", "%u %g %a", "/a/f", "/g"), "65534 65534 751\n7 8 644\n")
+
+    def test_add_unpacks_archives(self):
+        with tarfile.open(self.context / "files.tar.gz", "w:gz") as tar:
+            info = tarfile.TarInfo("in/side")
+            info.size, info.mode = 4, 0o755
+            tar.addfile(info, io.BytesIO(b"deep"))
+        self.file("plain", "text")
+        self.build("FROM host\nADD files.tar.gz plain /opt/\nCOPY files.tar.gz /opt/\n")
+        self.assertEqual(self.run_image("cat", "/opt/in/side", "/opt/plain"), "deeptext")
+        self.run_image("test", "-f", "/opt/files.tar.gz")
+
+    def test_here_documents(self):
+        self.build("FROM host\nARG V=5\nRUN <<EOF\necho one > /one\necho $V >> /one\nEOF\n"
+                   "COPY <<first <<'second' /docs/\nvalue \"$V\"\nfirst\nas is $V\nsecond\n")
+        self.assertEqual(self.run_image("cat", "/one", "/docs/first", "/docs/second"), "one\n5\nvalue \"5\"\nas is $V\n")
+
+    def test_another_shell(self):
+        self.build("FROM host\nSHELL [\"/bin/bash\", \"-ec\"]\nRUN [[ a == a ]] && echo bash > /s\n")
+        self.assertEqual(self.run_image("cat", "/s"), "bash\n")
+
+    def test_a_link_as_a_source_stays_in_the_directory(self):
+        (self.folder / "secret").write_text("secret")
+        self.addCleanup((self.folder / "secret").unlink)
+        self.file("real", "real")
+        (self.context / "inside").symlink_to("real")
+        (self.context / "outside").symlink_to(self.folder / "secret")
+        (self.context / "up").symlink_to("..")
+        self.build("FROM host\nCOPY inside /inside\n")
+        self.assertEqual(self.run_image("cat", "/inside"), "real")
+        self.assertIn("line 2", self.build("FROM host\nCOPY outside /x\n", code=2))
+        self.assertIn("line 2", self.build("FROM host\nCOPY up/images /x\n", code=2))
+        self.assertIn("leads out", self.build("FROM host\nCOPY ../images /x\n", code=2))
+
+
+class Errors(BuildTest):
+    def test_they_name_the_line_and_what_to_do(self):
+        for dockerfile, *wanted in [
+                ("FROM host\nRUM x\n", "line 2", "Is it RUN?"),
+                ("FROM nosuch\n", "line 1", "nosuch", "membrane image"),
+                ("FROM host\n\nRUN echo told >&2; exit 3\n", "line 3", "exit code 3", "told"),
+                ("FROM host\nCOPY nosuch /\n", "line 2", "nosuch", ".dockerignore"),
+                ("FROM host\nADD https://example.org/x /\n", "line 2", "no network", "COPY"),
+                ("FROM host\nRUN --mount=type=secret,id=x true\n", "line 2", "secret"),
+                ("FROM --platform=linux/arm64 host\n", "line 1", "arm64"),
+                ("FROM host\nCOPY --from=later /x /\nFROM host AS later\n", "line 2", "later"),
+                ("FROM host\nCOPY --chmod=9 Dockerfile /\n", "line 2", "octal"),
+                ("FROM host\nCOPY Dockerfile Dockerfile /x\n", "line 2", "Write a /"),
+                ("FROM host\nCOPY --chown=nosuch Dockerfile /\n", "line 2", "/etc/passwd"),
+                ("FROM host\nONBUILD RUN x\n", "line 2", "ONBUILD"),
+        ]:
+            with self.subTest(dockerfile):
+                told = self.build(dockerfile, code=2)
+                for each in wanted:
+                    self.assertIn(each, told)
+        self.assertNotIn("mine", self.membrane("image", "ls").stdout)
+
+    def test_a_target_and_a_file_that_are_not_there(self):
+        self.assertIn("nosuch", self.build("FROM host\n", "--target", "nosuch", code=2))
+        self.assertIn("-f", self.membrane("image", "build", "-t", "mine", self.context / "nosuch", code=2).stderr)
+
+
+class Cache(BuildTest):
+    DOCKERFILE = ("FROM host\nRUN date > /date; head -c 8 /dev/urandom | od > /random; sleep 3; (seq 1000 | sort -r | wc) > /sum\n"
+                  "COPY src /src\nRUN cat /src/* > /all; date +%s%N >> /all\nWORKDIR /src\n")
+
+    def test_the_same_input_is_the_same_image(self):
+        self.file("src/a", "a")
+        first = self.build(self.DOCKERFILE)
+        self.assertEqual((first["carried_out"], first["cached"]), (4, 0))
+        again = self.build(self.DOCKERFILE)
+        self.assertEqual((again["digest"], again["carried_out"], again["cached"]), (first["digest"], 0, 4))
+        afresh = self.build(self.DOCKERFILE, "--no-cache", name="other")
+        self.assertEqual((afresh["digest"], afresh["carried_out"]), (first["digest"], 4))
+        elsewhere = {**self.environment, "MEMBRANE_IMAGES": str(self.store) + "2"}
+        self.membrane("image", "import", self.folder / "host.tar", "--tag", "host", environment=elsewhere)
+        os.utime(self.context / "src/a", (1, 1))  # times of the context do not count
+        done = self.membrane("image", "build", "-t", "x", "--json", self.context, environment=elsewhere)
+        self.assertEqual(json.loads(done.stdout)["digest"], first["digest"])
+
+    def test_what_has_changed_is_carried_out_again(self):
+        self.file("src/a", "a")
+        first = self.build(self.DOCKERFILE)
+        self.file("src/a", "b")
+        other = self.build(self.DOCKERFILE)
+        self.assertEqual((other["carried_out"], other["cached"]), (3, 1))
+        self.assertNotEqual(other["digest"], first["digest"])
+        self.file("src/a", "a")
+        back = self.build(self.DOCKERFILE)
+        self.assertEqual((back["carried_out"], back["digest"]), (0, first["digest"]))
+
+    def test_later_layers_have_later_times(self):
+        self.build("FROM host\nRUN echo > /a\nRUN echo > /b\nRUN test /b -nt /a\n")
+
+    def test_prune_keeps_what_images_use(self):
+        self.file("src/a", "a")
+        first = self.build(self.DOCKERFILE)
+        self.build("FROM host\nRUN echo gone > /gone\n", name="other")
+        self.assertEqual(json.loads(self.membrane("image", "prune", "--json").stdout)["files"], 0)
+        self.membrane("image", "rm", "other")
+        pruned = json.loads(self.membrane("image", "prune", "--json").stdout)
+        self.assertEqual(pruned["files"], 3)  # its layer, its image, and what it was made by
+        self.assertEqual(self.build(self.DOCKERFILE)["carried_out"], 0)
+        self.assertEqual(self.run_image("cat", "/src/a"), "a")
+        self.membrane("image", "rm", "mine")
+        self.membrane("image", "prune")
+        self.assertEqual(sorted(os.listdir(self.store / ".layers")), [])
+        self.assertEqual(self.build(self.DOCKERFILE)["digest"], first["digest"])
+
+    def test_a_directory_that_others_may_write_is_refused(self):
+        self.build("FROM host\nRUN true\n")
+        (self.store / ".layers").chmod(0o777)
+        self.assertIn("layers of images", self.build("FROM host\nRUN true\n", code=2))
+
+
+if __name__ == "__main__":
+    sys.exit(unittest.main())

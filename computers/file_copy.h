@@ -1,0 +1,37 @@
+// COPY and ADD of a Dockerfile: files of a source into a sandbox, by the paths that Docker would give them.
+//
+// Threads: one at a time.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/result.h"
+#include "computers/source_files.h"
+#include "computers/users.h"
+#include "linux/sandbox/live_computer.h"
+
+namespace membrane::computers {
+
+struct FileCopy {
+  std::vector<std::string> sources;  // paths that there are (expand_sources())
+  std::string to;                    // absolute; with a '/' at its end, a directory
+  User owner;
+  std::optional<uint32_t> mode = {};  // of files and directories, in the place of theirs
+  bool unpacks = false;               // archives, as ADD does
+};
+
+// What a copy brings, as one digest: names, modes, contents. Errors: those of the source.
+Result<std::string> digest_of_copy(SourceFiles& from, const FileCopy& copy);
+
+// A directory's contents go to `to`; a file goes to it, or into it. Errors: those of either side, with the path; kUnsupported for devices.
+Status copy_files(SourceFiles& from, const FileCopy& copy, linux::LiveComputer& to);
+// One file that is made of bytes (a here-document).
+Status put_file(linux::LiveComputer& to, const std::string& path, std::string_view bytes, uint32_t mode,
+                const User& owner);
+// With those above it, unless it is there. What is made is the owner's.
+Status make_directories(linux::LiveComputer& to, const std::string& path, uint32_t mode, const User& owner);
+
+}  // namespace membrane::computers

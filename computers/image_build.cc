@@ -1,0 +1,629 @@
+#include "computers/image_build.h"
+
+#include <algorithm>
+#include <charconv>
+#include <cstdlib>
+#include <memory>
+#include <optional>
+#include <ranges>
+#include <set>
+#include <utility>
+#include <vector>
+
+#include "base/sha256.h"
+#include "computers/command_run.h"
+#include "computers/file_copy.h"
+#include "computers/layer_cache.h"
+#include "computers/settings.h"
+#include "computers/source_files.h"
+#include "computers/users.h"
+#include "linux/image/dockerfile.h"
+#include "linux/image/layer.h"
+
+namespace membrane::computers {
+namespace {
+
+constexpr std::string_view kVersion = "membrane build 1";
+constexpr int64_t kFirstMs = 946'684'800'000, kLastMs = 4'102'444'800'000;  // 2000 and 2100
+constexpr int64_t kBetweenLayersMs = 3'600'000;
+constexpr const char* kNoNetwork =
+    "There is no network in a build: fetch it before, and COPY it from the directory of the build.";
+
+std::unexpected<Error> wrong(std::string what, std::string hint = "") {
+  return fail(ErrorCode::kInvalidInput, std::move(what), std::move(hint));
+}
+std::unexpected<Error> unsupported(std::string what, std::string hint) {
+  return fail(ErrorCode::kUnsupported, std::move(what), std::move(hint));
+}
+
+// What is at the bottom of a stage, and what its instructions have made so far.
+struct State {
+  std::string image_path;    // "" for scratch
+  std::string image_digest;  // "" for scratch
+  int64_t begin_ms = kFirstMs;
+  std::string key;                         // of the last layer; of the image where there is none
+  std::shared_ptr<linux::HostFile> layer;  // null where there is none
+  std::vector<std::string> layers;         // keys
+  linux::ImageConfig config;
+};
+
+// Texts with their lengths, so that no two lists look the same.
+class KeyText {
+ public:
+  KeyText& add(std::string_view text) {
+    text_ += std::to_string(text.size()) + ":";
+    text_ += text;
+    return *this;
+  }
+  KeyText& add(const std::vector<std::string>& all) {
+    add(std::to_string(all.size()));
+    for (const std::string& each : all) add(each);
+    return *this;
+  }
+  [[nodiscard]] Result<std::string> digest() const { return sha256_hex(text_); }
+
+ private:
+  std::string text_;
+};
+
+// When the newest file of an image was changed.
+int64_t newest_ms(const linux::Layer& image) {
+  int64_t newest = kFirstMs;
+  for (uint32_t number = 0; number < image.inode_count(); ++number)
+    if (const auto inode = image.inode(number); inode && inode->modified_s <= kLastMs / 1000)
+      newest = std::max(newest, (inode->modified_s + 1) * 1000);
+  return newest;
+}
+
+std::string flag_of(const linux::DockerInstruction& instruction, std::string_view name) {
+  for (const auto& [flag, value] : instruction.flags)
+    if (flag == name) return value;
+  return "";
+}
+
+std::string absolute(const std::string& directory, const std::string& path) {
+  if (path.starts_with('/')) return path;
+  return (directory.ends_with('/') ? directory : directory + "/") + path;
+}
+
+// Without "." and "..", but with a '/' at its end where it has one: a directory.
+std::string plain(const std::string& path) {
+  std::vector<std::string> parts;
+  for (const auto part : std::views::split(path, '/')) {
+    const std::string_view each(part.begin(), part.end());
+    if (each == ".." && !parts.empty()) parts.pop_back();
+    else if (!each.empty() && each != "." && each != "..") parts.emplace_back(each);
+  }
+  std::string text;
+  for (const std::string& part : parts) text += "/" + part;
+  const bool is_directory = path.ends_with('/') || path.ends_with("/.");
+  return text.empty() ? "/" : text + (is_directory ? "/" : "");
+}
+
+class Building {
+ public:
+  Building(const ImageBuild& build, linux::ComputerSource& source, LayerCache cache)
+      : build_(build), source_(source), cache_(std::move(cache)) {}
+
+  Result<BuiltImage> run() {
+    MEMBRANE_ASSIGN(file_, linux::parse_dockerfile(build_.dockerfile));
+    for (const auto& each : file_.instructions) steps_ += each.name != "ARG" || each.line > first_from();
+    for (const linux::DockerInstruction& each : file_.instructions) {
+      if (is_done_ && each.name == "FROM") break;
+      Status done = carry_out(each);
+      if (!done) return std::unexpected(at_line(each, std::move(done.error())));
+    }
+    if (!build_.target.empty() && !is_done_)
+      return fail(ErrorCode::kInvalidArgument, "the Dockerfile has no stage \"" + build_.target + '"',
+                  "A stage gets its name by FROM image AS name.");
+    for (const auto& [name, value] : build_.arguments)
+      if (!used_arguments_.contains(name) && build_.on_warning)
+        build_.on_warning("no ARG of the Dockerfile takes the build argument " + name);
+    return finish();
+  }
+
+ private:
+  [[nodiscard]] size_t first_from() const {
+    const auto found = std::ranges::find(file_.instructions, "FROM", &linux::DockerInstruction::name);
+    return found == file_.instructions.end() ? 0 : found->line;
+  }
+
+  static Error at_line(const linux::DockerInstruction& instruction, Error error) {
+    error.message = "line " + std::to_string(instruction.line) + " of the Dockerfile, " + instruction.name +
+                    ": " + error.message;
+    return error;
+  }
+
+  Status carry_out(const linux::DockerInstruction& in) {
+    using Act = Status (Building::*)(const linux::DockerInstruction&);
+    static const std::map<std::string_view, Act> kActs = {
+        {"FROM", &Building::from},     {"ARG", &Building::argument},          {"ENV", &Building::environment},
+        {"LABEL", &Building::label},   {"RUN", &Building::run_command_of},    {"COPY", &Building::copy},
+        {"ADD", &Building::copy},      {"WORKDIR", &Building::directory},     {"USER", &Building::user},
+        {"SHELL", &Building::shell},   {"ENTRYPOINT", &Building::entrypoint}, {"CMD", &Building::command},
+        {"EXPOSE", &Building::expose}, {"MAINTAINER", &Building::maintainer}};
+    const auto act = kActs.find(in.name);
+    if (in.name != "ARG" || state_) ++step_;
+    if (act != kActs.end()) return (this->*act->second)(in);
+    if (in.name == "ONBUILD")
+      return unsupported("it is not carried out here", "Write the instruction where the image is used.");
+    tell(in, false);
+    if (build_.on_warning)
+      build_.on_warning("line " + std::to_string(in.line) + ": " + in.name +
+                        " says nothing to a sandbox, and is left out");
+    return {};
+  }
+
+  void tell(const linux::DockerInstruction& in, bool is_cached) const {
+    if (!build_.on_step) return;
+    const std::string text = in.text.size() > 100 ? in.text.substr(0, 100) + "…" : in.text;
+    build_.on_step("step " + std::to_string(step_) + "/" + std::to_string(steps_) + ": " + in.name + " " +
+                   text + (is_cached ? " (cached)" : ""));
+  }
+
+  // -- variables
+
+  [[nodiscard]] std::optional<std::string_view> variable(std::string_view name) const {
+    if (state_)
+      for (const std::string& each : state_->config.environment)
+        if (each.starts_with(name) && each.size() > name.size() && each[name.size()] == '=')
+          return std::string_view(each).substr(name.size() + 1);
+    const auto& arguments = state_ ? arguments_ : global_arguments_;
+    const auto found = arguments.find(std::string(name));
+    return found == arguments.end() ? std::nullopt : std::optional<std::string_view>(found->second);
+  }
+  [[nodiscard]] linux::DockerVariables variables() const {
+    return [this](std::string_view name) { return variable(name); };
+  }
+  [[nodiscard]] Result<std::string> word(const std::string& text) const {
+    return linux::expand_docker_word(text, variables(), file_.escape);
+  }
+  [[nodiscard]] Result<std::vector<std::string>> words(const linux::DockerInstruction& in) const {
+    if (!in.exec) return linux::expand_docker_words(in.text, variables(), file_.escape);
+    std::vector<std::string> all;
+    for (const std::string& each : *in.exec) {
+      MEMBRANE_ASSIGN(std::string expanded, word(each));
+      all.push_back(std::move(expanded));
+    }
+    return all;
+  }
+
+  // -- instructions that change nothing but what is said of the image
+
+  Status argument(const linux::DockerInstruction& in) {
+    static const std::map<std::string, std::string> kGiven = {
+        {"TARGETPLATFORM", "linux/amd64"}, {"TARGETOS", "linux"}, {"TARGETARCH", "amd64"},
+        {"BUILDPLATFORM", "linux/amd64"},  {"BUILDOS", "linux"},  {"BUILDARCH", "amd64"}};
+    if (state_) tell(in, false);
+    MEMBRANE_ASSIGN(const auto pairs, linux::docker_pairs(in, variables(), file_.escape));
+    for (const auto& [name, value] : pairs) {
+      auto& arguments = state_ ? arguments_ : global_arguments_;
+      const auto given = build_.arguments.find(name);
+      if (given != build_.arguments.end()) {
+        arguments[name] = given->second;
+        used_arguments_.insert(name);
+      } else if (value) {
+        arguments[name] = *value;
+      } else if (const auto global = global_arguments_.find(name); global != global_arguments_.end()) {
+        arguments[name] = global->second;
+      } else if (const auto known = kGiven.find(name); known != kGiven.end()) {
+        arguments[name] = known->second;
+      }
+    }
+    return {};
+  }
+
+  Status environment(const linux::DockerInstruction& in) {
+    tell(in, false);
+    MEMBRANE_ASSIGN(const auto pairs, linux::docker_pairs(in, variables(), file_.escape));
+    std::vector<std::string> set;
+    for (const auto& [name, value] : pairs) set.push_back(name + "=" + value.value_or(""));
+    add_environment(state_->config.environment, set);
+    return {};
+  }
+
+  Status label(const linux::DockerInstruction& in) {
+    tell(in, false);
+    MEMBRANE_ASSIGN(const auto pairs, linux::docker_pairs(in, variables(), file_.escape));
+    for (const auto& [name, value] : pairs) state_->config.labels[name] = value.value_or("");
+    return {};
+  }
+
+  Status maintainer(const linux::DockerInstruction& in) {
+    tell(in, false);
+    state_->config.labels["maintainer"] = in.text;
+    return {};
+  }
+
+  Status user(const linux::DockerInstruction& in) {
+    tell(in, false);
+    MEMBRANE_ASSIGN(state_->config.user, word(in.text));
+    return {};
+  }
+
+  Status shell(const linux::DockerInstruction& in) {
+    tell(in, false);
+    if (in.exec->empty()) return wrong("the shell is empty", "Write SHELL [\"/bin/bash\", \"-c\"].");
+    state_->config.shell = *in.exec;
+    return {};
+  }
+
+  [[nodiscard]] std::vector<std::string> in_shell(const std::string& text) const {
+    std::vector<std::string> all = state_->config.shell;
+    if (all.empty()) all = {"/bin/sh", "-c"};
+    all.push_back(text);
+    return all;
+  }
+
+  // An entrypoint ends the command of the image below.
+  Status entrypoint(const linux::DockerInstruction& in) {
+    tell(in, false);
+    state_->config.entrypoint = in.exec ? *in.exec : in_shell(in.text);
+    if (!has_command_) state_->config.command.clear();
+    return {};
+  }
+
+  Status command(const linux::DockerInstruction& in) {
+    tell(in, false);
+    state_->config.command = in.exec ? *in.exec : in_shell(in.text);
+    has_command_ = true;
+    return {};
+  }
+
+  Status expose(const linux::DockerInstruction& in) {
+    tell(in, false);
+    MEMBRANE_ASSIGN(const auto all, words(in));
+    for (const std::string& each : all)
+      state_->config.ports.insert(each.find('/') == each.npos ? each + "/tcp" : each);
+    return {};
+  }
+
+  // -- stages
+
+  Status from(const linux::DockerInstruction& in) {
+    tell(in, false);
+    if (state_) stages_.back().second = std::make_unique<State>(std::move(*state_));
+    state_.reset();  // variables are the global ones
+    MEMBRANE_ASSIGN(const auto all, words(in));
+    const bool is_named = all.size() == 3 && (all[1] == "AS" || all[1] == "as" || all[1] == "As");
+    if (all.size() != 1 && !is_named) return wrong("this is not \"FROM image\" or \"FROM image AS name\"");
+    MEMBRANE_ASSIGN(const std::string platform, word(flag_of(in, "platform")));
+    if (!platform.empty() && platform != "linux/amd64" && platform != "linux/x86_64")
+      return unsupported("there are no sandboxes for " + platform,
+                         "Leave --platform out; programs are of linux/amd64.");
+    MEMBRANE_ASSIGN(State begun, begin(all.front()));
+    state_ = std::move(begun);
+    arguments_.clear();
+    has_command_ = false;
+    const std::string name = is_named ? all[2] : "";
+    stages_.emplace_back(name, nullptr);
+    is_done_ = !build_.target.empty() && name == build_.target;
+    return {};
+  }
+
+  Result<State> begin(const std::string& name) {
+    if (const State* const stage = find_stage(name)) return *stage;
+    State state;
+    if (name == "scratch") {
+      MEMBRANE_ASSIGN(state.key, KeyText().add(kVersion).add("scratch").digest());
+      return state;
+    }
+    MEMBRANE_ASSIGN(const linux::StoredImage image, linux::find_image(name));
+    MEMBRANE_ASSIGN(const auto layer, linux::Layer::open(image.path));
+    state.image_path = image.path;
+    state.image_digest = layer->digest();
+    state.begin_ms = newest_ms(*layer);
+    state.config = image.config;
+    MEMBRANE_ASSIGN(state.key, KeyText().add(kVersion).add(state.image_digest).digest());
+    return state;
+  }
+
+  [[nodiscard]] const State* find_stage(const std::string& name) const {
+    for (size_t i = 0; i < stages_.size(); ++i)
+      if (stages_[i].second && (stages_[i].first == name || std::to_string(i) == name))
+        return stages_[i].second.get();
+    return nullptr;
+  }
+
+  // -- instructions that change files
+
+  Result<std::unique_ptr<linux::LiveComputer>> start(const State& state, const std::string& key) {
+    linux::LiveSpec spec;
+    spec.image = state.image_path;
+    if (state.layer) spec.kept = state.layer->number();
+    spec.limits = limits_of(build_.limits);
+    spec.host_name = "build";
+    spec.platform = build_.platform;
+    const auto count = static_cast<int64_t>(state.layers.size());
+    spec.deterministic = {.start_ms = state.begin_ms + count * kBetweenLayersMs, .seed = seed_of(key)};
+    return source_.create(spec);
+  }
+
+  static uint64_t seed_of(const std::string& key) {
+    uint64_t seed = 0;
+    std::from_chars(key.data(), key.data() + 16, seed, 16);
+    return seed;
+  }
+
+  // A layer of the cache, or what `make` does to the files.
+  Status add_layer(const linux::DockerInstruction& in, const std::string& key,
+                   const std::function<Status(linux::LiveComputer&)>& make) {
+    linux::HostFile found = build_.uses_cache ? cache_.layer(key) : linux::HostFile();
+    tell(in, static_cast<bool>(found));
+    if (found) {
+      ++built_.cached;
+    } else {
+      MEMBRANE_ASSIGN(const auto computer, start(*state_, key));
+      MEMBRANE_TRY(make(*computer));
+      MEMBRANE_ASSIGN(LayerCache::NewEntry entry, cache_.add_layer(key));
+      MEMBRANE_TRY(computer->keep(entry.number(), linux::LiveComputer::Keep::kFiles));
+      MEMBRANE_TRY(entry.keep());
+      found = cache_.layer(key);
+      if (!found) return fail(ErrorCode::kUnavailable, "a layer that was written is not there any more");
+      ++built_.carried_out;
+    }
+    state_->layer = std::make_shared<linux::HostFile>(std::move(found));
+    state_->layers.push_back(key);
+    state_->key = key;
+    return {};
+  }
+
+  [[nodiscard]] std::string working_directory() const {
+    return state_->config.directory.empty() ? "/" : state_->config.directory;
+  }
+
+  Status directory(const linux::DockerInstruction& in) {
+    MEMBRANE_ASSIGN(const std::string path, word(in.text));
+    std::string to = plain(absolute(working_directory(), path));
+    if (to.size() > 1 && to.ends_with('/')) to.pop_back();
+    state_->config.directory = to;
+    MEMBRANE_ASSIGN(const std::string key, KeyText().add(state_->key).add("WORKDIR").add(to).digest());
+    return add_layer(
+        in, key, [&](linux::LiveComputer& computer) { return make_directories(computer, to, 0755, User()); });
+  }
+
+  // By the files of the sandbox that is made.
+  static Result<User> user_in(linux::LiveComputer& computer, const std::string& who) {
+    constexpr uint64_t kMostBytes = 4u << 20;
+    return find_user(who, computer.read_file("/etc/passwd", 0, kMostBytes).value_or(""),
+                     computer.read_file("/etc/group", 0, kMostBytes).value_or(""));
+  }
+
+  Status run_command_of(const linux::DockerInstruction& in) {
+    for (const auto& [name, value] : in.flags) {
+      if (name == "network" && (value == "none" || value == "default")) continue;
+      if (name == "mount" && value.find("type=cache") != value.npos) continue;  // an empty one
+      return unsupported("--" + name + "=" + value + " is not there in a build",
+                         name == "network" ? kNoNetwork : "Leave it out; COPY brings files.");
+    }
+    const std::vector<std::string> arguments = in.exec ? *in.exec : in_shell(script_of(in));
+    if (arguments.empty() || arguments.front().empty()) return wrong("there is no command");
+    std::vector<std::string> environment = environment_of(state_->config);
+    std::vector<std::string> given;
+    for (const auto& [name, value] : arguments_) given.push_back(name + "=" + value);
+    std::erase_if(given, [&](const std::string& each) {  // ENV is above ARG
+      const std::string name = each.substr(0, each.find('=') + 1);
+      return std::ranges::any_of(state_->config.environment,
+                                 [&](const std::string& set) { return set.starts_with(name); });
+    });
+    add_environment(environment, given);
+    MEMBRANE_ASSIGN(const std::string key, KeyText()
+                                               .add(state_->key)
+                                               .add("RUN")
+                                               .add(arguments)
+                                               .add(environment)
+                                               .add(working_directory())
+                                               .add(state_->config.user)
+                                               .digest());
+    return add_layer(in, key, [&](linux::LiveComputer& computer) {
+      return run_in(computer, arguments, std::move(environment));
+    });
+  }
+
+  Status run_in(linux::LiveComputer& computer, const std::vector<std::string>& arguments,
+                std::vector<std::string> environment) {
+    MEMBRANE_ASSIGN(const User user, user_in(computer, state_->config.user));
+    set_home(environment, state_->config, user);
+    CommandRun run;
+    run.spec.arguments = arguments;
+    run.spec.environment = std::move(environment);
+    run.spec.directory = working_directory();
+    run.spec.user = user.user;
+    run.spec.group = user.group;
+    run.limits = build_.limits;
+    run.on_output = run.on_error = build_.on_output;
+    run.is_cancelled = build_.is_cancelled;
+    const sandbox::Report report = run_command(computer, std::move(run));
+    if (report.outcome == sandbox::Outcome::kOk && report.exit_code.value_or(0) == 0) return {};
+    const std::string code = report.outcome == sandbox::Outcome::kOk
+                                 ? "exit code " + std::to_string(report.exit_code.value_or(0))
+                                 : std::string(describe(report.outcome));
+    if (report.errors.empty()) return wrong("the command failed: " + code, "What it printed says why.");
+    return wrong("the command failed: " + code + ": " + report.errors.front().message,
+                 report.errors.front().hint);
+  }
+
+  // Its text with its documents, as a shell reads them. A document alone is the script.
+  static std::string script_of(const linux::DockerInstruction& in) {
+    if (in.documents.empty()) return in.text;
+    const bool is_alone = in.documents.size() == 1 && in.text.find(' ') == in.text.npos;
+    if (is_alone) return in.documents.front().text;
+    std::string script = in.text + "\n";
+    for (const linux::HereDocument& each : in.documents) script += each.text + each.name + "\n";
+    return script;
+  }
+
+  // COPY and ADD.
+  Status copy(const linux::DockerInstruction& in) {
+    for (const auto& [name, value] : in.flags)
+      if (name != "from" && name != "chown" && name != "chmod" && name != "link" && name != "keep-git-dir")
+        return unsupported("--" + name + " is not done here", "Leave it out.");
+    MEMBRANE_ASSIGN(auto all, words(in));
+    if (all.size() < 2)
+      return wrong("it wants what to copy, and where to", "Write " + in.name + " file directory/.");
+    FileCopy copy = {.sources = {}, .to = plain(absolute(working_directory(), all.back())), .owner = {}};
+    all.pop_back();
+    copy.unpacks = in.name == "ADD";
+    MEMBRANE_ASSIGN(const std::string mode, word(flag_of(in, "chmod")));
+    if (!mode.empty()) {
+      uint32_t bits = 0;
+      const auto [end, error] = std::from_chars(mode.data(), mode.data() + mode.size(), bits, 8);
+      if (error != std::errc() || end != mode.data() + mode.size() || bits > 07777)
+        return wrong("\"" + mode + "\" is no mode", "Write it as an octal number: --chmod=755.");
+      copy.mode = bits;
+    }
+    MEMBRANE_ASSIGN(const std::string owner, word(flag_of(in, "chown")));
+    std::map<std::string, std::string> documents;
+    MEMBRANE_ASSIGN(documents, take_documents(in, all));
+    const bool is_many = all.size() + documents.size() > 1;
+    for (const std::string& each : all)
+      if (each.starts_with("http://") || each.starts_with("https://") || each.starts_with("git@"))
+        return unsupported("\"" + each + "\" is not of this machine", kNoNetwork);
+    KeyText key;
+    key.add(state_->key).add(in.name).add(copy.to).add(mode).add(owner);
+    for (const auto& [name, text] : documents) key.add(name).add(text);
+    std::unique_ptr<linux::LiveComputer> other;
+    std::unique_ptr<SourceFiles> files;
+    if (!all.empty()) MEMBRANE_TRY(open_source(in, all, copy, key, other, files));
+    if ((is_many || copy.sources.size() > 1) && !copy.to.ends_with('/'))
+      return wrong("several files go to \"" + copy.to + "\", which is not written as a directory",
+                   "Write a / at its end.");
+    MEMBRANE_ASSIGN(const std::string digest, key.digest());
+    return add_layer(in, digest, [&](linux::LiveComputer& computer) -> Status {
+      if (!owner.empty()) {
+        MEMBRANE_ASSIGN(copy.owner, user_in(computer, owner));
+      }
+      for (const auto& [name, text] : documents) {
+        const std::string to = copy.to.ends_with('/') ? copy.to + name : copy.to;
+        MEMBRANE_TRY(put_file(computer, to, text, copy.mode.value_or(0644), copy.owner));
+      }
+      if (copy.sources.empty()) return {};
+      if (other == nullptr && !from_of(in).empty()) {
+        MEMBRANE_ASSIGN(other, open_other(from_of(in)));
+        files = files_of_computer(*other);
+      }
+      return copy_files(*files, copy, computer);
+    });
+  }
+
+  [[nodiscard]] std::string from_of(const linux::DockerInstruction& in) const {
+    return word(flag_of(in, "from")).value_or("");
+  }
+
+  // What is to be copied, and what it adds to the key.
+  Status open_source(const linux::DockerInstruction& in, const std::vector<std::string>& patterns,
+                     FileCopy& copy, KeyText& key, std::unique_ptr<linux::LiveComputer>& other,
+                     std::unique_ptr<SourceFiles>& files) {
+    const std::string from = from_of(in);
+    if (from.empty()) {
+      MEMBRANE_ASSIGN(files, files_of_directory(build_.context, build_.ignored));
+    } else {
+      MEMBRANE_ASSIGN(other, open_other(from));
+      files = files_of_computer(*other);
+    }
+    for (const std::string& pattern : patterns) {
+      MEMBRANE_ASSIGN(const auto found, expand_sources(*files, pattern));
+      copy.sources.insert(copy.sources.end(), found.begin(), found.end());
+    }
+    if (from.empty()) {
+      MEMBRANE_ASSIGN(const std::string digest, digest_of_copy(*files, copy));
+      key.add(digest);
+    } else {
+      MEMBRANE_ASSIGN(const State state, state_of(from));
+      key.add(state.key).add(copy.sources);
+    }
+    return {};
+  }
+
+  Result<State> state_of(const std::string& from) {
+    if (const State* const stage = find_stage(from)) return *stage;
+    if (!stages_.empty() && stages_.back().first == from && !from.empty())
+      return wrong("the stage \"" + from + "\" cannot copy from itself");
+    return begin_other(from);
+  }
+  Result<State> begin_other(const std::string& name) {
+    MEMBRANE_ASSIGN(const linux::StoredImage image, linux::find_image(name));
+    MEMBRANE_ASSIGN(const auto layer, linux::Layer::open(image.path));
+    State state;
+    state.image_path = image.path;
+    state.key = layer->digest();
+    return state;
+  }
+  Result<std::unique_ptr<linux::LiveComputer>> open_other(const std::string& from) {
+    MEMBRANE_ASSIGN(const State state, state_of(from));
+    return start(state, state.key);
+  }
+
+  // The here-documents among the words, which are taken out.
+  Result<std::map<std::string, std::string>> take_documents(const linux::DockerInstruction& in,
+                                                            std::vector<std::string>& all) const {
+    std::map<std::string, std::string> documents;
+    for (const linux::HereDocument& each : in.documents) {
+      std::string text = each.text;
+      if (each.expands) {
+        MEMBRANE_ASSIGN(text, expand_document(text));
+      }
+      documents[each.name] = std::move(text);
+      std::erase_if(all, [&](const std::string& word) {
+        return word == "<<" + each.name || word == "<<-" + each.name;
+      });
+    }
+    return documents;
+  }
+
+  // Quotes mean nothing in a document.
+  [[nodiscard]] Result<std::string> expand_document(const std::string& text) const {
+    std::string quoted;
+    for (const char c : text) {
+      if (c == '\'' || c == '"') quoted += file_.escape;
+      quoted += c;
+    }
+    return word(quoted);
+  }
+
+  // -- the image
+
+  Result<BuiltImage> finish() {
+    const std::string config = linux::image_config_text(state_->config);
+    MEMBRANE_ASSIGN(const std::string key, KeyText().add(state_->key).add("image").add(config).digest());
+    std::optional<std::string> path = build_.uses_cache ? cache_.image(key) : std::nullopt;
+    if (!path) {
+      MEMBRANE_ASSIGN(const auto computer, start(*state_, key));
+      MEMBRANE_ASSIGN(LayerCache::NewEntry entry, cache_.add_image(key));
+      MEMBRANE_TRY(computer->save_image(entry.number(), config));
+      MEMBRANE_ASSIGN(path, entry.keep());
+    }
+    MEMBRANE_TRY(cache_.name_image(key, build_.name, state_->layers));
+    MEMBRANE_ASSIGN(built_.image, linux::find_image(build_.name));
+    MEMBRANE_ASSIGN(const auto image, linux::Layer::open(*path));
+    built_.digest = image->digest();
+    return built_;
+  }
+
+  const ImageBuild& build_;
+  linux::ComputerSource& source_;
+  const LayerCache cache_;
+  linux::Dockerfile file_;
+  std::optional<State> state_;
+  std::vector<std::pair<std::string, std::unique_ptr<State>>> stages_;
+  std::map<std::string, std::string> arguments_, global_arguments_;
+  std::set<std::string> used_arguments_;
+  bool has_command_ = false, is_done_ = false;
+  size_t step_ = 0, steps_ = 0;
+  BuiltImage built_;
+};
+
+}  // namespace
+
+Result<BuiltImage> build_image(const ImageBuild& build, linux::ComputerSource& source) {
+  MEMBRANE_ASSIGN(LayerCache cache, LayerCache::open());
+  MEMBRANE_TRY(linux::path_of_new_image(build.name));
+  return Building(build, source, std::move(cache)).run();
+}
+
+Result<BuiltImage> build_image(const ImageBuild& build) {
+  MEMBRANE_ASSIGN(const auto source, linux::ComputerSource::create(1));
+  return build_image(build, *source);
+}
+
+}  // namespace membrane::computers

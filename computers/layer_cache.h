@@ -1,0 +1,66 @@
+// What building images has made, to be found again: after each instruction that changes files, what then differs from the image at the
+// bottom (a kept sandbox without processes, linux/kept/), by a key that is the digest of all that made it; and whole images. All are in
+// the directory ".layers" of the images' own.
+//
+// A file that is found is trusted, so the directory is the user's and closed to others.
+//
+// Threads: pure. Two builds at a time may make the same layer; one of the two stays, whole.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/result.h"
+#include "linux/platform/trap/host_file.h"
+
+namespace membrane::computers {
+
+class LayerCache {
+ public:
+  // Errors: kInvalidArgument for a directory that others may write to; kUnavailable.
+  static Result<LayerCache> open();
+
+  // nothing when it is not there
+  [[nodiscard]] linux::HostFile layer(const std::string& key) const;
+  [[nodiscard]] std::optional<std::string> image(const std::string& key) const;  // its path
+
+  // A file to be written, which stands under its name when it is kept, and is gone otherwise.
+  class NewEntry {
+   public:
+    NewEntry(NewEntry&& other) noexcept;
+    NewEntry& operator=(NewEntry&&) = delete;
+    ~NewEntry();
+    [[nodiscard]] int number() const { return file_.number(); }
+    // Gives the file's path.
+    Result<std::string> keep();
+
+   private:
+    friend class LayerCache;
+    NewEntry() = default;
+    linux::HostFile file_;
+    std::string beside_, path_;
+  };
+  [[nodiscard]] Result<NewEntry> add_layer(const std::string& key) const;
+  [[nodiscard]] Result<NewEntry> add_image(const std::string& key) const;
+  // The image is there by its name too. `layers`: the keys of what it was made by.
+  Status name_image(const std::string& key, const std::string& name,
+                    const std::vector<std::string>& layers) const;
+
+  struct Pruned {
+    uint64_t files = 0, bytes = 0;
+  };
+  // Removes all that no image of the store was made by.
+  [[nodiscard]] Result<Pruned> prune() const;
+
+ private:
+  explicit LayerCache(std::string directory) : directory_(std::move(directory)) {}
+  [[nodiscard]] std::string path_of(const std::string& key, const char* ending) const {
+    return directory_ + "/" + key + ending;
+  }
+  [[nodiscard]] Result<NewEntry> add(const std::string& path) const;
+  std::string directory_;
+};
+
+}  // namespace membrane::computers

@@ -1,0 +1,132 @@
+// What a sandbox costs that is made by a warm source: from nothing, and as a fork of one in which a python waits. Over the image
+// `debian` (make images), without which these are skipped.
+#include <benchmark/benchmark.h>
+#include <sys/mman.h>
+
+#include <condition_variable>
+#include <memory>
+#include <mutex>
+#include <string>
+
+#include "linux/image/store.h"
+#include "linux/platform/trap/host_file.h"
+#include "linux/sandbox/live_computer.h"
+
+namespace membrane::linux {
+namespace {
+
+class Output {
+ public:
+  CommandEvents events() {
+    return {.on_output = [this](std::string_view bytes) { add(bytes); }, .on_error = {}, .on_end = {}};
+  }
+  void wait_for(const std::string& text) {
+    std::unique_lock lock(mutex_);
+    news_.wait(lock, [&] { return text_.contains(text); });
+  }
+
+ private:
+  void add(std::string_view bytes) {
+    const std::scoped_lock lock(mutex_);
+    text_ += bytes;
+    news_.notify_all();
+  }
+  std::mutex mutex_;
+  std::condition_variable news_;
+  std::string text_;
+};
+
+// The source is forked while this process has one thread.
+struct World {
+  std::string image;
+  std::unique_ptr<ComputerSource> source;
+  std::unique_ptr<LiveComputer> warm;
+  std::unique_ptr<Command> python;
+  Output output;
+};
+
+World* world() {
+  static World* const made = []() -> World* {
+    const auto image = find_image("debian");
+    auto source = ComputerSource::create(8);
+    if (!image || !source) return nullptr;
+    auto* const all =
+        new World{.image = image->path, .source = std::move(*source), .warm = {}, .python = {}, .output = {}};
+    LiveSpec spec;
+    spec.image = all->image;
+    auto computer = all->source->create(spec);
+    if (!computer) return nullptr;
+    all->warm = std::move(*computer);
+    CommandSpec python;
+    python.arguments = {"/usr/bin/python3", "-c",
+                        "import json, re, sys\nprint('ready', flush=True)\n"
+                        "for line in sys.stdin: print(eval(line), flush=True)"};
+    auto command = all->warm->start(python, all->output.events());
+    if (!command) return nullptr;
+    all->python = std::move(*command);
+    all->output.wait_for("ready");
+    return all;
+  }();
+  return made;
+}
+
+void create_to_echo(benchmark::State& state) {
+  World* const all = world();
+  if (all == nullptr) return state.SkipWithError("there is no image debian");
+  for (auto _ : state) {
+    LiveSpec spec;
+    spec.image = all->image;
+    auto computer = all->source->create(spec);
+    Output output;
+    CommandSpec echo;
+    echo.arguments = {"/bin/echo", "4"};
+    auto command = (*computer)->start(echo, output.events());
+    output.wait_for("4");
+    state.PauseTiming();
+    command->reset();
+    computer->reset();
+    state.ResumeTiming();
+  }
+}
+BENCHMARK(create_to_echo)->Unit(benchmark::kMicrosecond)->MinTime(1);
+
+void keep(benchmark::State& state) {
+  World* const all = world();
+  if (all == nullptr) return state.SkipWithError("there is no image debian");
+  for (auto _ : state) {
+    const HostFile file(memfd_create("kept", MFD_CLOEXEC));
+    if (!all->warm->keep(file.number(), LiveComputer::Keep::kAll)) return state.SkipWithError("not kept");
+  }
+}
+BENCHMARK(keep)->Unit(benchmark::kMicrosecond)->MinTime(1);
+
+// `keeps`: the fork is of the sandbox as it stands; else of one that was kept before.
+void fork_to_answer(benchmark::State& state) {
+  World* const all = world();
+  if (all == nullptr) return state.SkipWithError("there is no image debian");
+  const bool keeps = state.range(0) != 0;
+  HostFile file(memfd_create("kept", MFD_CLOEXEC));
+  if (!all->warm->keep(file.number(), LiveComputer::Keep::kAll)) return state.SkipWithError("not kept");
+  for (auto _ : state) {
+    if (keeps) {
+      file = HostFile(memfd_create("kept", MFD_CLOEXEC));
+      if (!all->warm->keep(file.number(), LiveComputer::Keep::kAll)) return state.SkipWithError("not kept");
+    }
+    LiveSpec spec;
+    spec.kept = file.number();
+    auto computer = all->source->create(spec);
+    if (!computer) return state.SkipWithError(computer.error().message.c_str());
+    Output output;
+    auto command = (*computer)->attach(all->python->process_id(), output.events());
+    if (!command || !(*command)->write_input("2+2\n")) return state.SkipWithError("no answer");
+    output.wait_for("4");
+    state.PauseTiming();
+    command->reset();
+    computer->reset();
+    state.ResumeTiming();
+  }
+}
+BENCHMARK(fork_to_answer)->Arg(0)->Arg(1)->Unit(benchmark::kMicrosecond)->MinTime(1);
+
+}  // namespace
+}  // namespace membrane::linux
