@@ -159,7 +159,9 @@ class Computer {
     command.input = input;
     command.on_output = context.on_stdout;
     command.is_cancelled = [&context] { return context.cancel != nullptr && context.cancel->load(); };
-    return computers::run_command(*computer_, std::move(command));
+    sandbox::Report report = computers::run_command(*computer_, std::move(command));
+    if (options_.tell) options_.tell(report);
+    return report;
   }
 
   sandbox::Report write(const Program& program) {

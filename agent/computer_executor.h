@@ -27,6 +27,8 @@ struct ComputerExecutorOptions {
   std::string directory = "/root";       // where commands begin, and where relative paths do
   // What has changed since the beginning, as a patch; null: it cannot be had.
   std::function<Result<std::string>(linux::LiveComputer&)> diff = nullptr;
+  // Adds to a command's report what was asked of the world outside; null: there is none.
+  std::function<void(sandbox::Report&)> tell = nullptr;
   sandbox::ReceiptBook* receipts = nullptr;  // gets a receipt of each action; borrowed, may be null
   std::string description = {};              // of the sandbox, for receipts (sandbox::describe_computer())
 };

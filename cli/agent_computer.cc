@@ -69,13 +69,38 @@ Status AgentComputer::read_copies() {
   return {};
 }
 
-Result<std::unique_ptr<linux::LiveComputer>> AgentComputer::create(int kept) const {
+Status AgentComputer::connect(linux::LiveSpec& spec) {
+  const policy::Policy& policy = options_.policy;
+  if (budget_ == nullptr) {
+    budget_ = std::make_shared<policy::Budget>();
+    budget_->set(policy::Resource::kHostCalls, policy.limits.host_calls);
+    budget_->set(policy::Resource::kBytesIn, policy.limits.bytes_in);
+    budget_->set(policy::Resource::kBytesOut, policy.limits.bytes_out);
+  }
+  std::erase_if(outside_, [](const Outside& each) { return each.gateway->is_over(); });
+  Outside outside;
+  MEMBRANE_ASSIGN(outside.gateway, computers::Gateway::create({.grants = policy.http, .limits = policy.limits, .budget = budget_}));
+  MEMBRANE_ASSIGN(outside.directories, computers::DirectoryBroker::create(policy.fs, *budget_));
+  spec.network = outside.gateway->socket();
+  spec.directories = outside.directories->mounts();
+  outside_.push_back(std::move(outside));
+  return {};
+}
+
+void AgentComputer::tell(sandbox::Report& report) const {
+  if (!outside_.empty()) outside_.back().gateway->tell(report);
+}
+
+Result<std::unique_ptr<linux::LiveComputer>> AgentComputer::create(int kept) {
   linux::LiveSpec spec;
   if (kept < 0) spec.image = image_.path;
   spec.kept = kept;
   spec.limits = computers::limits_of(options_.policy.limits);
   spec.platform = options_.platform.empty() ? options_.policy.platform : options_.platform;
+  MEMBRANE_TRY(connect(spec));
   MEMBRANE_ASSIGN(auto computer, source_->create(spec));
+  outside_.back().gateway->begin();
+  outside_.back().directories->begin();
   if (kept >= 0) return computer;
   for (const Copy& copy : copies_) MEMBRANE_TRY(agent::copy_into(*computer, copy.from, copy.to));
   return computer;
@@ -99,6 +124,7 @@ Status AgentComputer::survey() {
 Result<agent::Executor> AgentComputer::executor(sandbox::ReceiptBook* receipts) {
   agent::ComputerExecutorOptions options;
   options.create = [this](int kept) { return create(kept); };
+  options.tell = [this](sandbox::Report& report) { tell(report); };
   options.policy = options_.policy;
   options.environment = environment_;
   options.directory = directory_;
