@@ -56,6 +56,11 @@ TEST_F(ComputerExecutorTest, RunsCommandsInOneSandbox) {
   EXPECT_EQ(made_, 1);
 }
 
+TEST_F(ComputerExecutorTest, ACommandsReportTellsWhatItAskedOfTheWorld) {
+  options_.after_command = [](sandbox::Report& report) { report.host_calls.emplace_back().name = "http.request"; };
+  EXPECT_EQ(act(kRunEntry, "echo hello").host_calls.size(), 1u);
+}
+
 TEST_F(ComputerExecutorTest, ACommandHasNoMoreTimeThanItAskedFor) {
   options_.policy.limits.wall_ms = 100;
   EXPECT_EQ(act(kRunEntry, "sleep", {"1"}).outcome, sandbox::Outcome::kTimedOut);

@@ -8,6 +8,7 @@
 #include "agent/prompt.h"
 #include "cli/cli.h"
 #include "computers/description.h"
+#include "computers/directories/directory_broker.h"
 #include "computers/network/gateway.h"
 #include "computers/settings.h"
 #include "linux/platform/trap/host_file.h"
@@ -71,9 +72,10 @@ Status AgentComputer::read_copies() {
   return {};
 }
 
-// A sandbox, and the way of its connections out.
+// A sandbox, the way of its connections out, and the directories of this machine that it sees.
 struct AgentComputer::Networked {
   std::unique_ptr<computers::Gateway> gateway;
+  std::unique_ptr<computers::DirectoryBroker> directories;
   std::unique_ptr<linux::LiveComputer> computer;
 };
 
@@ -81,14 +83,18 @@ Result<std::shared_ptr<linux::LiveComputer>> AgentComputer::create(int kept) {
   const auto made = std::make_shared<Networked>();
   MEMBRANE_ASSIGN(made->gateway, computers::Gateway::create(
                                      {.grants = options_.policy.http, .limits = options_.policy.limits}));
+  MEMBRANE_ASSIGN(made->directories,
+                  computers::DirectoryBroker::create(options_.policy.fs, made->gateway->budget()));
   linux::LiveSpec spec;
   spec.network = made->gateway->socket();
+  spec.directories = made->directories->mounts();
   if (kept < 0) spec.image = image_.path;
   spec.kept = kept;
   spec.limits = computers::limits_of(options_.policy.limits);
   spec.platform = options_.platform.empty() ? options_.policy.platform : options_.platform;
   MEMBRANE_ASSIGN(made->computer, source_->create(spec));
   made->gateway->begin();
+  made->directories->begin();
   if (kept < 0)
     for (const Copy& copy : copies_) MEMBRANE_TRY(agent::copy_into(*made->computer, copy.from, copy.to));
   latest_ = made;

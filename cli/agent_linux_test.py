@@ -4,12 +4,14 @@
 MEMBRANE_COMMAND names the command. The image is made of this machine's own programs (linux_testing.py).
 """
 
+import http.server
 import json
 import os
 import platform
 import subprocess
 import sys
 import tempfile
+import threading
 import unittest
 from pathlib import Path
 
@@ -88,6 +90,34 @@ class AgentTest(unittest.TestCase):
                                    ("submit", {"answer": "done"})])
         self.assertIn("first\n", told[3], told)
         self.assertIn("/usr/lib/python3", told[3])
+
+    def test_it_has_the_network_and_the_directories_that_are_granted(self):
+        class Handler(http.server.BaseHTTPRequestHandler):
+            def do_GET(self):
+                self.send_response(200)
+                self.end_headers()
+                self.wfile.write(b"from outside")
+
+            def log_message(self, *_):
+                pass
+
+        server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        thread = threading.Thread(target=server.serve_forever)
+        thread.start()
+        self.addCleanup(thread.join)
+        self.addCleanup(server.shutdown)
+        url = f"http://localhost:{server.server_address[1]}"
+        get = ("run_command", {"command": f"python3 -c \"import urllib.request as r; print(r.urlopen('{url}/').read().decode())\""})
+        data = self.folder / "data"
+        data.mkdir()
+        _, told = self.agent([get, ("run_command", {"command": "echo kept > /data/f; echo gone > /root/g"}), ("undo", {"steps": 1}), get,
+                              ("run_command", {"command": "cat /data/f; cat /root/g"}), ("submit", {"answer": "done"})],
+                             "--dir", f"{data}:/data", "--allow", f"http:GET:{url}/*")
+        self.assertIn("from outside", told[0], told)
+        self.assertIn("http.request", told[0])
+        self.assertIn("from outside", told[3])
+        self.assertIn("kept", told[4])
+        self.assertNotIn("gone\n", told[4])
 
     def test_limits_are_told(self):
         result, told = self.agent([("run_command", {"command": "sleep 100", "timeout_s": 1}),

@@ -105,7 +105,7 @@ with open("a", "r+b") as file:
         if "git" not in self.has:
             self.skipTest("the image has no git")
         said = self.sh("""cd /data && export GIT_AUTHOR_NAME=a GIT_AUTHOR_EMAIL=a@b GIT_COMMITTER_NAME=a GIT_COMMITTER_EMAIL=a@b &&
-                          git init -q -b main . && git add a below && git commit -q -m first && git status --short && git log --format=%s""")
+                          git init -q --template= -b main . && git add a below && git commit -q -m first && git status --short && git log --format=%s""")
         self.assertEqual(said, "first\n")
         self.assertTrue((self.host / ".git" / "HEAD").exists())
 

@@ -583,7 +583,7 @@ class LinuxGuest final : public Guest {
   std::shared_ptr<host::Flows> flows_ = std::make_shared<host::Flows>();
   std::atomic<bool> is_stopped_ = false;
   std::atomic<int> running_ = 0;  // turns
-  mutable std::mutex mutex_;  // guards what follows
+  mutable std::mutex mutex_;      // guards what follows
   GuestSpec spec_;
   const linux::StoredImage stored_;
   const std::string mark_;  // of the image (computers/description.h)

@@ -48,12 +48,14 @@ int errno_of(Errno code) {
 // One directory, with a broker of its own.
 class DirectoryBroker::Served {
  public:
-  Served(const policy::FsGrant& grant, policy::Budget& budget) : policy_(policy_of(grant)), broker_(policy_, budget, nullptr, nullptr) {}
+  Served(const policy::FsGrant& grant, policy::Budget& budget)
+      : policy_(policy_of(grant)), broker_(policy_, budget, nullptr, nullptr) {}
 
   bool make_sockets() { return linux::make_socket_pair(ours_, theirs_); }
   [[nodiscard]] linux::MountedDirectory mount() const {
     const policy::FsGrant& grant = policy_.fs.front();
-    return {.path = grant.guest, .socket = theirs_.number(), .is_writable = grant.mode == policy::FsMode::kWrite};
+    return {
+        .path = grant.guest, .socket = theirs_.number(), .is_writable = grant.mode == policy::FsMode::kWrite};
   }
   void begin(const Stop& stop) {
     theirs_.close();
@@ -78,7 +80,8 @@ class DirectoryBroker::Served {
   };
 
   void serve(const Stop& stop) {
-    std::string message(sizeof(GrantedRequest) + 2 * GrantedRequest::kMostPathBytes + GrantedRequest::kMostBytes + 1, '\0');
+    std::string message(
+        sizeof(GrantedRequest) + 2 * GrantedRequest::kMostPathBytes + GrantedRequest::kMostBytes + 1, '\0');
     while (!stop.is_set()) {
       std::array<pollfd, 2> looked = {{{ours_.number(), POLLIN, 0}, {stop.descriptor(), POLLIN, 0}}};
       if (::poll(looked.data(), looked.size(), -1) < 0 && errno != EINTR) return;
@@ -92,12 +95,14 @@ class DirectoryBroker::Served {
     const auto request = request_in(message);
     if (!request) return false;
     Answer answer;
-    if (const auto done = obey(*request, answer); !done) answer = {.head = {.error = errno_of(done.error().code)}, .bytes = {}};
+    if (const auto done = obey(*request, answer); !done)
+      answer = {.head = {.error = errno_of(done.error().code)}, .bytes = {}};
     answer.head.bytes = static_cast<uint32_t>(answer.bytes.size());
     std::string told(reinterpret_cast<const char*>(&answer.head), sizeof answer.head);
     told += answer.bytes;
     // The kernel process waits for it: there is room, or it is none of ours.
-    return ::send(ours_.number(), told.data(), told.size(), MSG_NOSIGNAL | MSG_DONTWAIT) == static_cast<ssize_t>(told.size());
+    return ::send(ours_.number(), told.data(), told.size(), MSG_NOSIGNAL | MSG_DONTWAIT) ==
+           static_cast<ssize_t>(told.size());
   }
   [[nodiscard]] std::optional<Request> request_in(std::string_view message) const {
     Request request;
@@ -106,8 +111,9 @@ class DirectoryBroker::Served {
     message.remove_prefix(sizeof request.head);
     const GrantedRequest& head = request.head;
     if (head.act < GrantedAct::kStatus || head.act > GrantedAct::kLast ||
-        head.path_bytes > GrantedRequest::kMostPathBytes || head.other_bytes > GrantedRequest::kMostPathBytes ||
-        head.bytes > GrantedRequest::kMostBytes || head.count > GrantedRequest::kMostBytes ||
+        head.path_bytes > GrantedRequest::kMostPathBytes ||
+        head.other_bytes > GrantedRequest::kMostPathBytes || head.bytes > GrantedRequest::kMostBytes ||
+        head.count > GrantedRequest::kMostBytes ||
         message.size() != size_t{head.path_bytes} + head.other_bytes + head.bytes)
       return {};
     request.path = below(message.substr(0, head.path_bytes));
@@ -127,7 +133,8 @@ class DirectoryBroker::Served {
   HostResult<void> look(const Request& request, Answer& answer);
   HostResult<void> list(const Request& request, Answer& answer);
   static void tell(const host::FileStatus& status, GrantedAnswer& answer) {
-    answer.flags = (status.is_directory ? GrantedAnswer::kIsDirectory : 0u) | (status.is_link ? GrantedAnswer::kIsLink : 0u);
+    answer.flags = (status.is_directory ? GrantedAnswer::kIsDirectory : 0u) |
+                   (status.is_link ? GrantedAnswer::kIsLink : 0u);
     answer.size = status.size_bytes;
     answer.links = status.link_count;
     answer.number = status.file_id;
@@ -183,10 +190,11 @@ HostResult<void> DirectoryBroker::Served::look(const Request& request, Answer& a
       return {};
     }
     case GrantedAct::kOpen: {
-      const auto opened = broker_.file_open(request.path, {.write = (head.flags & GrantedRequest::kForWriting) != 0,
-                                                           .create = (head.flags & GrantedRequest::kCreate) != 0,
-                                                           .exclusive = (head.flags & GrantedRequest::kExclusive) != 0,
-                                                           .truncate = false});
+      const auto opened =
+          broker_.file_open(request.path, {.write = (head.flags & GrantedRequest::kForWriting) != 0,
+                                           .create = (head.flags & GrantedRequest::kCreate) != 0,
+                                           .exclusive = (head.flags & GrantedRequest::kExclusive) != 0,
+                                           .truncate = false});
       if (!opened) return std::unexpected(opened.error());
       tell(opened->status, answer.head);
       answer.head.file = opened->handle;
@@ -212,7 +220,8 @@ HostResult<void> DirectoryBroker::Served::list(const Request& request, Answer& a
   answer.head.entries = static_cast<uint32_t>(std::min<size_t>(listed_.size(), UINT32_MAX));
   for (size_t at = std::min<uint64_t>(request.head.offset, listed_.size()); at < listed_.size(); ++at) {
     const host::FileInfo& each = listed_[at];
-    GrantedEntry entry = {.number = each.file_id, .flags = 0, .name_bytes = static_cast<uint16_t>(each.name.size())};
+    GrantedEntry entry = {
+        .number = each.file_id, .flags = 0, .name_bytes = static_cast<uint16_t>(each.name.size())};
     entry.flags = static_cast<uint16_t>((each.is_link ? GrantedAnswer::kIsLink : 0u) |
                                         (each.is_directory ? GrantedAnswer::kIsDirectory : 0u));
     if (answer.bytes.size() + sizeof entry + each.name.size() > GrantedRequest::kMostBytes) break;

@@ -45,7 +45,8 @@ class DirectoryBrokerTest : public ::testing::Test {
     broker_->begin();
   }
   bool send(std::string_view message) {
-    return ::send(kernel_.number(), message.data(), message.size(), MSG_NOSIGNAL) == static_cast<ssize_t>(message.size());
+    return ::send(kernel_.number(), message.data(), message.size(), MSG_NOSIGNAL) ==
+           static_cast<ssize_t>(message.size());
   }
   struct Heard {
     GrantedAnswer head;
@@ -65,7 +66,8 @@ class DirectoryBrokerTest : public ::testing::Test {
     request.path_bytes = static_cast<uint32_t>(path.size());
     request.other_bytes = static_cast<uint32_t>(other.size());
     request.bytes = static_cast<uint32_t>(bytes.size());
-    EXPECT_TRUE(send(std::string(reinterpret_cast<const char*>(&request), sizeof request) + path + other + bytes));
+    EXPECT_TRUE(
+        send(std::string(reinterpret_cast<const char*>(&request), sizeof request) + path + other + bytes));
     return hear().value_or(Heard());
   }
   int error_of(GrantedAct act, const std::string& path, const std::string& other = "") {
@@ -97,8 +99,9 @@ TEST_F(DirectoryBrokerTest, ReadsAndWritesBeneathTheDirectory) {
 TEST_F(DirectoryBrokerTest, ChangesNothingThatIsGrantedForReading) {
   open(policy::FsMode::kRead);
   EXPECT_EQ(ask({.act = GrantedAct::kOpen, .flags = GrantedRequest::kForWriting}, "a").head.error, EACCES);
-  for (const auto act : {GrantedAct::kUnlink, GrantedAct::kMakeDirectory, GrantedAct::kRemoveDirectory,
-                         GrantedAct::kRename, GrantedAct::kMakeLink, GrantedAct::kMakeHardLink, GrantedAct::kSetTimes})
+  for (const auto act :
+       {GrantedAct::kUnlink, GrantedAct::kMakeDirectory, GrantedAct::kRemoveDirectory, GrantedAct::kRename,
+        GrantedAct::kMakeLink, GrantedAct::kMakeHardLink, GrantedAct::kSetTimes})
     EXPECT_NE(error_of(act, "a", "b"), 0) << static_cast<int>(act);
   EXPECT_TRUE(std::filesystem::exists(folder_ / "in" / "a"));
 }
@@ -131,7 +134,8 @@ TEST_F(DirectoryBrokerTest, HearsNoMoreOfWhatIsNoRequest) {
   const auto bytes_of = [](const GrantedRequest& of) {
     return std::string(reinterpret_cast<const char*>(&of), sizeof of);
   };
-  for (const std::string& message : {std::string("x"), bytes_of(lies), bytes_of(unknown), std::string(70000, 'x')}) {
+  for (const std::string& message :
+       {std::string("x"), bytes_of(lies), bytes_of(unknown), std::string(70000, 'x')}) {
     open(policy::FsMode::kWrite);
     EXPECT_TRUE(send(message));
     broker_->end();

@@ -71,7 +71,8 @@ struct Gateway::Rules {
     auto made = std::make_shared<Rules>();
     made->grants = std::move(grants);
     // It is asked by one thread at a time.
-    made->secrets = [of = std::move(secrets), mutex = std::make_shared<std::mutex>()](const std::string& name) {
+    made->secrets = [of = std::move(secrets),
+                     mutex = std::make_shared<std::mutex>()](const std::string& name) {
       const std::scoped_lock lock(*mutex);
       return of(name);
     };
@@ -121,9 +122,11 @@ struct Gateway::Rules {
 
 Gateway::Gateway(GatewayOptions options, std::unique_ptr<Stop> stop)
     : resolver_(options.resolver != nullptr ? *options.resolver : system_resolver_),
+      shared_budget_(options.budget != nullptr ? options.budget : std::make_shared<policy::Budget>()),
+      budget_(*shared_budget_),
       stop_(std::move(stop)),
       run_(budget_, &stop_->is_set()) {
-  renew(options.limits);
+  if (options.budget == nullptr) renew(options.limits);
 }
 
 Result<std::unique_ptr<Gateway>> Gateway::create(GatewayOptions options) {
@@ -199,6 +202,7 @@ void Gateway::listen() {
   }
   // Or the kernel process is gone: then its connections' other ends are, too.
   connections_.clear();
+  is_over_ = true;
 }
 
 void Gateway::take(const linux::NetworkMessage& message, HostFile socket) {

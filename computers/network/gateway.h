@@ -37,6 +37,8 @@ struct GatewayOptions {
   policy::Limits limits;               // host_calls, bytes_in, bytes_out
   host::Secrets secrets = nullptr;     // null: the environment's
   host::Resolver* resolver = nullptr;  // borrowed; null: the system's
+  // Shared with other sandboxes of the same task; null: of its own, by `limits`.
+  std::shared_ptr<policy::Budget> budget = nullptr;
 };
 
 class Gateway {
@@ -55,6 +57,8 @@ class Gateway {
   void begin();
   // Ends all connections; what take_account() says is whole then.
   void end();
+  // The kernel process is gone: nothing comes any more.
+  [[nodiscard]] bool is_over() const { return is_over_; }
 
   // What is granted from now on; connections that there are go on. Errors: as of create().
   Status set_grants(std::vector<policy::HttpGrant> grants, host::Secrets secrets);
@@ -93,11 +97,13 @@ class Gateway {
 
   host::SystemResolver system_resolver_;
   host::Resolver& resolver_;
-  policy::Budget budget_;
+  const std::shared_ptr<policy::Budget> shared_budget_;
+  policy::Budget& budget_;
   const std::unique_ptr<Stop> stop_;
   const host::Deadline run_;
   std::atomic<uint64_t> body_room_ = kMostBodyBytes;
   linux::HostFile ours_, theirs_;
+  std::atomic<bool> is_over_ = false;
   std::mutex mutex_;  // of what follows
   std::shared_ptr<const Rules> rules_;
   Account account_;

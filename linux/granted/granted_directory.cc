@@ -97,7 +97,8 @@ struct Granted {
 
 class GrantedNode final : public Node {
  public:
-  GrantedNode(std::shared_ptr<Granted> all, std::string path, std::shared_ptr<GrantedNode> above, uint32_t type)
+  GrantedNode(std::shared_ptr<Granted> all, std::string path, std::shared_ptr<GrantedNode> above,
+              uint32_t type)
       : all_(std::move(all)), path_(std::move(path)), above_(std::move(above)), type_(type) {}
   ~GrantedNode() override {
     close();
@@ -302,8 +303,8 @@ Try<size_t> GrantedNode::write(uint64_t offset, std::span<const std::byte> from)
   size_t done = 0;
   while (done < from.size()) {
     const size_t wanted = std::min(from.size() - done, GrantedRequest::kMostBytes);
-    const auto asked = all_->client.ask({.act = GrantedAct::kWrite, .file = file_, .offset = offset + done}, {}, {},
-                                        {reinterpret_cast<const char*>(from.data()) + done, wanted});
+    const auto asked = all_->client.ask({.act = GrantedAct::kWrite, .file = file_, .offset = offset + done},
+                                        {}, {}, {reinterpret_cast<const char*>(from.data()) + done, wanted});
     if (!asked && done > 0) break;
     if (!asked) return err(asked.error());
     done += wanted;
@@ -324,7 +325,8 @@ Try<Backing> GrantedNode::mapping(uint64_t offset, uint64_t /*length*/, bool is_
     const uint64_t size = attributes().size;
     Client& client = all_->client;
     client.mapped_bytes -= std::exchange(copied_bytes_, 0);
-    if (size > client.options.most_mapped_bytes - std::min(client.mapped_bytes, client.options.most_mapped_bytes))
+    if (size >
+        client.options.most_mapped_bytes - std::min(client.mapped_bytes, client.options.most_mapped_bytes))
       return err(ENOMEM);
     HostFile copy = make_memory("membrane-granted", size);
     if (!copy) return err(ENOMEM);
@@ -396,7 +398,8 @@ Done GrantedNode::rename(std::string_view name, Node& to, std::string_view new_n
   MEMBRANE_ASSIGN(const std::string from, below(name));
   MEMBRANE_ASSIGN(const std::string onto, other->below(new_name));
   if (from == onto) return {};
-  if ((flags & RENAME_NOREPLACE) != 0 && all_->client.ask({.act = GrantedAct::kStatus}, onto)) return err(EEXIST);
+  if ((flags & RENAME_NOREPLACE) != 0 && all_->client.ask({.act = GrantedAct::kStatus}, onto))
+    return err(EEXIST);
   leave_name(onto);
   const Done renamed = done(all_->client.ask({.act = GrantedAct::kRename}, from, onto));
   left_name(onto, renamed.has_value());
@@ -421,7 +424,8 @@ Done GrantedNode::list(int64_t position, const std::function<bool(const Director
   if (position == 0) {
     std::vector<Entry> all;
     for (;;) {
-      MEMBRANE_ASSIGN(const Asked asked, all_->client.ask({.act = GrantedAct::kList, .offset = all.size()}, path_));
+      MEMBRANE_ASSIGN(const Asked asked,
+                      all_->client.ask({.act = GrantedAct::kList, .offset = all.size()}, path_));
       const size_t before = all.size();
       for (std::string_view rest = asked.bytes; rest.size() >= sizeof(GrantedEntry);) {
         GrantedEntry entry;
@@ -433,8 +437,7 @@ Done GrantedNode::list(int64_t position, const std::function<bool(const Director
             name == "." || name == "..")
           return err(EIO);
         const uint32_t type = type_of(entry.flags);
-        all.push_back({std::string(name), entry.number,
-                       static_cast<uint8_t>(type >> 12)});
+        all.push_back({std::string(name), entry.number, static_cast<uint8_t>(type >> 12)});
       }
       if (all.size() >= asked.answer.entries || all.size() == before) break;
     }
@@ -442,8 +445,10 @@ Done GrantedNode::list(int64_t position, const std::function<bool(const Director
   }
   for (auto at = static_cast<size_t>(std::max<int64_t>(position, 0)); at < listed_.size(); ++at) {
     const Entry& each = listed_[at];
-    const uint64_t number = each.number != 0 ? each.number : hash_of(path_.empty() ? each.name : path_ + "/" + each.name);
-    if (!add({.name = each.name, .number = number, .type = each.type, .next = static_cast<int64_t>(at) + 1})) break;
+    const uint64_t number =
+        each.number != 0 ? each.number : hash_of(path_.empty() ? each.name : path_ + "/" + each.name);
+    if (!add({.name = each.name, .number = number, .type = each.type, .next = static_cast<int64_t>(at) + 1}))
+      break;
   }
   return {};
 }

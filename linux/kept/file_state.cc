@@ -362,9 +362,9 @@ void FileState::write_end(SandboxWriter& to, SocketEnd& end) {
   transfer_inet(state, end.remote);
   transfer_sender(state, end.owner);
   // Connections to the world outside are not kept: they have ended.
-  for (const bool flag : {end.reuses_address, end.reuses_port, end.only_v6, end.passes_credentials,
-                          end.is_closed || end.is_outside, end.receives_no_more || end.has_peer_outside,
-                          end.is_listening})
+  for (const bool flag :
+       {end.reuses_address, end.reuses_port, end.only_v6, end.passes_credentials,
+        end.is_closed || end.is_outside, end.receives_no_more || end.has_peer_outside, end.is_listening})
     state(flag);
   state(uint64_t{end.capacity});
   state(uint64_t{end.backlog});

@@ -252,7 +252,8 @@ TEST(OutsideNetworkThreads, AnOwnerGrantsOtherHostsLater) {
   net.greet("other.org 80\n");
   net.until([&] { return net.look_up("other.org", 80).has_value(); });
   EXPECT_FALSE(net.look_up("example.org", 80));
-  EXPECT_EQ(net.sockets.make(AF_INET, SOCK_STREAM)->connect(net.sockets.caller, *address).error(), ECONNREFUSED);
+  EXPECT_EQ(net.sockets.make(AF_INET, SOCK_STREAM)->connect(net.sockets.caller, *address).error(),
+            ECONNREFUSED);
   net.greet("example.org 80\n");
   net.until([&] { return net.look_up("example.org", 80).has_value(); });
   EXPECT_EQ(net.look_up("example.org", 80)->bytes, address->bytes);  // a name keeps its address
