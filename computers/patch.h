@@ -23,12 +23,14 @@ struct MadePatch {
   size_t left_out = 0;  // changes that git has no words for
 };
 // What differs from the image that the sandbox began with (null: from nothing), by paths from the root: "a/etc/hosts". `directory`: only
-// below it, and by paths from there. Binary files are in git's own form. Errors: those of changes(); kTooLong past 256 MiB.
+// below it, and by paths from there. Binary files are in git's own form. Errors: those of changes(); kTooLong past so many bytes, also of a
+// single file.
+constexpr size_t kMostPatchBytes = 256u << 20;
 Result<MadePatch> make_patch(linux::LiveComputer& computer, const linux::Layer* image,
-                             const std::string& directory = "/");
+                             const std::string& directory = "/", size_t most_bytes = kMostPatchBytes);
 
 struct PatchLimits {
-  size_t text_bytes = 256u << 20;
+  size_t text_bytes = kMostPatchBytes;
   size_t files = 100'000;
   uint64_t file_bytes = 1ull << 30;  // of all files as they are after it
 };

@@ -12,14 +12,8 @@
 namespace membrane::computers {
 namespace {
 
-constexpr size_t kMostPatchBytes = 256u << 20;
 constexpr size_t kContext = 3;
 constexpr size_t kLooksBinary = 8000;  // bytes in which git looks for a zero
-
-std::unexpected<Error> too_long() {
-  return fail(ErrorCode::kTooLong, "the patch is longer than 256 MiB",
-              "Make it of a directory alone, or save the sandbox as an image.");
-}
 
 // A file as git sees it; nothing for what it does not.
 struct GitFile {
@@ -62,8 +56,9 @@ std::string quoted(const std::string& name) {
 
 class Making {
  public:
-  Making(linux::LiveComputer& computer, const linux::Layer* image, const std::string& directory)
-      : computer_(computer), image_(image), below_(directory) {
+  Making(linux::LiveComputer& computer, const linux::Layer* image, const std::string& directory,
+         size_t most_bytes)
+      : computer_(computer), image_(image), most_bytes_(most_bytes), below_(directory) {
     while (below_.ends_with('/')) below_.pop_back();
   }
 
@@ -78,6 +73,11 @@ class Making {
   }
 
  private:
+  [[nodiscard]] std::unexpected<Error> too_long() const {
+    return fail(ErrorCode::kTooLong, "the patch is longer than " + std::to_string(most_bytes_ >> 20) + " MiB",
+                "Make it of a directory alone, or remove what need not be in it.");
+  }
+
   // `is_seen`: it is below the directory itself, and not above it.
   Status tell(const linux::ChangedPath& change, bool is_seen) {
     const auto before = change.change == linux::Change::kAdded ? std::nullopt : inode_at(change.path);
@@ -148,7 +148,7 @@ class Making {
 
   Result<GitFile> file_of(const linux::LayerInode& inode) const {
     GitFile file = {.mode = git_mode(inode.mode), .bytes = {}};
-    if (inode.size > kMostPatchBytes && file.mode != 0) return too_long();
+    if (inode.size > most_bytes_ && file.mode != 0) return too_long();
     if (file.mode == 0120000) file.bytes = image_->target(inode).value_or("");
     else if (file.mode != 0) {
       const auto bytes = image_->content(inode);
@@ -165,8 +165,8 @@ class Making {
       file.bytes = facts.target;
       return file;
     }
-    MEMBRANE_ASSIGN(file.bytes, computer_.read_file(path, 0, kMostPatchBytes + 1));
-    if (file.bytes.size() > kMostPatchBytes) return too_long();
+    MEMBRANE_ASSIGN(file.bytes, computer_.read_file(path, 0, most_bytes_ + 1));
+    if (file.bytes.size() > most_bytes_) return too_long();
     return file;
   }
 
@@ -204,7 +204,7 @@ class Making {
       to += "+++ " + (after.mode == 0 ? "/dev/null" : b + tab) + "\n";
       add_hunks(before.bytes, after.bytes);
     }
-    return to.size() > kMostPatchBytes ? Status(too_long()) : Status();
+    return to.size() > most_bytes_ ? Status(too_long()) : Status();
   }
 
   static bool is_binary(const GitFile& file) {
@@ -269,6 +269,7 @@ class Making {
 
   linux::LiveComputer& computer_;
   const linux::Layer* const image_;
+  const size_t most_bytes_;
   std::string below_;
   MadePatch made_;
 };
@@ -276,11 +277,11 @@ class Making {
 }  // namespace
 
 Result<MadePatch> make_patch(linux::LiveComputer& computer, const linux::Layer* image,
-                             const std::string& directory) {
+                             const std::string& directory, size_t most_bytes) {
   if (!directory.starts_with('/'))
     return fail(ErrorCode::kInvalidArgument, '"' + directory + "\" is no path of the sandbox",
                 "Begin it with a /.");
-  return Making(computer, image, directory).run();
+  return Making(computer, image, directory, most_bytes).run();
 }
 
 }  // namespace membrane::computers

@@ -33,6 +33,9 @@ constexpr uint64_t kMostKeptBytes = 2ull << 30;          // they are in memory o
 constexpr uint64_t kMostFileBytes = 256ull << 20;        // of one that is read as a whole
 constexpr uint64_t kTerminalWallMs = 24ull * 3'600'000;  // of a command on a terminal
 constexpr uint64_t kReadAtOnce = 4u << 20;
+constexpr size_t kMostPatchBytes = 64u << 20;
+constexpr computers::PatchLimits kPatchLimits = {
+    .text_bytes = kMostPatchBytes, .files = 10'000, .file_bytes = kMostFileBytes};
 constexpr size_t kMostPathBytes = 4096;
 constexpr size_t kMostListedFiles = 1'000;  // of those that it has made
 
@@ -415,14 +418,14 @@ class LinuxGuest final : public Guest {
       if (!opened) return std::unexpected(api_error(opened.error()));
       image = *std::move(opened);
     }
-    auto patch = computers::make_patch(*computer(), image.get(), directory);
+    auto patch = computers::make_patch(*computer(), image.get(), directory, kMostPatchBytes);
     if (!patch) return std::unexpected(file_error(patch.error()));
     return std::move(patch->text);
   }
   Answer<std::vector<std::string>> apply_patch(const std::string& directory,
                                                std::string_view patch) override {
     if (const auto checked = check_path(directory); !checked) return std::unexpected(checked.error());
-    auto applied = computers::apply_patch(*computer(), patch, directory);
+    auto applied = computers::apply_patch(*computer(), patch, directory, kPatchLimits);
     if (!applied) return std::unexpected(file_error(applied.error()));
     return std::move(applied->changed);
   }
