@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "host/egress/http_egress.h"
+#include "linux/platform/trap/host_file.h"
 #include "linux/sandbox/live_computer.h"
 #include "policy/policy.h"
 #include "sandbox/receipt.h"
@@ -94,6 +95,8 @@ struct KeptContext {
   std::string template_name;
   std::vector<uint8_t> bytes;
   std::string seal = {};  // how far its receipts are (sandbox::ReceiptRecorder::keep()); "": none are made
+  // In the place of bytes, of a Linux guest that is forked: a file that any number of forks share by copy-on-write.
+  std::shared_ptr<const linux::HostFile> file = nullptr;
 };
 
 class Guest {

@@ -266,7 +266,13 @@ class LinuxGuest final : public Guest {
         contexts_[kept.id] = std::string(kept.bytes.begin(), kept.bytes.end());
         continue;
       }
-      if (const auto made = make_from(kept.bytes, spec_.policy); !made) return made;
+      std::shared_ptr<const HostFile> file = kept.file;
+      if (file == nullptr) {
+        auto made = memory_file_of(kept.bytes);
+        if (!made) return std::unexpected(api_error(made.error()));
+        file = std::make_shared<const HostFile>(*std::move(made));
+      }
+      if (const auto made = make_from(*file, spec_.policy); !made) return made;
     }
     if (computer_ != nullptr) return {};
     return refuse(ApiCode::kInvalidValue, "what was kept has no context of its own", "");
@@ -360,9 +366,9 @@ class LinuxGuest final : public Guest {
       before = spec_.policy;
     }
     if (!is_same_computer(policy, before) || policy.fs != before.fs) {
-      const auto bytes = kept_bytes();
-      if (!bytes) return std::unexpected(bytes.error());
-      if (const auto made = make_from(*bytes, policy); !made) return made;
+      const auto file = kept_file();
+      if (!file) return std::unexpected(file.error());
+      if (const auto made = make_from(**file, policy); !made) return made;
     }
     if (const Status told = gateway()->set_grants(policy.http, secrets_of(secrets)); !told)
       return std::unexpected(api_error(told.error()));
@@ -372,13 +378,20 @@ class LinuxGuest final : public Guest {
     return {};
   }
 
-  Answer<std::vector<KeptContext>> keep(std::optional<uint64_t>) override {
-    auto bytes = kept_bytes();
-    if (!bytes) return std::unexpected(bytes.error());
+  Answer<std::vector<KeptContext>> keep(std::optional<uint64_t> fork) override {
+    const auto file = kept_file();
+    if (!file) return std::unexpected(file.error());
+    std::vector<KeptContext> all = {{"", spec_.template_name, {}, {}, nullptr}};
+    if (fork) {
+      all[0].file = *file;
+    } else {
+      auto bytes = bytes_of((*file)->number());
+      if (!bytes) return std::unexpected(api_error(bytes.error()));
+      all[0].bytes = *std::move(bytes);
+    }
     const std::lock_guard lock(mutex_);
-    std::vector<KeptContext> all = {{"", spec_.template_name, *std::move(bytes), {}}};
     for (const auto& [id, directory] : contexts_)
-      all.push_back({id, spec_.template_name, {directory.begin(), directory.end()}, {}});
+      all.push_back({id, spec_.template_name, {directory.begin(), directory.end()}, {}, nullptr});
     return all;
   }
 
@@ -525,23 +538,19 @@ class LinuxGuest final : public Guest {
     gateway_ = *std::move(gateway);
     return {};
   }
-  Answer<void> make_from(const std::vector<uint8_t>& bytes, const policy::Policy& policy) {
-    const auto file = memory_file_of(bytes);
-    if (!file) return std::unexpected(api_error(file.error()));
-    if (const auto kept = linux::KeptFile::open(file->number()); kept && !kept->image_digest().empty())
+  Answer<void> make_from(const HostFile& file, const policy::Policy& policy) {
+    if (const auto kept = linux::KeptFile::open(file.number()); kept && !kept->image_digest().empty())
       hold_image(kept->image_name());
     linux::LiveSpec spec;
-    spec.kept = file->number();
+    spec.kept = file.number();
     return make(std::move(spec), policy);
   }
-  Answer<std::vector<uint8_t>> kept_bytes() {
-    const auto file = memory_file();
+  Answer<std::shared_ptr<const HostFile>> kept_file() {
+    auto file = memory_file();
     if (!file) return std::unexpected(api_error(file.error()));
     if (const Status kept = computer()->keep(file->number(), linux::LiveComputer::Keep::kAll); !kept)
       return std::unexpected(computer_error(kept.error()));
-    auto bytes = bytes_of(file->number());
-    if (!bytes) return std::unexpected(api_error(bytes.error()));
-    return *std::move(bytes);
+    return std::make_shared<const HostFile>(*std::move(file));
   }
 
   Answer<void> check(const std::string& context, const std::string& path) const {
