@@ -144,6 +144,7 @@ add_tries(Ids, [(name, "tenants", *more) for name, *more in [
     ("put_files", "PUT", S + "/files/archive?path=/tmp", bytes(1024)),
     ("watch_files", "GET", S + "/files/watch?path=/tmp"),
     ("pause_a_sandbox", "POST", S + "/pause"),
+    ("reset_a_sandbox", "POST", S + "/reset", {"snapshot": "snpnosuch"}),
     ("resume_a_sandbox", "POST", "/v1/sandboxes/{paused}/resume"),
     ("snapshot_a_sandbox", "POST", S + "/snapshot"),
     ("snapshot_a_paused_sandbox", "POST", "/v1/sandboxes/{paused}/snapshot"),

@@ -60,6 +60,20 @@ class Kept(SandboxTest):
         self.assertEqual(self.service.request("DELETE", f"/v1/sandboxes/{sandbox}").status, 204)
         self.refused(self.post(f"/sandboxes/{sandbox}/resume"), 404, "not_found")
 
+    def test_a_sandbox_goes_back_to_a_snapshot(self):
+        sandbox, other = self.python(), self.python()
+        self.service.exec(sandbox, "x = 1")
+        snapshot = self.service.request("POST", f"/v1/sandboxes/{sandbox}/snapshot").json["id"]
+        self.service.exec(sandbox, "x = 2\nopen('/tmp/later', 'w').close()")
+        self.assertEqual(self.made(self.post(f"/sandboxes/{sandbox}/reset", {"snapshot": snapshot}))["id"], sandbox)
+        self.assertEqual(self.result(sandbox, "x, __import__('os').path.exists('/tmp/later')"), "(1, False)")
+        self.made(self.post(f"/sandboxes/{other}/reset", {"snapshot": snapshot}))
+        self.assertEqual(self.result(other, "x"), "1")
+        self.refused(self.post(f"/sandboxes/{sandbox}/reset", {"snapshot": "snpnosuch"}), 404, "not_found")
+        self.refused(self.post(f"/sandboxes/{sandbox}/reset", {}), 400, "invalid_value")
+        self.made(self.post(f"/sandboxes/{sandbox}/pause"))
+        self.refused(self.post(f"/sandboxes/{sandbox}/reset", {"snapshot": snapshot}), 409, "conflict")
+
     def test_forks_go_on_each_for_itself(self):
         sandbox = self.python(labels=["l"], metadata={"m": "1"})
         self.service.exec(sandbox, "import random\nx = 1")

@@ -242,6 +242,8 @@ class LinuxSandboxes(unittest.TestCase):
         self.assertEqual(self.ask(sandbox, "a"), "1 a\n")
         snapshot = self.membrane("snapshot", sandbox).decode().strip()
         self.assertEqual(self.ask(sandbox, "b"), "2 b\n")
+        self.membrane("reset", sandbox, snapshot)
+        self.assertEqual(self.ask(sandbox, "b"), "2 b\n")
         made = self.membrane("create", "--snapshot", snapshot).decode().strip()
         self.addCleanup(self.membrane, "rm", made)
         self.assertEqual(self.ask(made, "c"), "2 c\n")

@@ -115,6 +115,10 @@ class Lifecycle {
     sandboxes_.resume(call->caller.tenant, id_of(call),
                       [call](const Answer<SandboxInfo>& info) { answer_sandbox(call, 200, info); });
   }
+  void reset(const SharedCall& call) const {
+    sandboxes_.reset(call->caller.tenant, id_of(call), call->body.at("snapshot").get<std::string>(),
+                     [call](const Answer<SandboxInfo>& info) { answer_sandbox(call, 200, info); });
+  }
   void fork(const SharedCall& call) const {
     const size_t count = call->body.is_object() ? call->body.value("count", size_t{1}) : 1;
     sandboxes_.fork(call->caller.tenant, id_of(call), count,
@@ -321,6 +325,7 @@ void add_lifecycle_handlers(Handlers& handlers, Sandboxes& sandboxes, Secrets& s
                                                               {"killSandbox", &Lifecycle::kill},
                                                               {"pauseSandbox", &Lifecycle::pause},
                                                               {"resumeSandbox", &Lifecycle::resume},
+                                                              {"resetSandbox", &Lifecycle::reset},
                                                               {"forkSandbox", &Lifecycle::fork},
                                                               {"snapshotSandbox", &Lifecycle::snapshot},
                                                               {"listSnapshots", &Lifecycle::list_snapshots},

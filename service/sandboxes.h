@@ -189,6 +189,10 @@ class Sandboxes {
   void pause(const std::string& tenant, const std::string& id, Then<SandboxInfo> then);
   void resume(const std::string& tenant, const std::string& id, Then<SandboxInfo> then);
   void snapshot(const std::string& tenant, const std::string& id, Then<SnapshotInfo> then);
+  // It goes on from a snapshot of its template, under its own policy; what it was since is gone. Errors, besides: kNotFound, kConflict
+  // for one of another template, or of more contexts than it has memory for; kUnsupported for a sandbox that seals.
+  void reset(const std::string& tenant, const std::string& id, const std::string& snapshot,
+             Then<SandboxInfo> then);
   // Each goes on from here for itself, with its own randomness; they have what the sandbox was made with, and its time to
   // live from now. All or none.
   void fork(const std::string& tenant, const std::string& id, size_t count,
@@ -327,6 +331,7 @@ class Sandboxes {
   static uint64_t memory_of_fork(Sandbox& of);
   std::shared_ptr<Sandbox> fork_of(Sandbox& of, Made made);
   Answer<std::vector<SandboxInfo>> put_forks(Sandbox& of, std::vector<Made> made, uint64_t took_us);
+  Answer<void> go_back(Sandbox& in, const std::string& to);
   Answer<std::vector<Made>> fork_guest(Sandbox& sandbox, size_t count);
   Then<SandboxInfo> as_it_stands(const std::string& tenant, const std::string& id, Then<SandboxInfo> then);
   // kIdle: no use of the sandbox, and refused while it has anything to do. kAtEnd: the last, however much there is to do.

@@ -61,6 +61,46 @@ void Sandboxes::snapshot(const std::string& tenant, const std::string& id, Then<
   });
 }
 
+void Sandboxes::reset(const std::string& tenant, const std::string& id, const std::string& snapshot,
+                      Then<SandboxInfo> then) {
+  with_sandbox<SandboxInfo>(tenant, id, as_it_stands(tenant, id, std::move(then)),
+                            [this, snapshot](Sandbox& in) -> Answer<SandboxInfo> {
+                              if (const auto done = go_back(in, snapshot); !done)
+                                return std::unexpected(done.error());
+                              return info_of(in);
+                            });
+}
+
+Answer<void> Sandboxes::go_back(Sandbox& in, const std::string& to) {
+  const auto snapshot = snapshots_.find(in.tenant, to);
+  if (!snapshot) return std::unexpected(snapshot.error());
+  if (in.is_paused) return std::unexpected(is_paused_error(in.id));
+  if (in.spec.seals)
+    return refuse(ApiCode::kUnsupported, "a sandbox that seals cannot go back",
+                  "Its receipts are of all its turns: make another one from the snapshot.");
+  if (snapshot->guest.spec.template_name != in.spec.template_name)
+    return refuse(ApiCode::kConflict,
+                  "the snapshot is of the template " + snapshot->guest.spec.template_name +
+                      ", and the sandbox of " + in.spec.template_name,
+                  "Make another sandbox from the snapshot.");
+  const auto contexts = get_images(images_, snapshot->guest);
+  if (!contexts) return std::unexpected(contexts.error());
+  if (memory_of(in.spec.policy.limits, std::max<size_t>(contexts->size(), 1), false) > in.memory_bytes)
+    return refuse(ApiCode::kConflict, "the snapshot has more contexts than the sandbox has memory for",
+                  "Make another sandbox from the snapshot.");
+  const auto awake = wake(in);  // so that nothing kept of it is left
+  if (!awake) return std::unexpected(awake.error());
+  auto guest = guests_.restore(with_secrets(in.tenant, in.spec), *contexts);
+  if (!guest) return std::unexpected(guest.error());
+  std::unique_ptr<Guest> ended;
+  const std::lock_guard lock(in.mutex);
+  ended = std::exchange(in.guest, *std::move(guest));
+  in.contexts.clear();
+  for (const KeptContext& context : *contexts)
+    if (!context.id.empty()) in.contexts.push_back({context.id, context.template_name, now_ms()});
+  return {};
+}
+
 // -- forks --------------------------------------------------------------------------------------------------------
 
 Answer<std::vector<Sandboxes::Made>> Sandboxes::fork_guest(Sandbox& in, size_t count) {

@@ -666,6 +666,11 @@ export class Sandbox {
     await this.#ask('POST', ['resume'], undefined, options)
   }
 
+  /** Goes on from a snapshot of the same template; what it was since is gone. */
+  async reset(snapshot: Snapshot | string, options: CallOptions = {}): Promise<void> {
+    await this.#ask('POST', ['reset'], { snapshot: typeof snapshot === 'string' ? snapshot : snapshot.id }, options)
+  }
+
   /** Keeps it as it stands now; it goes on. */
   async snapshot(options: CallOptions = {}): Promise<Snapshot> {
     const request = { method: 'POST', path: pathOf(this.id, 'snapshot'), signal: options.signal }

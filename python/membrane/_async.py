@@ -537,6 +537,10 @@ class AsyncSandbox:
     async def resume(self) -> None:
         self._info = await self._connection.send(requests.resume(self.id))
 
+    async def reset(self, snapshot: Union[Snapshot, str]) -> None:
+        """Goes on from a snapshot of the same template; what it was since is gone."""
+        self._info = await self._connection.send(requests.reset(self.id, requests.id_of(snapshot)))
+
     async def snapshot(self) -> Snapshot:
         """Keeps it as it stands now; it goes on."""
         return await self._connection.send(requests.snapshot(self.id))

@@ -265,6 +265,10 @@ def resume(sandbox: str) -> Request[SandboxInfo]:
     return request("POST", _path(sandbox, "resume"), _info)
 
 
+def reset(sandbox: str, snapshot: str) -> Request[SandboxInfo]:
+    return request("POST", _path(sandbox, "reset"), _info, json_body={"snapshot": snapshot})
+
+
 def snapshot(sandbox: str) -> Request[Snapshot]:
     return request("POST", _path(sandbox, "snapshot"), _snapshot)
 

@@ -519,6 +519,10 @@ class Sandbox:
     def resume(self) -> None:
         self._info = self._connection.send(requests.resume(self.id))
 
+    def reset(self, snapshot: Union[Snapshot, str]) -> None:
+        """Goes on from a snapshot of the same template; what it was since is gone."""
+        self._info = self._connection.send(requests.reset(self.id, requests.id_of(snapshot)))
+
     def snapshot(self) -> Snapshot:
         """Keeps it as it stands now; it goes on."""
         return self._connection.send(requests.snapshot(self.id))
