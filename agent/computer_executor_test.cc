@@ -57,7 +57,7 @@ TEST_F(ComputerExecutorTest, RunsCommandsInOneSandbox) {
 }
 
 TEST_F(ComputerExecutorTest, ACommandsReportTellsWhatItAskedOfTheWorld) {
-  options_.tell = [](sandbox::Report& report) { report.host_calls.push_back({.name = "http.request"}); };
+  options_.tell = [](sandbox::Report& report) { report.host_calls.emplace_back().name = "http.request"; };
   EXPECT_EQ(act(kRunEntry, "echo hello").host_calls.size(), 1u);
 }
 
