@@ -124,7 +124,7 @@ bench-programs:  ## Lua, SQLite, zstd and others as WASI programs: each tier bes
 
 bench-linux:  ## Linux programs in a sandbox beside a chroot, bubblewrap, runc and runsc (not part of bench; wants root and make images)
 	@$(CONFIGURE) release
-	@$(BUILD) release --target membrane
+	@$(BUILD) release --target membrane membrane-service
 	@$(PYTHON) tools/bench-linux
 
 bench-service:  ## The service: create, exec, fork, idle sandboxes, many clients; beside bubblewrap and others (not part of bench)

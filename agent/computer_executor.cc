@@ -159,8 +159,9 @@ class Computer {
     command.input = input;
     command.on_output = context.on_stdout;
     command.is_cancelled = [&context] { return context.cancel != nullptr && context.cancel->load(); };
+    if (options_.before_command) options_.before_command();
     sandbox::Report report = computers::run_command(*computer_, std::move(command));
-    if (options_.tell) options_.tell(report);
+    if (options_.after_command) options_.after_command(report);
     return report;
   }
 

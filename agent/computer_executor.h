@@ -21,14 +21,15 @@ namespace membrane::agent {
 
 struct ComputerExecutorOptions {
   // A fresh sandbox with what the task needs in it; or, with a file that LiveComputer::keep() wrote, one over its files.
-  std::function<Result<std::unique_ptr<linux::LiveComputer>>(int kept)> create;
+  std::function<Result<std::shared_ptr<linux::LiveComputer>>(int kept)> create;
   policy::Policy policy;
   std::vector<std::string> environment;  // NAME=VALUE, of each command
   std::string directory = "/root";       // where commands begin, and where relative paths do
   // What has changed since the beginning, as a patch; null: it cannot be had.
   std::function<Result<std::string>(linux::LiveComputer&)> diff = nullptr;
-  // Adds to a command's report what was asked of the world outside; null: there is none.
-  std::function<void(sandbox::Report&)> tell = nullptr;
+  // Called before and after each command: for what it does on the network. May be null.
+  std::function<void()> before_command = nullptr;
+  std::function<void(sandbox::Report&)> after_command = nullptr;
   sandbox::ReceiptBook* receipts = nullptr;  // gets a receipt of each action; borrowed, may be null
   std::string description = {};              // of the sandbox, for receipts (sandbox::describe_computer())
 };

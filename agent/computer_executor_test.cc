@@ -18,7 +18,7 @@ class ComputerExecutorTest : public ::testing::Test {
  protected:
   ComputerExecutorTest() {
     options_.policy.limits = computers::usual_limits();
-    options_.create = [this](int kept) {
+    options_.create = [this](int kept) -> Result<std::shared_ptr<linux::LiveComputer>> {
       ++made_;
       linux::LiveSpec spec;
       spec.image = "image";
@@ -57,7 +57,7 @@ TEST_F(ComputerExecutorTest, RunsCommandsInOneSandbox) {
 }
 
 TEST_F(ComputerExecutorTest, ACommandsReportTellsWhatItAskedOfTheWorld) {
-  options_.tell = [](sandbox::Report& report) { report.host_calls.emplace_back().name = "http.request"; };
+  options_.after_command = [](sandbox::Report& report) { report.host_calls.emplace_back().name = "http.request"; };
   EXPECT_EQ(act(kRunEntry, "echo hello").host_calls.size(), 1u);
 }
 

@@ -16,6 +16,7 @@ struct Crypto {
   decltype(&::EVP_MD_CTX_new) context_new = nullptr;
   decltype(&::EVP_MD_CTX_free) context_free = nullptr;
   decltype(&::EVP_sha256) sha256 = nullptr;
+  decltype(&::EVP_sha1) sha1 = nullptr;
   decltype(&::EVP_DigestInit_ex) init = nullptr;
   decltype(&::EVP_DigestUpdate) update = nullptr;
   decltype(&::EVP_DigestFinal_ex) final = nullptr;
@@ -27,6 +28,7 @@ Result<Crypto> load() {
   MEMBRANE_TRY(library.bind(crypto.context_new, "EVP_MD_CTX_new"));
   MEMBRANE_TRY(library.bind(crypto.context_free, "EVP_MD_CTX_free"));
   MEMBRANE_TRY(library.bind(crypto.sha256, "EVP_sha256"));
+  MEMBRANE_TRY(library.bind(crypto.sha1, "EVP_sha1"));
   MEMBRANE_TRY(library.bind(crypto.init, "EVP_DigestInit_ex"));
   MEMBRANE_TRY(library.bind(crypto.update, "EVP_DigestUpdate"));
   MEMBRANE_TRY(library.bind(crypto.final, "EVP_DigestFinal_ex"));
@@ -69,6 +71,19 @@ Result<std::string> sha256_hex(std::initializer_list<std::string_view> parts) {
   MEMBRANE_ASSIGN(Sha256 hash, Sha256::begin());
   for (const std::string_view part : parts) hash.add(part);
   return hash.finish();
+}
+
+Result<std::string> sha1_hex(std::initializer_list<std::string_view> parts) {
+  if (!crypto()) return std::unexpected(crypto().error());
+  const std::unique_ptr<EVP_MD_CTX, decltype(crypto()->context_free)> context(crypto()->context_new(),
+                                                                              crypto()->context_free);
+  std::array<unsigned char, 20> digest{};
+  bool ok = context != nullptr && crypto()->init(context.get(), crypto()->sha1(), nullptr) == 1;
+  for (const std::string_view part : parts)
+    ok = ok && crypto()->update(context.get(), part.data(), part.size()) == 1;
+  ok = ok && crypto()->final(context.get(), digest.data(), nullptr) == 1;
+  if (!ok) return fail(ErrorCode::kInternal, "libcrypto could not compute a SHA-1");
+  return hex_of(digest);
 }
 
 }  // namespace membrane

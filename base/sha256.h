@@ -31,6 +31,8 @@ class Sha256 {
 
 // The digest of the parts one after the other.
 Result<std::string> sha256_hex(std::initializer_list<std::string_view> parts);
+// The SHA-1 of the parts: how git names a file's bytes. Nothing is trusted for it.
+Result<std::string> sha1_hex(std::initializer_list<std::string_view> parts);
 inline Result<std::string> sha256_hex(std::string_view bytes) { return sha256_hex({bytes}); }
 
 }  // namespace membrane

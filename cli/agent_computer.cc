@@ -8,6 +8,8 @@
 #include "agent/prompt.h"
 #include "cli/cli.h"
 #include "computers/description.h"
+#include "computers/directories/directory_broker.h"
+#include "computers/network/gateway.h"
 #include "computers/settings.h"
 #include "linux/platform/trap/host_file.h"
 
@@ -37,6 +39,7 @@ Result<std::unique_ptr<AgentComputer>> AgentComputer::start(AgentComputerOptions
   std::unique_ptr<AgentComputer> made(new AgentComputer(std::move(options)));
   const std::string& name = made->options_.image;
   MEMBRANE_ASSIGN(made->image_, linux::find_image(name.empty() ? std::string(computers::kUsualImage) : name));
+  made->mark_ = computers::mark_of(made->image_);
   MEMBRANE_TRY(made->read_copies());
   MEMBRANE_ASSIGN(made->source_, linux::ComputerSource::create(0));
   made->environment_ = computers::environment_of(made->image_.config);
@@ -69,41 +72,33 @@ Status AgentComputer::read_copies() {
   return {};
 }
 
-Status AgentComputer::connect(linux::LiveSpec& spec) {
-  const policy::Policy& policy = options_.policy;
-  if (budget_ == nullptr) {
-    budget_ = std::make_shared<policy::Budget>();
-    budget_->set(policy::Resource::kHostCalls, policy.limits.host_calls);
-    budget_->set(policy::Resource::kBytesIn, policy.limits.bytes_in);
-    budget_->set(policy::Resource::kBytesOut, policy.limits.bytes_out);
-  }
-  std::erase_if(outside_, [](const Outside& each) { return each.gateway->is_over(); });
-  Outside outside;
-  MEMBRANE_ASSIGN(outside.gateway, computers::Gateway::create({.grants = policy.http, .limits = policy.limits, .budget = budget_}));
-  MEMBRANE_ASSIGN(outside.directories, computers::DirectoryBroker::create(policy.fs, *budget_));
-  spec.network = outside.gateway->socket();
-  spec.directories = outside.directories->mounts();
-  outside_.push_back(std::move(outside));
-  return {};
-}
+// A sandbox, the way of its connections out, and the directories of this machine that it sees.
+struct AgentComputer::Networked {
+  std::unique_ptr<computers::Gateway> gateway;
+  std::unique_ptr<computers::DirectoryBroker> directories;
+  std::unique_ptr<linux::LiveComputer> computer;
+};
 
-void AgentComputer::tell(sandbox::Report& report) const {
-  if (!outside_.empty()) outside_.back().gateway->tell(report);
-}
-
-Result<std::unique_ptr<linux::LiveComputer>> AgentComputer::create(int kept) {
+Result<std::shared_ptr<linux::LiveComputer>> AgentComputer::create(int kept) {
+  const auto made = std::make_shared<Networked>();
+  MEMBRANE_ASSIGN(made->gateway, computers::Gateway::create(
+                                     {.grants = options_.policy.http, .limits = options_.policy.limits}));
+  MEMBRANE_ASSIGN(made->directories,
+                  computers::DirectoryBroker::create(options_.policy.fs, made->gateway->budget()));
   linux::LiveSpec spec;
+  spec.network = made->gateway->socket();
+  spec.directories = made->directories->mounts();
   if (kept < 0) spec.image = image_.path;
   spec.kept = kept;
   spec.limits = computers::limits_of(options_.policy.limits);
   spec.platform = options_.platform.empty() ? options_.policy.platform : options_.platform;
-  MEMBRANE_TRY(connect(spec));
-  MEMBRANE_ASSIGN(auto computer, source_->create(spec));
-  outside_.back().gateway->begin();
-  outside_.back().directories->begin();
-  if (kept >= 0) return computer;
-  for (const Copy& copy : copies_) MEMBRANE_TRY(agent::copy_into(*computer, copy.from, copy.to));
-  return computer;
+  MEMBRANE_ASSIGN(made->computer, source_->create(spec));
+  made->gateway->begin();
+  made->directories->begin();
+  if (kept < 0)
+    for (const Copy& copy : copies_) MEMBRANE_TRY(agent::copy_into(*made->computer, copy.from, copy.to));
+  latest_ = made;
+  return std::shared_ptr<linux::LiveComputer>(made, made->computer.get());
 }
 
 Status AgentComputer::survey() {
@@ -124,14 +119,23 @@ Status AgentComputer::survey() {
 Result<agent::Executor> AgentComputer::executor(sandbox::ReceiptBook* receipts) {
   agent::ComputerExecutorOptions options;
   options.create = [this](int kept) { return create(kept); };
-  options.tell = [this](sandbox::Report& report) { tell(report); };
   options.policy = options_.policy;
   options.environment = environment_;
   options.directory = directory_;
   options.receipts = receipts;
+  options.before_command = [this] {
+    if (const auto latest = latest_.lock()) latest->gateway->renew(options_.policy.limits);
+  };
+  options.after_command = [this](sandbox::Report& report) {
+    const auto latest = latest_.lock();
+    if (latest == nullptr) return;
+    computers::Gateway::Account account = latest->gateway->take_account();
+    report.host_calls = std::move(account.calls);
+    report.host_calls_dropped = account.dropped;
+  };
   if (receipts != nullptr) {
     MEMBRANE_ASSIGN(options.description,
-                    computers::description_of(image_, first_->platform(), directory_, std::nullopt));
+                    computers::description_of(image_, mark_, first_->platform(), directory_, std::nullopt));
   }
   return agent::computer_executor(std::move(options), std::move(first_));
 }

@@ -3,15 +3,12 @@
 // Threads: one at a time.
 #pragma once
 
-#include <list>
 #include <memory>
 #include <string>
 #include <vector>
 
 #include "agent/computer_executor.h"
 #include "base/result.h"
-#include "computers/directories/directory_broker.h"
-#include "computers/network/gateway.h"
 #include "linux/image/store.h"
 #include "linux/sandbox/live_computer.h"
 #include "policy/policy.h"
@@ -46,24 +43,17 @@ class AgentComputer {
   explicit AgentComputer(AgentComputerOptions options) : options_(std::move(options)) {}
   Status read_copies();
   Status survey();
-  Result<std::unique_ptr<linux::LiveComputer>> create(int kept);
-  Status connect(linux::LiveSpec& spec);
-  void tell(sandbox::Report& report) const;
+  struct Networked;
+  Result<std::shared_ptr<linux::LiveComputer>> create(int kept);
 
   AgentComputerOptions options_;
   linux::StoredImage image_;
   std::vector<Copy> copies_;
   std::vector<std::string> environment_, without_;
-  std::string directory_, prompt_;
-  // The other ends of a sandbox's network and directories. The last ones are of the sandbox that was made last.
-  struct Outside {
-    std::unique_ptr<computers::Gateway> gateway;
-    std::unique_ptr<computers::DirectoryBroker> directories;
-  };
-  std::shared_ptr<policy::Budget> budget_;  // of the task: an undo brings nothing back
-  std::list<Outside> outside_;
+  std::string directory_, prompt_, mark_;
   std::shared_ptr<linux::ComputerSource> source_;
   std::shared_ptr<linux::LiveComputer> first_;
+  std::weak_ptr<Networked> latest_;  // the sandbox that was made last
 };
 
 }  // namespace membrane::cli

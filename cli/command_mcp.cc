@@ -9,6 +9,9 @@
 #include "cli/cli.h"
 #include "cli/package_options.h"
 #include "cli/seal.h"
+#include "computers/computer_session.h"
+#include "computers/settings.h"
+#include "linux/image/store.h"
 #include "mcp/local_backend.h"
 #include "mcp/server.h"
 #include "mcp/stdio.h"
@@ -24,6 +27,7 @@ struct Options {
   bool in_process = false;
   std::string tier = "auto";
   std::string most_sessions = "16";
+  std::string image;  // of Linux sandboxes; "" for the usual one
   PolicyOptions policy;
 };
 
@@ -52,6 +56,35 @@ mcp::LocalOptions local_options(const Options& options, sandbox::Languages& lang
   return local;
 }
 
+// Scripts in Linux sandboxes, where there is an image and the machine has them. One that was named has to be there.
+Status add_computers(const Options& options, mcp::LocalOptions& local) {
+  const auto image =
+      linux::find_image(options.image.empty() ? std::string(computers::kUsualImage) : options.image);
+  const auto policy = options.policy.policy(computers::usual_limits());
+  const auto check = [&]() -> Status {
+    if (!image) return std::unexpected(image.error());
+    if (!policy) return std::unexpected(policy.error());
+    MEMBRANE_TRY(computers::check_grants(*policy));
+    return computers::check_limits(policy->limits);
+  };
+  if (const Status checked = check(); !checked) return options.image.empty() ? Status() : checked;
+  auto source = linux::ComputerSource::create(0);
+  if (!source) return options.image.empty() ? Status() : std::unexpected(source.error());
+  computers::ComputerSessionOptions of;
+  of.source = *std::move(source);
+  of.spec.image = image->path;
+  of.spec.limits = computers::limits_of(policy->limits);
+  of.spec.platform = policy->platform;
+  of.limits = policy->limits;
+  of.grants = policy->http;
+  of.environment = computers::environment_of(image->config);
+  of.directory = computers::directory_of(image->config);
+  local.open_computer = [of] { return computers::computer_session(of); };
+  local.languages.push_back(
+      {{std::string(mcp::kComputer), "Linux (a script of bash)", true}, std::string(mcp::kComputer), ""});
+  return {};
+}
+
 Result<int> run(const Options& options) {
   MEMBRANE_ASSIGN(const worker::Guests guests, take_guests(options.in_process));
   MEMBRANE_ASSIGN(const engine::Tier tier, tier_of(options.tier));
@@ -73,6 +106,7 @@ Result<int> run(const Options& options) {
   sandbox::Languages languages(std::move(for_templates));
   const PackageOptions packages;
   mcp::LocalOptions local = local_options(options, languages, packages);
+  MEMBRANE_TRY(add_computers(options, local));
   local.policy = std::move(policy);
   local.limits_of_wat = policy_of_wat.limits;
   local.tier = tier;
@@ -100,6 +134,10 @@ void add_mcp(CLI::App& app, int& exit_code) {
       ->type_name("N");
   command->add_option("--tier", options->tier, "Who runs the code: interpreter, compiler, or auto")
       ->type_name("TIER");
+  command
+      ->add_option("--image", options->image,
+                   "The image of Linux sandboxes, or its file (default: debian, where it is there)")
+      ->type_name("IMAGE");
   add_in_process(*command, options->in_process);
   options->policy.add_to(*command);
   command->footer(

@@ -376,6 +376,7 @@ void add_remote(CLI::App& app, int& exit_code) {
   add_create(app, exit_code);
   add_remote_exec(app, exit_code);
   add_remote_copy(app, exit_code);
+  add_remote_patch(app, exit_code);
   add_remote_info(app, exit_code);
   add_remote_update(app, exit_code);
   add_remote_contexts(app, exit_code);

@@ -64,6 +64,7 @@ CLI::Option* add_id(CLI::App& command, std::string& id);
 // Each adds its subcommand to `app`, as add_remote() does.
 void add_remote_exec(CLI::App& app, int& exit_code);
 void add_remote_copy(CLI::App& app, int& exit_code);
+void add_remote_patch(CLI::App& app, int& exit_code);  // diff, patch
 void add_remote_info(CLI::App& app, int& exit_code);
 void add_remote_update(CLI::App& app, int& exit_code);
 void add_remote_contexts(CLI::App& app, int& exit_code);   // context, contexts

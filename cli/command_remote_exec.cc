@@ -1,22 +1,18 @@
 // Of a service: exec.
 
 #include <algorithm>
-#include <atomic>
-#include <chrono>
 #include <filesystem>
 #include <optional>
 #include <set>
-#include <thread>
 
 #include "agent/interrupt.h"
-#include "agent/retry.h"
 #include "base/json.h"
 #include "cli/cli.h"
 #include "cli/command_remote.h"
 #include "cli/duration.h"
 #include "cli/exec_view.h"
-#include "cli/input_source.h"
 #include "cli/remote.h"
+#include "cli/remote_input.h"
 #include "cli/seal.h"
 #include "sandbox/receipt_files.h"
 
@@ -24,7 +20,6 @@ namespace membrane::cli {
 namespace {
 
 constexpr uint64_t kMostCodeBytes = 16u << 20;  // as the service's own limit
-constexpr uint64_t kLookAgainMs = 500;
 
 // -- exec -----------------------------------------------------------------------------------------------------------
 
@@ -76,51 +71,6 @@ Result<int> exec_in_background(Remote& remote, const ExecOptions& options, Json 
   return kExitOk;
 }
 
-// Gives an exec this command's standard input, as it comes, on a thread of its own.
-class InputPump {
- public:
-  InputPump(Remote remote, std::string sandbox, std::string exec)
-      : remote_(std::move(remote)),
-        path_(of_sandbox(sandbox, {"execs", std::move(exec), "stdin"})),
-        thread_([this] { run(); }) {}
-  ~InputPump() {
-    is_over_ = true;
-    thread_.join();
-  }
-  InputPump(const InputPump&) = delete;
-  InputPump& operator=(const InputPump&) = delete;
-
- private:
-  void run() {
-    constexpr std::chrono::milliseconds kPatience(50);
-    auto source = InputSource::open("-");
-    remote_.set_cancel(&is_over_);
-    while (source && !is_over_) {
-      const sandbox::InputPiece piece = source->read(kPatience);
-      if (piece.bytes.empty() && !piece.is_end) continue;
-      if (!give(piece) || piece.is_end) return;
-    }
-  }
-  // What the exec has no room for yet is given again. False: it takes no more.
-  bool give(const sandbox::InputPiece& piece) {
-    RemoteRequest request{
-        .method = "POST", .path = path_, .body = piece.bytes, .content_type = "application/octet-stream"};
-    if (piece.is_end) request.query = {{"eof", "true"}};
-    while (!is_over_) {
-      const auto taken = remote_.send(request);
-      if (taken) return true;
-      if (taken.error().code != ErrorCode::kExhausted) return false;
-      agent::RetryClock::real().wait_ms(kLookAgainMs, &is_over_);
-    }
-    return false;
-  }
-
-  Remote remote_;
-  const std::vector<std::string> path_;
-  std::atomic<bool> is_over_ = false;
-  std::thread thread_;  // the last, since it uses all else
-};
-
 Result<sandbox::SealedReceipt> fetch_receipt(Remote& remote, const std::string& sandbox,
                                              const std::string& exec) {
   sandbox::SealedReceipt sealed;
@@ -171,7 +121,7 @@ Result<int> exec(const ExecOptions& options) {
   agent::Interrupt interrupt;
   remote.set_cancel(&interrupt.flag());
   ExecView view(options.id, options.json);
-  std::optional<InputPump> pump;
+  std::optional<RemoteInput> pump;
   std::string id;
   RemoteRequest request;
   if (options.interactive) {

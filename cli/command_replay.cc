@@ -10,6 +10,7 @@
 #include "cli/cli.h"
 #include "cli/package_options.h"
 #include "cli/receipt_options.h"
+#include "computers/replay.h"
 #include "sandbox/languages.h"
 
 namespace membrane::cli {
@@ -63,6 +64,13 @@ Result<Outcome> replay_one(const std::string& file, const sandbox::KeyRing& keys
   Outcome outcome;
   outcome.file = file;
   MEMBRANE_ASSIGN(const std::vector<sandbox::SealedRun> turns, sandbox::read_turns(file, keys));
+  if (computers::is_of_computer(turns.back().receipt)) {
+    if (!options.policy_file.empty())
+      return fail(ErrorCode::kUnsupported, "--policy is about host calls, and a Linux command makes none",
+                  "Leave it out.");
+    MEMBRANE_ASSIGN(outcome.replayed, computers::replay(turns, [] { return interrupted.load(); }));
+    return outcome;
+  }
   sandbox::ReplayOptions replay_options;
   MEMBRANE_ASSIGN(replay_options.tier, tier_of(options.tier));
   replay_options.open = [&](const sandbox::WantedTemplate& wanted) {

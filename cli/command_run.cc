@@ -1,6 +1,7 @@
 // membrane run and membrane thaw: one program, one report.
 
 #include <fcntl.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -70,6 +71,7 @@ struct Options {
   bool in_process = false;
   std::string kind;            // "" for that of the program
   std::string image;           // of --kind linux
+  std::string diff_file;       // the same
   bool deterministic = false;  // the same
   bool has_terminal = false;   // the same
   std::string platform;        // the same
@@ -460,7 +462,6 @@ Status check_for_linux(const Options& options) {
                                                  {options.entry.has_value(), "--invoke"},
                                                  {!options.journal_file.empty(), "--journal"},
                                                  {!options.replay_file.empty(), "--replay"},
-                                                 {!options.seal_file.empty(), "--seal"},
                                                  {!options.freeze_after.empty(), "--freeze-after"},
                                                  {!options.snapshot_file.empty(), "--snapshot"},
                                                  {!options.out.empty(), "--out"},
@@ -473,6 +474,9 @@ Status check_for_linux(const Options& options) {
       return fail(ErrorCode::kUnsupported, std::string(name) + " is not for --kind linux",
                   "Leave it out; docs/linux.md says what this kind has.");
   if (!options.has_terminal) return {};
+  if (!options.seal_file.empty())
+    return fail(ErrorCode::kUnsupported, "what is typed on a terminal is not sealed",
+                "Leave --tty or --seal out.");
   if (options.json)
     return fail(ErrorCode::kInvalidArgument, "--json keeps what a command prints, and --tty shows it",
                 "Leave one of them out.");
@@ -494,6 +498,33 @@ class HostInput {
     return input;
   }
   [[nodiscard]] int number() const { return file_ ? file_.number() : STDIN_FILENO; }
+  // All that there is of it, for a receipt: it is read to its end first. A terminal gives nothing.
+  Result<std::string> read_all(uint64_t most_bytes) {
+    std::string bytes;
+    if (!file_ && is_terminal(stdin)) return bytes;
+    std::string piece(64u << 10, '\0');
+    for (;;) {
+      const ssize_t count = ::read(number(), piece.data(), piece.size());
+      if (count < 0 && errno == EINTR) continue;
+      if (count < 0)
+        return fail(ErrorCode::kUnavailable,
+                    std::string("the input cannot be read: ") + std::strerror(errno));
+      if (count == 0) break;
+      bytes.append(piece, 0, static_cast<size_t>(count));
+      if (bytes.size() > most_bytes)
+        return fail(ErrorCode::kExhausted, "the input has more than " + std::to_string(most_bytes) + " bytes",
+                    "Leave --seal out, or raise --bytes-in.");
+    }
+    linux::HostFile again(memfd_create("membrane-input", MFD_CLOEXEC));
+    for (size_t at = 0; again && at < bytes.size();) {
+      const ssize_t done =
+          ::pwrite(again.number(), bytes.data() + at, bytes.size() - at, static_cast<off_t>(at));
+      if (done <= 0) return fail(ErrorCode::kExhausted, "there is no memory for the command's input");
+      at += static_cast<size_t>(done);
+    }
+    file_ = std::move(again);
+    return bytes;
+  }
 
  private:
   linux::HostFile file_;
@@ -550,6 +581,7 @@ Result<int> run_in_linux(const Options& options, const std::string& why) {
   command.is_whole = options.text.has_value() || !why.empty();
   command.image = options.image;
   command.platform = options.platform;
+  command.diff_file = options.diff_file;
   MEMBRANE_ASSIGN(command.arguments, linux_words(options, why));
   MEMBRANE_ASSIGN(command.environment, linux_environment(options.environment));
   MEMBRANE_TRY(check_for_linux(options));
@@ -560,6 +592,15 @@ Result<int> run_in_linux(const Options& options, const std::string& why) {
         linux::Determinism{.start_ms = command.policy.time.start_ms, .seed = command.policy.random.seed};
   HostInput input;
   MEMBRANE_ASSIGN(input, HostInput::open(options.input_file));
+  MEMBRANE_ASSIGN(const auto seal, RunSeal::open(options.seal_file, options.force));
+  if (seal != nullptr) {
+    MEMBRANE_ASSIGN(std::string given, input.read_all(command.policy.limits.bytes_in));
+    command.on_made = [&seal, given = std::move(given)](std::string description,
+                                                        sandbox::Invocation invocation) {
+      invocation.given_input = given;
+      seal->in_computer(std::move(description), std::move(invocation));
+    };
+  }
   command.input = input.number();
   command.has_terminal = options.has_terminal;
   std::signal(SIGINT, [](int) { interrupted = true; });
@@ -571,8 +612,11 @@ Result<int> run_in_linux(const Options& options, const std::string& why) {
   MEMBRANE_ASSIGN(sandbox::Report report, run_linux(command, interrupted));
   report.kind_reason = why;
   output.finish();
+  sandbox::Program program;
+  program.source = command.arguments.front();
+  const Status sealed = seal == nullptr ? Status() : seal->finish(program, command.policy, report);
   show(report, options);
-  return exit_code_of(report);
+  return sealed ? exit_code_of(report) : complain_unsealed(sealed.error());
 }
 
 Result<int> run(const Options& options) {
@@ -592,6 +636,9 @@ Result<int> run(const Options& options) {
                 "Add --kind linux, or leave it out.");
   if (!options.image.empty())
     return fail(ErrorCode::kInvalidArgument, "--image is for --kind linux",
+                "Add --kind linux, or leave it out.");
+  if (!options.diff_file.empty())
+    return fail(ErrorCode::kInvalidArgument, "--diff is for --kind linux",
                 "Add --kind linux, or leave it out.");
   if (options.file.empty() && !options.text)
     return fail(ErrorCode::kInvalidArgument, "no program is given", "Give a file, or -e and the text.");
@@ -747,6 +794,10 @@ void add_run(CLI::App& app, int& exit_code) {
       ->add_option("--platform", options->platform,
                    "Of --kind linux: trap or kvm (default: the faster one of this machine; docs/linux.md)")
       ->type_name("PLATFORM");
+  command
+      ->add_option("--diff", options->diff_file,
+                   "Of --kind linux: write what the command changed into a file, as a git patch")
+      ->type_name("FILE");
   command->add_option("--image", options->image, "Of --kind linux: the image, or its file (default: debian)")
       ->type_name("IMAGE");
   command->add_flag("-t,--tty", options->has_terminal,

@@ -2,6 +2,7 @@
 
 #include "cli/cli.h"
 #include "cli/linux_run.h"
+#include "cli/remote_shell.h"
 
 namespace membrane::cli {
 namespace {
@@ -11,11 +12,27 @@ struct Options {
   std::vector<std::string> words;  // the command, if it is no shell
   std::vector<std::string> environment;
   PolicyOptions policy;
+  RemoteOptions remote;
 };
 
 std::atomic<bool> cancelled = false;
 
+// The first word is a sandbox of a service: what it is made of is said already.
+Result<int> shell_there(const Options& options) {
+  if (!options.image.empty() || !options.policy.is_empty())
+    return fail(ErrorCode::kInvalidArgument,
+                "the sandbox " + options.words.front() + " has its image and its policy already",
+                "Leave --image, --policy, grants and limits out.");
+  RemoteShell shell = {
+      .remote = options.remote, .sandbox = options.words.front(), .command = {}, .environment = {}};
+  shell.command.assign(options.words.begin() + 1, options.words.end());
+  if (shell.command.empty()) shell.command = login_shell();
+  MEMBRANE_ASSIGN(shell.environment, linux_environment(options.environment));
+  return run_remote_shell(shell, cancelled);
+}
+
 Result<int> shell(const Options& options) {
+  if (!options.words.empty() && is_sandbox_id(options.words.front())) return shell_there(options);
   LinuxCommand command;
   command.image = options.image;
   command.is_whole = true;
@@ -34,20 +51,25 @@ void add_shell(CLI::App& app, int& exit_code) {
   const auto options = std::make_shared<Options>();
   CLI::App* const command =
       app.add_subcommand("shell", "A shell, or COMMAND, in a Linux sandbox, on this terminal");
-  command->add_option("command", options->words, "What runs, with its arguments (default: bash, or sh)")
-      ->type_name("COMMAND");
+  command
+      ->add_option(
+          "command", options->words,
+          "What runs, with its arguments (default: bash, or sh); after the id of a service's sandbox there")
+      ->type_name("[ID] [COMMAND]");
   command->add_option("--image", options->image, "The image, or its file (default: debian)")
       ->type_name("IMAGE");
   add_repeatable(*command, "--env", options->environment,
                  "An environment variable; NAME alone passes the one of this process; may be repeated")
       ->type_name("NAME[=VALUE]");
+  options->remote.add_to(*command);
   options->policy.add_to(*command, PolicyOptions::Of::kThisMachine, PolicyOptions::Kinds::kLinux);
   command->footer(
       "Examples:\n"
       "  membrane shell\n"
       "  membrane shell --image mine --memory 4G python3\n"
+      "  membrane shell $(membrane create --template linux)\n"
       "Every key goes to the sandbox, and what it prints drives this terminal, as with ssh. The sandbox ends "
-      "with the command.\n"
+      "with the command; a service's stays, and its command is hung up when this terminal goes away.\n"
       "Exit codes: that of the command; 128 and the signal's number when a signal ended it; 2 for what "
       "cannot "
       "be done; 3 when Membrane failed.");

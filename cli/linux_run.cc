@@ -3,17 +3,22 @@
 #include <unistd.h>
 
 #include <cstdlib>
+#include <fstream>
 
 #include "cli/cli.h"
 #include "cli/outer_terminal.h"
 #include "computers/directories/directory_broker.h"
+#include "computers/description.h"
 #include "computers/network/gateway.h"
 #include "computers/outcome.h"
+#include "computers/patch.h"
 #include "computers/settings.h"
 #include "computers/users.h"
 #include "linux/image/layer.h"
 #include "linux/image/store.h"
+#include "linux/platform/choice.h"
 #include "linux/sandbox/computer.h"
+#include "linux/sandbox/live_computer.h"
 
 namespace membrane::cli {
 
@@ -52,6 +57,36 @@ Result<linux::Computer> computer_of(const LinuxCommand& command) {
   return computer;
 }
 
+// What the command changed, as a git patch in a file.
+Status write_diff(linux::LiveComputer& computer, const std::string& image, const std::string& file) {
+  MEMBRANE_ASSIGN(const auto layer, linux::Layer::open(image));
+  MEMBRANE_ASSIGN(const computers::MadePatch patch, computers::make_patch(computer, layer.get()));
+  std::ofstream to(file, std::ios::binary | std::ios::trunc);
+  to << patch.text;
+  to.close();
+  if (!to) return fail(ErrorCode::kUnavailable, "cannot write the patch to " + file);
+  if (patch.left_out > 0)
+    print(
+        stderr,
+        "note: " + std::to_string(patch.left_out) +
+            " changes are no part of the patch: git knows no owners, empty directories, pipes and devices\n");
+  return {};
+}
+
+Status tell_made(const LinuxCommand& command, const linux::Computer& computer) {
+  MEMBRANE_ASSIGN(const linux::StoredImage image, linux::find_image(computer.image));
+  const std::string platform = computer.platform.empty() ? linux::fastest_platform() : computer.platform;
+  MEMBRANE_ASSIGN(std::string description,
+                  computers::description_of(image, computers::mark_of(image), platform, computer.directory,
+                                            computer.deterministic));
+  sandbox::Invocation invocation;
+  invocation.arguments = computer.arguments;
+  for (const std::string& each : computer.environment)
+    invocation.environment.emplace_back(each.substr(0, each.find('=')), each.substr(each.find('=') + 1));
+  command.on_made(std::move(description), std::move(invocation));
+  return {};
+}
+
 }  // namespace
 
 policy::Limits linux_limits() { return computers::usual_limits(); }
@@ -84,6 +119,7 @@ Result<sandbox::Report> run_linux(const LinuxCommand& command, std::atomic<bool>
         "the policy demands the platform " + command.policy.platform + ", and --platform " + command.platform,
         "Leave --platform out.");
   MEMBRANE_ASSIGN(linux::Computer computer, computer_of(command));
+  if (command.on_made) MEMBRANE_TRY(tell_made(command, computer));
   std::unique_ptr<OuterTerminal> terminal;
   if (command.has_terminal) {
     MEMBRANE_ASSIGN(terminal, OuterTerminal::take(cancelled));
@@ -100,18 +136,24 @@ Result<sandbox::Report> run_linux(const LinuxCommand& command, std::atomic<bool>
                                     .on_output =
                                         [&](std::string_view bytes) {
                                           if (command.on_output) command.on_output(bytes);
-                                          else report.stdout_text += bytes;
+                                          report.stdout_text += bytes;
                                         },
                                     .on_error =
                                         [&](std::string_view bytes) {
                                           if (command.on_error) command.on_error(bytes);
-                                          else report.stderr_text += bytes;
+                                          report.stderr_text += bytes;
                                         }};
   if (terminal != nullptr) {
     streams.input = STDIN_FILENO;
     streams.on_output = OuterTerminal::write;
     streams.accompany = [&terminal](linux::Command& running) { return terminal->accompany(running); };
   }
+  Status written;
+  if (!command.diff_file.empty())
+    streams.at_end = [&](linux::LiveComputer& ended) {
+      written = write_diff(ended, computer.image, command.diff_file);
+    };
+  // Threads may begin when the kernel process is there.
   streams.on_made = [&gateway, &directories] {
     gateway->begin();
     directories->begin();
@@ -119,6 +161,7 @@ Result<sandbox::Report> run_linux(const LinuxCommand& command, std::atomic<bool>
   auto outcome = linux::run_computer(computer, streams, [&cancelled] { return cancelled.load(); });
   terminal.reset();  // before anything is told
   MEMBRANE_ASSIGN(const linux::ComputerReport ended, std::move(outcome));
+  MEMBRANE_TRY(written);
   for (const std::string& wall : ended.missing_walls)
     print(stderr, "warning: this machine refuses a wall of Linux sandboxes: " + wall + "\n");
   if (ended.preemptions > 0)

@@ -11,6 +11,7 @@
 #include "base/result.h"
 #include "linux/abi/determinism.h"
 #include "policy/policy.h"
+#include "sandbox/receipt_content.h"
 #include "sandbox/report.h"
 
 namespace membrane::cli {
@@ -25,8 +26,11 @@ struct LinuxCommand {
   std::string platform;       // "trap", "kvm"; "" for the faster one of this machine
   int input = -1;             // a descriptor
   bool has_terminal = false;  // standard input is this process's terminal, and the command's too
+  std::string diff_file;      // where a git patch of what the command changed goes; "" for none
   policy::Policy policy;
-  std::function<void(std::string_view)> on_output, on_error;  // null: kept in the report
+  std::function<void(std::string_view)> on_output, on_error;  // heard besides; may be null
+  // Hears what the sandbox is made of and how the command is called, before it runs: for a receipt. `input` is all of its input then.
+  std::function<void(std::string description, sandbox::Invocation)> on_made = {};
 };
 
 // Errors: kNotFound without the image; kUnsupported for a grant that this kind cannot hold, or a machine without its platform.

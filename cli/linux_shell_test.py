@@ -4,78 +4,19 @@
 MEMBRANE_COMMAND names the command. The image is made of this machine's own programs (linux_testing.py).
 """
 
-import fcntl
 import os
 import platform
-import pty
-import re
-import select
 import signal
-import struct
 import subprocess
 import sys
 import tempfile
 import termios
-import time
 import unittest
 from pathlib import Path
 
-from linux_testing import make_image
+from linux_testing import Terminal, make_image
 
 MEMBRANE = os.environ.get("MEMBRANE_COMMAND", "build/release/membrane")
-ENDS_S = 30
-
-
-class Terminal:
-    """A command on a terminal of its own; its session leader is the command, as under a person's terminal."""
-
-    def __init__(self, words, environment, rows=24, columns=80):
-        self.master, self.slave = pty.openpty()
-        self.resize(rows, columns)
-        self.modes = termios.tcgetattr(self.slave)
-        self.process = subprocess.Popen(words, stdin=self.slave, stdout=self.slave, stderr=self.slave, env=environment,
-                                        start_new_session=True,
-                                        preexec_fn=lambda: fcntl.ioctl(0, termios.TIOCSCTTY, 0))
-        self.seen = ""
-
-    def resize(self, rows, columns):
-        fcntl.ioctl(self.slave, termios.TIOCSWINSZ, struct.pack("HHHH", rows, columns, 0, 0))
-
-    def type(self, text):
-        os.write(self.master, text.encode())
-
-    def read_some(self, until):
-        ready, _, _ = select.select([self.master], [], [], max(0, until - time.monotonic()))
-        if not ready:
-            raise AssertionError(f"nothing came; before it: {self.seen!r}")
-        self.seen += os.read(self.master, 65536).decode(errors="replace")
-
-    def expect(self, pattern):
-        """Waits for it; what stands up to its end is gone."""
-        until = time.monotonic() + ENDS_S
-        while not (found := re.search(pattern, self.seen)):
-            self.read_some(until)
-        self.seen = self.seen[found.end():]
-        return found
-
-    def end(self):
-        """The exit code. What is printed is read on, so that nobody waits for room."""
-        until = time.monotonic() + ENDS_S
-        while self.process.poll() is None:
-            if select.select([self.master], [], [], 0.02)[0]:
-                self.seen += os.read(self.master, 65536).decode(errors="replace")
-            if time.monotonic() > until:
-                raise AssertionError(f"it does not end: {self.seen!r}")
-        while select.select([self.master], [], [], 0)[0]:
-            self.seen += os.read(self.master, 65536).decode(errors="replace")
-        return self.process.returncode
-
-    def close(self):
-        if self.process.poll() is None:
-            self.process.kill()
-        self.process.wait()
-        os.close(self.master)
-        os.close(self.slave)
 
 
 @unittest.skipUnless(platform.machine() == "x86_64", "the linux kind runs on x86-64")

@@ -69,6 +69,17 @@ def debian_source(package: str) -> Path | None:
     return kept(f"debian-{package}", "*.orig.tar.*", bring)
 
 
+def debian_kernel() -> Path | None:
+    """A kernel for virtual machines."""
+    def bring(folder: Path) -> None:
+        name = "linux-image-cloud-amd64"
+        shown = subprocess.run(["apt-cache", "depends", "--important", name], capture_output=True, text=True).stdout.split()
+        packages = [word for word in shown if word.startswith("linux-image-") and word != name]
+        if packages and run(["apt-get", "-o", "APT::Sandbox::User=", "download", packages[0]], cwd=folder):
+            run(["dpkg", "-x", next(folder.glob("*.deb")), folder])
+    return kept("kernel", "boot/vmlinuz-*", bring)
+
+
 def npm_package(name: str) -> Path | None:
     return kept("npm-" + name.replace("/", "-"), "*.tgz",
                 lambda folder: run(["npm", "pack", "--silent", name], cwd=folder))

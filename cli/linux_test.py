@@ -16,6 +16,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from linux_testing import make_image
+from mcp_testing import stateless
 
 MEMBRANE = os.environ.get("MEMBRANE_COMMAND", "build/release/membrane")
 HERE = Path(__file__).resolve().parent
@@ -328,6 +329,96 @@ class Limits(LinuxTest):
         done = self.run_linux("sh", "-c", "dd if=/dev/zero of=/tmp/f bs=1M count=10000 2>&1 | tail -4; rm /tmp/f; echo ok")
         self.assertIn(b"No space left", done.stdout)
         self.assertTrue(done.stdout.endswith(b"ok\n"))
+
+
+class Receipts(LinuxTest):
+    @classmethod
+    def setUpClass(cls):
+        super().setUpClass()
+        cls.environment |= {"XDG_CONFIG_HOME": str(cls.folder / "config"), "XDG_STATE_HOME": str(cls.folder / "state")}
+        cls.membrane("keys", "generate", check=True)
+
+    def sealed(self, name, *words, options=(), input=None):
+        receipt = self.folder / name
+        done = self.run_linux(*words, options=["--seal", receipt, *options], input=input)
+        return receipt, done
+
+    def test_a_run_is_sealed_and_verifies(self):
+        receipt, done = self.sealed("run.receipt", "sh", "-c", "cat; echo err >&2; exit 3", input=b"given")
+        self.assertEqual((done.stdout, done.returncode), (b"given", 3), done.stderr)
+        self.membrane("verify", receipt, check=True)
+        private = Path(f"{receipt}.private").read_text()
+        for part in ("given", "err", "image_sha256"):
+            self.assertIn(part, private)
+        lines = [json.loads(line) for line in receipt.read_text().splitlines()]
+        self.assertEqual(([line["language"] for line in lines if line.get("item") == "template"], lines[-2]["exit_code"]), (["linux"], 3))
+        done = self.membrane("replay", receipt)
+        self.assertEqual(done.returncode, 2)
+        self.assertIn(b"--deterministic", done.stderr)
+
+    def test_a_deterministic_one_is_run_again(self):
+        script = "date +%s.%N; head -c 8 /dev/urandom | od -An -tx1; cat; sleep 5; echo $RANDOM; exit 4"
+        receipt, done = self.sealed("same.receipt", "bash", "-c", script, options=["--deterministic"], input=b"given\n")
+        self.assertEqual(done.returncode, 4, done.stderr)
+        again = self.membrane("replay", receipt)
+        self.assertEqual((again.returncode, again.stderr), (0, b""), again.stdout)
+        self.assertIn(b"the same", again.stdout)
+
+    def test_what_differs_is_said(self):
+        receipt, _ = self.sealed("other.receipt", "echo", "one", options=["--deterministic"])
+        private = Path(f"{receipt}.private")
+        private.write_text(private.read_text().replace("one", "two"))
+        self.assertEqual(self.membrane("replay", receipt).returncode, 2)  # no line of it is the receipt's
+
+    def test_an_image_that_is_not_here(self):
+        receipt, _ = self.sealed("image.receipt", "echo", "one", options=["--deterministic"])
+        done = subprocess.run([MEMBRANE, "replay", receipt], env={**self.environment, "MEMBRANE_IMAGES": str(self.folder / "none")},
+                              capture_output=True, timeout=ENDS_S)
+        self.assertEqual(done.returncode, 2)
+        self.assertIn(b"no image of this machine", done.stderr)
+
+    def test_a_terminal_is_not_sealed(self):
+        done = self.membrane("run", "--kind", "linux", "--tty", "--seal", self.folder / "tty.receipt", "--", "true")
+        self.assertEqual(done.returncode, 2)
+
+
+class Mcp(LinuxTest):
+    def setUp(self):
+        self.server = subprocess.Popen([MEMBRANE, "mcp", "--image", "host", "--wall", "20s"], env=self.environment, stdin=subprocess.PIPE,
+                                       stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
+        self.addCleanup(self.server.wait)
+        self.addCleanup(self.server.stdout.close)
+        self.addCleanup(self.server.stdin.close)
+
+    def tool(self, name, **arguments):
+        self.calls = getattr(self, "calls", 0) + 1
+        self.server.stdin.write(json.dumps(stateless(self.calls, "tools/call", name=name, arguments=arguments)) + "\n")
+        self.server.stdin.flush()
+        while "result" not in (answer := json.loads(self.server.stdout.readline())):
+            self.assertNotIn("error", answer)
+        return answer["result"]
+
+    def data(self, name, **arguments):
+        result = self.tool(name, **arguments)
+        self.assertFalse(result.get("isError"), result)
+        return result["structuredContent"]
+
+    def test_programs_and_sessions(self):
+        self.assertEqual(self.data("run_code", language="linux", code="uname -s; cat", stdin="given")["stdout"], "Linux\ngiven")
+        session = self.data("create_session", language="linux")["session"]
+        self.data("run_in_session", session=session, code="mkdir /work; echo one > /work/a")
+        self.data("write_file", session=session, path="/work/b", content="two\n")
+        fork = self.data("fork_session", session=session)["sessions"][0]["session"]
+        self.data("run_in_session", session=fork, code="echo three > /work/a")
+        self.assertEqual(self.data("read_file", session=fork, path="/work/a")["content"], "three\n")
+        self.assertEqual(self.data("run_in_session", session=session, code="cat /work/a /work/b")["stdout"], "one\ntwo\n")
+        self.assertIn("no such file", str(self.tool("read_file", session=session, path="/work/c")).lower())
+        self.data("close_session", session=session)
+
+    def test_a_program_ends_in_its_time_and_is_not_sealed(self):
+        result = self.tool("run_code", language="linux", code="sleep 100", timeout_ms=300)
+        self.assertEqual(result["structuredContent"]["outcome"], "timed_out")
+        self.assertTrue(self.tool("run_code", language="linux", code="true", seal=True)["isError"])
 
 
 class AsOnTheHost(LinuxTest):

@@ -1,10 +1,19 @@
-"""A small image for tests of the linux kind, made of this machine's own programs and what they load."""
+"""For tests of the linux kind: a small image, made of this machine's own programs and what they load; a terminal."""
 
+import fcntl
 import os
+import pty
+import re
+import select
 import shutil
+import struct
 import subprocess
 import tarfile
+import termios
+import time
 from pathlib import Path
+
+ENDS_S = 30
 
 PROGRAMS = ("sh bash dash cat ls echo true false env printf seq sort uniq wc head tail tr cut tee sed grep awk find xargs mkdir "
             "rmdir rm cp mv ln touch chmod stat readlink test expr sleep date id uname pwd basename dirname md5sum sha256sum od "
@@ -15,6 +24,58 @@ PROGRAMS = ("sh bash dash cat ls echo true false env printf seq sort uniq wc hea
 # What Python needs of its library, and nothing that takes long to pack.
 LEFT_OUT = {"test", "tests", "idlelib", "lib2to3", "tkinter", "__pycache__", "turtledemo", "ensurepip", "site-packages",
             "dist-packages"}
+
+
+class Terminal:
+    """A command on a terminal of its own; its session leader is the command, as under a person's terminal."""
+
+    def __init__(self, words, environment, rows=24, columns=80):
+        self.master, self.slave = pty.openpty()
+        self.resize(rows, columns)
+        self.modes = termios.tcgetattr(self.slave)
+        self.process = subprocess.Popen(words, stdin=self.slave, stdout=self.slave, stderr=self.slave, env=environment,
+                                        start_new_session=True,
+                                        preexec_fn=lambda: fcntl.ioctl(0, termios.TIOCSCTTY, 0))
+        self.seen = ""
+
+    def resize(self, rows, columns):
+        fcntl.ioctl(self.slave, termios.TIOCSWINSZ, struct.pack("HHHH", rows, columns, 0, 0))
+
+    def type(self, text):
+        os.write(self.master, text.encode())
+
+    def read_some(self, until):
+        ready, _, _ = select.select([self.master], [], [], max(0, until - time.monotonic()))
+        if not ready:
+            raise AssertionError(f"nothing came; before it: {self.seen!r}")
+        self.seen += os.read(self.master, 65536).decode(errors="replace")
+
+    def expect(self, pattern):
+        """Waits for it; what stands up to its end is gone."""
+        until = time.monotonic() + ENDS_S
+        while not (found := re.search(pattern, self.seen)):
+            self.read_some(until)
+        self.seen = self.seen[found.end():]
+        return found
+
+    def end(self):
+        """The exit code. What is printed is read on, so that nobody waits for room."""
+        until = time.monotonic() + ENDS_S
+        while self.process.poll() is None:
+            if select.select([self.master], [], [], 0.02)[0]:
+                self.seen += os.read(self.master, 65536).decode(errors="replace")
+            if time.monotonic() > until:
+                raise AssertionError(f"it does not end: {self.seen!r}")
+        while select.select([self.master], [], [], 0)[0]:
+            self.seen += os.read(self.master, 65536).decode(errors="replace")
+        return self.process.returncode
+
+    def close(self):
+        if self.process.poll() is None:
+            self.process.kill()
+        self.process.wait()
+        os.close(self.master)
+        os.close(self.slave)
 
 
 def libraries_of(program: str) -> list[str]:

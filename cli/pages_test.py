@@ -39,12 +39,13 @@ LINES_NOT_RUN = {
     r"make (bench|soak)|tools/bench|mkdir data\npython3|python3 -c 'rows|cat > (read|sum)|/usr/bin/time": "measures; writes 800 MB",
     r"make test-languages|tools/run-corpus": "runs the tests of others, for minutes: a stage of tools/test",
     r"cmake --preset": "builds",
-    r"make images|membrane (shell|run --kind linux|image (import|export|rm))\b": "takes an image of Debian: cli/linux_test.py runs Linux programs",
+    r"make images|membrane (shell|run --kind linux|image (import|export|rm|build|prune))\b": "takes an image of Debian: cli/linux_test.py and cli/image_build_test.py",
     r"python3 (-m unittest discover -s attacks|attacks/)": "ctest runs these: attack.*",
     r"examples/languages/(ruby/get|sqlite/build)": "brings sources from the internet",
     r"(\w+=\$\()?membrane (create|execs?|wait|cancel|templates|tokens|cp|info|update|contexts?|fork|pause|resume|snapshots?|approvals|approve|logs|ps|rm)\b":
         "asks a service: service/clients_test.py runs those of README.md and docs/clients.md",
     r"npx @modelcontextprotocol/inspector": "cli/mcp_test.py runs it",
+    r"membrane (diff|patch)\b|git diff --binary": "asks a service: service/linux_test.py runs them",
     r"membrane audit verify\b": "reads the log of a service: service/audit_test.cc makes one",
     r"membrane serve\b": "serves until it is stopped: service/*_test.py start it",
 }

@@ -64,12 +64,19 @@ void RunSeal::in_language(std::shared_ptr<const sandbox::Template> language, con
   invocation_.given_input = turn.input;
 }
 
+void RunSeal::in_computer(std::string description, sandbox::Invocation invocation) {
+  computer_ = std::move(description);
+  invocation_ = std::move(invocation);
+  recorder_.emplace(key_);
+}
+
 Status RunSeal::finish(const sandbox::Program& program, const policy::Policy& policy,
                        const sandbox::Report& report) {
   sandbox::MadeOf made_of{program.source, invocation_, language_.get(),
                           language_ == nullptr ? &policy : &policy_};
-  made_of.invocation.arguments = program.arguments;
-  if (language_ == nullptr) {
+  made_of.computer = computer_;
+  if (computer_.empty()) made_of.invocation.arguments = program.arguments;
+  if (language_ == nullptr && computer_.empty()) {
     made_of.invocation.name = program.name;
     made_of.invocation.entry = program.entry;
     made_of.invocation.environment = program.environment;

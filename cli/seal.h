@@ -40,6 +40,8 @@ class RunSeal {
   // It runs in a language, as a turn under this policy.
   void in_language(std::shared_ptr<const sandbox::Template> language, const policy::Policy& policy,
                    const sandbox::Turn& turn);
+  // It is a command in a Linux sandbox: the sandbox's description, and how the command is called.
+  void in_computer(std::string description, sandbox::Invocation invocation);
   // Writes the receipt of the run, which is over. Errors: those of ReceiptRecorder::seal_run() and write_receipt().
   Status finish(const sandbox::Program& program, const policy::Policy& policy, const sandbox::Report& report);
 
@@ -51,6 +53,7 @@ class RunSeal {
   std::optional<sandbox::ReceiptRecorder> recorder_;
   std::shared_ptr<const sandbox::Template> language_;
   policy::Policy policy_;  // of the language's
+  std::string computer_;   // the description; "": it is none
   sandbox::Invocation invocation_;
 };
 

@@ -382,13 +382,6 @@ class Building {
         in, key, [&](linux::LiveComputer& computer) { return make_directories(computer, to, 0755, User()); });
   }
 
-  // By the files of the sandbox that is made.
-  static Result<User> user_in(linux::LiveComputer& computer, const std::string& who) {
-    constexpr uint64_t kMostBytes = 4u << 20;
-    return find_user(who, computer.read_file("/etc/passwd", 0, kMostBytes).value_or(""),
-                     computer.read_file("/etc/group", 0, kMostBytes).value_or(""));
-  }
-
   Status run_command_of(const linux::DockerInstruction& in) {
     for (const auto& [name, value] : in.flags) {
       if (name == "network" && (value == "none" || value == "default")) continue;
@@ -422,7 +415,7 @@ class Building {
 
   Status run_in(linux::LiveComputer& computer, const std::vector<std::string>& arguments,
                 std::vector<std::string> environment) {
-    MEMBRANE_ASSIGN(const User user, user_in(computer, state_->config.user));
+    MEMBRANE_ASSIGN(const User user, find_user(state_->config.user, computer));
     set_home(environment, state_->config, user);
     CommandRun run;
     run.spec.arguments = arguments;
@@ -491,7 +484,7 @@ class Building {
     MEMBRANE_ASSIGN(const std::string digest, key.digest());
     return add_layer(in, digest, [&](linux::LiveComputer& computer) -> Status {
       if (!owner.empty()) {
-        MEMBRANE_ASSIGN(copy.owner, user_in(computer, owner));
+        MEMBRANE_ASSIGN(copy.owner, find_user(owner, computer));
       }
       for (const auto& [name, text] : documents) {
         const std::string to = copy.to.ends_with('/') ? copy.to + name : copy.to;

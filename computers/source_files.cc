@@ -148,17 +148,25 @@ SourceFile source_of(const linux::FileFacts& facts) {
           .target = facts.target};
 }
 
+// What the kernel mounts is no file of the sandbox's.
+bool is_mounted(std::string_view path) {
+  const std::string_view first = path.substr(0, path.find('/'));
+  return first == "proc" || first == "sys" || first == "dev";
+}
+
 class ComputerFiles final : public SourceFiles {
  public:
   explicit ComputerFiles(linux::LiveComputer& computer) : computer_(computer) {}
   Result<SourceFile> stat(const std::string& path) override {
+    if (is_mounted(path)) return fail(ErrorCode::kNotFound, "/" + path + " is the kernel's, and not a file");
     MEMBRANE_ASSIGN(const auto facts, computer_.stat("/" + path, false));
     return source_of(facts);
   }
   Result<std::vector<SourceFile>> list(const std::string& path) override {
     MEMBRANE_ASSIGN(const auto facts, computer_.list("/" + path));
     std::vector<SourceFile> all;
-    for (const auto& each : facts) all.push_back(source_of(each));
+    for (const auto& each : facts)
+      if (!is_mounted(std::string_view(each.path).substr(1))) all.push_back(source_of(each));
     std::ranges::sort(all, {}, &SourceFile::name);
     return all;
   }

@@ -36,6 +36,7 @@ class SourceFiles {
 // nothing leads out of it. Errors: kNotFound; kInvalidArgument for what is no directory.
 Result<std::unique_ptr<SourceFiles>> files_of_directory(const std::string& directory,
                                                         std::string_view ignored);
+// All but /proc, /sys and /dev, which its kernel mounts.
 std::unique_ptr<SourceFiles> files_of_computer(linux::LiveComputer& computer);
 
 // What is left out, by Docker's rules: a pattern matches a path and all below it; "!pattern" takes back; "**" is any directories.

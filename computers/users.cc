@@ -79,4 +79,9 @@ Result<User> find_user(std::string_view who, const linux::Layer& image) {
   return find_user(who, text_in(image, {"etc", "passwd"}), text_in(image, {"etc", "group"}));
 }
 
+Result<User> find_user(std::string_view who, linux::LiveComputer& computer) {
+  return find_user(who, computer.read_file("/etc/passwd", 0, kMostFileBytes).value_or(""),
+                   computer.read_file("/etc/group", 0, kMostFileBytes).value_or(""));
+}
+
 }  // namespace membrane::computers

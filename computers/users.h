@@ -1,6 +1,6 @@
 // Who a command of an image is: its maker's "user", "user:group", by names or numbers.
 //
-// Threads: pure.
+// Threads: pure, but for the sandbox.
 #pragma once
 
 #include <cstdint>
@@ -9,6 +9,7 @@
 
 #include "base/result.h"
 #include "linux/image/layer.h"
+#include "linux/sandbox/live_computer.h"
 
 namespace membrane::computers {
 
@@ -22,5 +23,7 @@ struct User {
 Result<User> find_user(std::string_view who, std::string_view passwd, std::string_view group);
 // The same by the files of an image.
 Result<User> find_user(std::string_view who, const linux::Layer& image);
+// The same by the files of a sandbox as they are.
+Result<User> find_user(std::string_view who, linux::LiveComputer& computer);
 
 }  // namespace membrane::computers

@@ -8,7 +8,7 @@
 namespace membrane {
 namespace {
 
-static_assert(static_cast<int>(Outcome::kRaised) == static_cast<int>(sandbox::Outcome::kRaised));
+static_assert(static_cast<int>(Outcome::kOutOfCpu) == static_cast<int>(sandbox::Outcome::kOutOfCpu));
 
 Report::Result result_of(const sandbox::ReportValue& value) {
   Report::Result result{value.type, value.value, std::nullopt};

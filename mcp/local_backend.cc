@@ -8,6 +8,7 @@
 #include <map>
 #include <mutex>
 #include <random>
+#include <thread>
 #include <utility>
 
 #include "lang/package.h"
@@ -101,6 +102,8 @@ class LocalBackend final : public Backend {
   sandbox::RunOptions run_options() const;
   sandbox::Report run_wat(const Caller& caller, const Program& program,
                           sandbox::ReceiptRecorder* recorder) const;
+  Result<Ran> run_in_computer(const Caller& caller, const Program& program);
+  static Status check_unsealed(bool seal);
   // Null when no receipt is wanted. Errors: kUnsupported where there are none; those of the key.
   Result<std::unique_ptr<sandbox::ReceiptRecorder>> recorder_for(bool seal) const;
   // Waits for the end of a call that was cancelled. Errors: kNotFound; kUnavailable while another call uses the session;
@@ -219,6 +222,7 @@ Result<Ran> LocalBackend::run(const Caller& caller, const Program& program) {
           report);
     return keep_report(std::move(report), "", chosen->offered.name, std::move(receipt));
   }
+  if (chosen->package == kComputer) return run_in_computer(caller, program);
   MEMBRANE_ASSIGN(auto opened, open(caller, *chosen, program.code));
   sandbox::RunOptions options = run_options();
   const uint64_t most_wall_ms = options.policy.limits.wall_ms;
@@ -241,6 +245,44 @@ Result<Ran> LocalBackend::run(const Caller& caller, const Program& program) {
   if (recorder)
     receipt = texts_of(recorder->seal_run(made_of(program, name, opened.get(), policy), report), report);
   return keep_report(std::move(report), "", chosen->offered.name, std::move(receipt));
+}
+
+// A sandbox of its own, which is gone afterwards.
+Result<Ran> LocalBackend::run_in_computer(const Caller& caller, const Program& program) {
+  MEMBRANE_TRY(check_unsealed(program.seal));
+  if (caller.on_step) caller.on_step("starting Linux");
+  MEMBRANE_ASSIGN(const auto session, options_.open_computer());
+  std::atomic<bool> is_over = false;  // of its time, or cancelled
+  const auto until =
+      std::chrono::steady_clock::now() + std::chrono::milliseconds(program.wall_ms.value_or(0));
+  std::jthread watch([&](const std::stop_token& stop) {
+    std::mutex mutex;
+    std::condition_variable_any changed;
+    std::unique_lock lock(mutex);
+    constexpr std::chrono::milliseconds kLook(20);
+    while (!changed.wait_for(lock, stop, kLook, [] { return false; }) && !stop.stop_requested())
+      if ((caller.cancel != nullptr && *caller.cancel) ||
+          (program.wall_ms && std::chrono::steady_clock::now() >= until))
+        is_over = true;
+  });
+  sandbox::Report report = session->exec({.code = program.code,
+                                          .arguments = program.arguments,
+                                          .input = program.input,
+                                          .cancel = &is_over,
+                                          .on_stdout = caller.on_stdout,
+                                          .on_stderr = caller.on_stderr});
+  if (report.outcome == sandbox::Outcome::kCancelled && (caller.cancel == nullptr || !*caller.cancel)) {
+    report.outcome = sandbox::Outcome::kTimedOut;
+    report.errors.front().message =
+        "it ran for " + std::to_string(*program.wall_ms) + " ms, which were given";
+  }
+  return keep_report(std::move(report), "", std::string(kComputer));
+}
+
+Status LocalBackend::check_unsealed(bool seal) {
+  if (!seal) return {};
+  return fail(ErrorCode::kUnsupported, "what runs in a Linux sandbox is not sealed here",
+              "Leave \"seal\" out; membrane run --kind linux --seal and a service make receipts.");
 }
 
 // -- sessions -------------------------------------------------------------------------------------------------------
@@ -305,6 +347,12 @@ Result<SessionInfo> LocalBackend::create_session(const Caller& caller, const std
   entry->info.language = name;
   entry->file_ending = chosen->file_ending;
   const auto make = [&]() -> Status {
+    if (chosen->package == kComputer) {
+      MEMBRANE_TRY(check_unsealed(seal));
+      if (caller.on_step) caller.on_step("starting Linux");
+      MEMBRANE_ASSIGN(entry->session, options_.open_computer());
+      return {};
+    }
     MEMBRANE_ASSIGN(entry->recorder, recorder_for(seal));
     MEMBRANE_ASSIGN(entry->language, open(caller, *chosen, ""));
     sandbox::RunOptions options = run_options();

@@ -15,10 +15,14 @@
 #include "mcp/backend.h"
 #include "policy/policy.h"
 #include "sandbox/receipt_keys.h"
+#include "sandbox/session.h"
 #include "sandbox/template.h"
 #include "worker/guests.h"
 
 namespace membrane::mcp {
+
+inline constexpr std::string_view kComputer =
+    "linux";  // as a package: the code is a script of a Linux sandbox's shell
 
 struct LocalLanguage {
   OfferedLanguage offered;
@@ -36,6 +40,8 @@ struct LocalOptions {
   std::function<Result<std::shared_ptr<const sandbox::Template>>(const std::string& package,
                                                                  std::string_view program)>
       open;
+  // A session in a Linux sandbox, for a language whose package is kComputer; null where there is none of these.
+  std::function<Result<std::unique_ptr<sandbox::Session>>()> open_computer = {};
   host::Model* model = nullptr;  // for ai.*; borrowed, may be null
   worker::Guests guests = worker::Guests();
   // The key that signs receipts, when one is asked for; null: there are no receipts. Errors: those of load_own_keys().

@@ -237,6 +237,7 @@ Result<std::string> describe_template(const Template* of) {
 
 std::string describe_computer(const ComputerDescription& computer) {
   nlohmann::ordered_json out = {{"image_sha256", computer.image_sha256},
+                                {"image_bytes", computer.image_bytes},
                                 {"platform", computer.platform},
                                 {"directory", computer.directory}};
   if (computer.deterministic)
@@ -258,6 +259,9 @@ std::optional<ComputerDescription> read_computer(std::string_view text) {
   if (!read_text("image_sha256", computer.image_sha256) || !read_text("platform", computer.platform) ||
       !read_text("directory", computer.directory))
     return std::nullopt;
+  const auto bytes = json->find("image_bytes");
+  if (bytes == json->end() || !bytes->is_number_unsigned()) return std::nullopt;
+  computer.image_bytes = bytes->get<uint64_t>();
   const auto same = json->find("deterministic");
   if (same == json->end()) return computer;
   if (!same->is_object() || !same->contains("start_ms") || !same->contains("seed")) return std::nullopt;

@@ -86,8 +86,9 @@ Result<std::string> describe_template(const Template* of);
 inline constexpr std::string_view kLinuxLanguage = "linux";
 struct ComputerDescription {
   std::string image_sha256;  // of the image's file
-  std::string platform;      // that it ran on
-  std::string directory;     // where the command began
+  uint64_t image_bytes = 0;
+  std::string platform;   // that it ran on
+  std::string directory;  // where the command began
   // Of a deterministic one, which can be replayed: the virtual clock's start in ms since 1970, and the seed.
   std::optional<std::pair<int64_t, uint64_t>> deterministic = {};
 };

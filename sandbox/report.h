@@ -26,14 +26,14 @@ namespace membrane::sandbox {
   X(kOutOfMemory, "out_of_memory", 1, "The program asked for more memory than its limit.")   \
   X(kOutOfOutput, "out_of_output", 1, "The program printed more than its output limit.")     \
   X(kTimedOut, "timed_out", 1, "The program ran past its wall-clock limit.")                 \
-  X(kOutOfCpu, "out_of_cpu", 1, "The sandbox used up its CPU time.")                         \
   X(kCancelled, "cancelled", 1, "The owner stopped the program.")                            \
   X(kDiverged, "diverged", 1, "The replay asked for something else than its journal holds.") \
   X(kDenied, "denied", 2, "The program needs what no grant allows.")                         \
   X(kInvalid, "invalid", 2, "The program or the request is not valid.")                      \
   X(kFailed, "failed", 3, "Membrane itself failed.")                                         \
   X(kFrozen, "frozen", 4, "The program is frozen, and goes on when it is thawed.")           \
-  X(kRaised, "raised", 1, "The program ended in an error of its own language.")
+  X(kRaised, "raised", 1, "The program ended in an error of its own language.")              \
+  X(kOutOfCpu, "out_of_cpu", 1, "The sandbox used up its CPU time.")
 
 enum class Outcome : uint8_t {
 #define X(id, name, exit, sentence) id,

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <csignal>
 #include <utility>
 
 #include "base/json.h"
@@ -180,6 +181,14 @@ Answer<void> Exec::resize(linux::TerminalSize size) {
   return {};
 }
 
+void Exec::hang_up() {
+  static_cast<void>(write_input("", true));
+  if (const auto command = running_command()) {
+    (*command)->signal(SIGHUP);
+    (*command)->signal(SIGCONT);  // a stopped one hears of it, too
+  }
+}
+
 void Exec::set_receipt(std::string digest) {
   const std::lock_guard lock(mutex_);
   receipt_ = std::move(digest);
@@ -275,11 +284,16 @@ Exec::Events Exec::take(uint64_t first, size_t most_bytes, std::function<void()>
 // What one client reads of an exec's events.
 class ExecEvents final : public BodySource {
  public:
-  ExecEvents(std::shared_ptr<Exec> exec, uint64_t first) : exec_(std::move(exec)), next_(first) {}
+  ExecEvents(std::shared_ptr<Exec> exec, uint64_t first, bool hangs_up)
+      : exec_(std::move(exec)), next_(first), hangs_up_(hangs_up) {}
+  ~ExecEvents() override {
+    if (hangs_up_) exec_->hang_up();
+  }
 
   Piece next(size_t most_bytes, std::function<void()> wake) override {
     const Exec::Events taken = exec_->take(next_, most_bytes, std::move(wake));
     Piece piece{.bytes = {}, .is_end = taken.is_end};
+    if (taken.is_end) hangs_up_ = false;
     for (const Exec::Event& event : taken.events) piece.bytes += Exec::render(event, next_++);
     return piece;
   }
@@ -288,10 +302,11 @@ class ExecEvents final : public BodySource {
  private:
   std::shared_ptr<Exec> exec_;
   uint64_t next_;
+  bool hangs_up_;
 };
 
-std::shared_ptr<BodySource> Exec::events(uint64_t first) {
-  return std::make_shared<ExecEvents>(shared_from_this(), first);
+std::shared_ptr<BodySource> Exec::events(uint64_t first, bool hangs_up) {
+  return std::make_shared<ExecEvents>(shared_from_this(), first, hangs_up);
 }
 
 }  // namespace membrane::service

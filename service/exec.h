@@ -75,6 +75,8 @@ class Exec : public std::enable_shared_from_this<Exec> {
   // Errors: kConflict for an exec that does not run, or is of another kind.
   Answer<void> signal(int number);
   Answer<void> resize(linux::TerminalSize size);
+  // Its terminal is gone: SIGHUP, and the end of its input. Nothing for one that is over.
+  void hang_up();
 
   // Before it has begun: it shall not. One of a Linux sandbox that runs ends.
   void cancel() { is_cancelled_ = true; }
@@ -117,7 +119,8 @@ class Exec : public std::enable_shared_from_this<Exec> {
   // once when there is more.
   [[nodiscard]] Events take(uint64_t first, size_t most_bytes, std::function<void()> wake);
   // The events from `first` on, as server-sent events: `id` is an event's number, from 0.
-  [[nodiscard]] std::shared_ptr<BodySource> events(uint64_t first);
+  // `hangs_up`: when the reader goes away before the end, hang_up().
+  [[nodiscard]] std::shared_ptr<BodySource> events(uint64_t first, bool hangs_up = false);
 
  private:
   friend class ExecEvents;

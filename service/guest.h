@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "host/egress/http_egress.h"
+#include "linux/platform/trap/host_file.h"
 #include "linux/sandbox/live_computer.h"
 #include "policy/policy.h"
 #include "sandbox/receipt.h"
@@ -94,6 +95,8 @@ struct KeptContext {
   std::string template_name;
   std::vector<uint8_t> bytes;
   std::string seal = {};  // how far its receipts are (sandbox::ReceiptRecorder::keep()); "": none are made
+  // In the place of bytes, of a Linux guest that is forked: a file that any number of forks share by copy-on-write.
+  std::shared_ptr<const linux::HostFile> file = nullptr;
 };
 
 class Guest {
@@ -133,11 +136,24 @@ class Guest {
                                   std::string_view bytes) = 0;
   virtual Answer<std::vector<wasi::FileFact>> act_on_files(const std::string& context,
                                                            const wasi::FileRequest& request) = 0;
+  // Of the kind kLinux alone: what differs below a directory from the image that the sandbox began with, as a git patch; and such a
+  // patch, all of it or nothing. Errors: kUnsupported; kInvalidValue with the file and the line; kTooLarge.
+  virtual Answer<std::string> make_patch(const std::string& /*directory*/) { return no_patches(); }
+  virtual Answer<std::vector<std::string>> apply_patch(const std::string& /*directory*/,
+                                                       std::string_view /*patch*/) {
+    return no_patches();
+  }
   // Those that it has made.
   virtual Answer<std::vector<sandbox::ReportFile>> files(const std::string& context) = 0;
 
   // What its programs have read, in all contexts. Never null.
   [[nodiscard]] virtual std::shared_ptr<host::Flows> flows() const = 0;
+
+ protected:
+  static std::unexpected<ApiError> no_patches() {
+    return refuse(ApiCode::kUnsupported, "only Linux sandboxes have git patches",
+                  "Make the sandbox of the template linux.");
+  }
 };
 
 struct TemplateInfo {

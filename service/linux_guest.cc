@@ -1,5 +1,6 @@
 #include "service/linux_guest.h"
 
+#include <fcntl.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -13,18 +14,28 @@
 #include "computers/command_run.h"
 #include "computers/directories/directory_broker.h"
 #include "computers/network/gateway.h"
+#include "computers/patch.h"
+#include "computers/description.h"
 #include "computers/settings.h"
+#include "linux/image/layer.h"
+#include "linux/kept/kept_file.h"
 #include "linux/platform/trap/host_file.h"
+#include "sandbox/receipt_recorder.h"
 #include "service/client_policy.h"
 #include "service/environments.h"
+#include "service/session_guest.h"
 
 namespace membrane::service {
 namespace {
 
 constexpr std::string_view kTemplate = "linux", kTemplateOfImage = "linux:";
-constexpr uint64_t kMostKeptBytes = 2ull << 30;    // they are in memory on their way to the disk
-constexpr uint64_t kMostFileBytes = 256ull << 20;  // of one that is read as a whole
+constexpr uint64_t kMostKeptBytes = 2ull << 30;          // they are in memory on their way to the disk
+constexpr uint64_t kMostFileBytes = 256ull << 20;        // of one that is read as a whole
+constexpr uint64_t kTerminalWallMs = 24ull * 3'600'000;  // of a command on a terminal
 constexpr uint64_t kReadAtOnce = 4u << 20;
+constexpr size_t kMostPatchBytes = 64u << 20;
+constexpr computers::PatchLimits kPatchLimits = {
+    .text_bytes = kMostPatchBytes, .files = 10'000, .file_bytes = kMostFileBytes};
 constexpr size_t kMostPathBytes = 4096;
 constexpr size_t kMostListedFiles = 1'000;  // of those that it has made
 
@@ -235,15 +246,18 @@ host::Secrets secrets_of(const host::Secrets& secrets) {
 
 class LinuxGuest final : public Guest {
  public:
-  LinuxGuest(linux::ComputerSource& source, GuestSpec spec, const linux::ImageConfig& config)
+  LinuxGuest(linux::ComputerSource& source, GuestSpec spec, linux::StoredImage image)
       : source_(source),
         spec_(std::move(spec)),
-        base_environment_(computers::environment_of(config)),
-        base_directory_(computers::directory_of(config)) {}
+        stored_(std::move(image)),
+        mark_(computers::mark_of(stored_)),
+        base_environment_(computers::environment_of(stored_.config)),
+        base_directory_(computers::directory_of(stored_.config)) {}
 
   Answer<void> begin(const std::string& image) {
     linux::LiveSpec spec;
     spec.image = image;
+    hold_image(image);
     return make(std::move(spec), spec_.policy);
   }
   Answer<void> begin_from(const std::vector<KeptContext>& contexts) {
@@ -252,7 +266,13 @@ class LinuxGuest final : public Guest {
         contexts_[kept.id] = std::string(kept.bytes.begin(), kept.bytes.end());
         continue;
       }
-      if (const auto made = make_from(kept.bytes, spec_.policy); !made) return made;
+      std::shared_ptr<const HostFile> file = kept.file;
+      if (file == nullptr) {
+        auto made = memory_file_of(kept.bytes);
+        if (!made) return std::unexpected(api_error(made.error()));
+        file = std::make_shared<const HostFile>(*std::move(made));
+      }
+      if (const auto made = make_from(*file, spec_.policy); !made) return made;
     }
     if (computer_ != nullptr) return {};
     return refuse(ApiCode::kInvalidValue, "what was kept has no context of its own", "");
@@ -269,10 +289,16 @@ class LinuxGuest final : public Guest {
     if (!directory) return invalid_report(directory.error());
     const std::shared_ptr<linux::LiveComputer> computer = this->computer();
     computers::CommandRun run;
+    const auto user = stored_.config.user.empty() ? Result<computers::User>(computers::User())
+                                           : computers::find_user(stored_.config.user, *computer);
+    if (!user) return invalid_report(api_error(user.error()));
+    run.spec.user = user->user;
+    run.spec.group = user->group;
     {
       const std::lock_guard lock(mutex_);
       run.limits = spec_.policy.limits;
       run.spec.environment = base_environment_;
+      computers::set_home(run.spec.environment, stored_.config, *user);
       computers::add_environment(run.spec.environment, lines_of(spec_.environment));
     }
     computers::add_environment(run.spec.environment, lines_of(turn.environment));
@@ -281,6 +307,8 @@ class LinuxGuest final : public Guest {
     run.spec.arguments = words_of(*computer, turn);
     run.spec.directory = *std::move(directory);
     run.spec.terminal = turn.terminal;
+    if (turn.terminal && run.limits.wall_ms == computers::usual_limits().wall_ms)
+      run.limits.wall_ms = kTerminalWallMs;  // nobody has asked for less
     if (turn.most_time)
       run.limits.wall_ms = std::min(run.limits.wall_ms, static_cast<uint64_t>(turn.most_time->count()));
     run.input = turn.stdin_text;
@@ -290,11 +318,18 @@ class LinuxGuest final : public Guest {
     run.on_error = turn.on_stderr;
     run.on_begun = turn.on_begun;
     run.is_cancelled = [this, &turn] { return is_stopped_ || (turn.is_cancelled && turn.is_cancelled()); };
+    sandbox::Invocation invocation;
+    if (turn.seal != nullptr) invocation = invocation_of(turn, run);
+    const std::string began_in = run.spec.directory;
     const std::shared_ptr<computers::Gateway> gateway = this->gateway();
     if (running_.fetch_add(1) == 0) gateway->renew(run.limits);  // those beside it share them
     sandbox::Report report = computers::run_command(*computer, std::move(run));
     --running_;
     gateway->tell(report);
+    if (turn.seal == nullptr) return report;
+    if (const auto sealed = seal(turn, std::move(invocation), computer->platform(), began_in, report);
+        !sealed)
+      tell_unsealed(sealed.error(), report);
     return report;
   }
   void stop() override { is_stopped_ = true; }
@@ -331,9 +366,9 @@ class LinuxGuest final : public Guest {
       before = spec_.policy;
     }
     if (!is_same_computer(policy, before) || policy.fs != before.fs) {
-      const auto bytes = kept_bytes();
-      if (!bytes) return std::unexpected(bytes.error());
-      if (const auto made = make_from(*bytes, policy); !made) return made;
+      const auto file = kept_file();
+      if (!file) return std::unexpected(file.error());
+      if (const auto made = make_from(**file, policy); !made) return made;
     }
     if (const Status told = gateway()->set_grants(policy.http, secrets_of(secrets)); !told)
       return std::unexpected(api_error(told.error()));
@@ -343,13 +378,20 @@ class LinuxGuest final : public Guest {
     return {};
   }
 
-  Answer<std::vector<KeptContext>> keep(std::optional<uint64_t>) override {
-    auto bytes = kept_bytes();
-    if (!bytes) return std::unexpected(bytes.error());
+  Answer<std::vector<KeptContext>> keep(std::optional<uint64_t> fork) override {
+    const auto file = kept_file();
+    if (!file) return std::unexpected(file.error());
+    std::vector<KeptContext> all = {{"", spec_.template_name, {}, {}, nullptr}};
+    if (fork) {
+      all[0].file = *file;
+    } else {
+      auto bytes = bytes_of((*file)->number());
+      if (!bytes) return std::unexpected(api_error(bytes.error()));
+      all[0].bytes = *std::move(bytes);
+    }
     const std::lock_guard lock(mutex_);
-    std::vector<KeptContext> all = {{"", spec_.template_name, *std::move(bytes), {}}};
     for (const auto& [id, directory] : contexts_)
-      all.push_back({id, spec_.template_name, {directory.begin(), directory.end()}, {}});
+      all.push_back({id, spec_.template_name, {directory.begin(), directory.end()}, {}, nullptr});
     return all;
   }
 
@@ -380,6 +422,27 @@ class LinuxGuest final : public Guest {
       return std::unexpected(file_error(written.error()));
     return {};
   }
+  Answer<std::string> make_patch(const std::string& directory) override {
+    if (const auto checked = check_path(directory); !checked) return std::unexpected(checked.error());
+    std::shared_ptr<const linux::Layer> image;
+    const linux::HostFile file = image_file();
+    if (file) {
+      auto opened = linux::Layer::open(dup(file.number()), "the image");
+      if (!opened) return std::unexpected(api_error(opened.error()));
+      image = *std::move(opened);
+    }
+    auto patch = computers::make_patch(*computer(), image.get(), directory, kMostPatchBytes);
+    if (!patch) return std::unexpected(file_error(patch.error()));
+    return std::move(patch->text);
+  }
+  Answer<std::vector<std::string>> apply_patch(const std::string& directory,
+                                               std::string_view patch) override {
+    if (const auto checked = check_path(directory); !checked) return std::unexpected(checked.error());
+    auto applied = computers::apply_patch(*computer(), patch, directory, kPatchLimits);
+    if (!applied) return std::unexpected(file_error(applied.error()));
+    return std::move(applied->changed);
+  }
+
   Answer<std::vector<wasi::FileFact>> act_on_files(const std::string& context,
                                                    const wasi::FileRequest& request) override {
     if (const auto checked = check(context, request.path); !checked) return std::unexpected(checked.error());
@@ -404,9 +467,47 @@ class LinuxGuest final : public Guest {
   [[nodiscard]] std::shared_ptr<host::Flows> flows() const override { return flows_; }
 
  private:
+  static sandbox::Invocation invocation_of(const GuestTurn& turn, const computers::CommandRun& run) {
+    sandbox::Invocation invocation;
+    invocation.name = turn.name;
+    invocation.given_input = turn.stdin_text;
+    invocation.has_input = invocation.input_is_live = turn.read_input != nullptr;
+    invocation.arguments = run.spec.arguments;
+    for (const std::string& each : run.spec.environment)
+      invocation.environment.emplace_back(each.substr(0, each.find('=')), each.substr(each.find('=') + 1));
+    return invocation;
+  }
+  // Each exec has a receipt of its own, since several run at a time.
+  Answer<void> seal(const GuestTurn& turn, sandbox::Invocation invocation, const std::string& platform,
+                    const std::string& directory, const sandbox::Report& report) {
+    sandbox::MadeOf made_of;
+    made_of.source = turn.command.empty() ? turn.code : turn.command.front();
+    made_of.invocation = std::move(invocation);
+    auto description = computers::description_of(stored_, mark_, platform, directory, std::nullopt);
+    if (!description) return std::unexpected(api_error(description.error()));
+    made_of.computer = *std::move(description);
+    const policy::Policy policy = [this] {
+      const std::lock_guard lock(mutex_);
+      return spec_.policy;
+    }();
+    made_of.policy = &policy;
+    sandbox::ReceiptRecorder recorder(turn.seal->key);
+    const auto sealed = recorder.seal_run(std::move(made_of), report);
+    if (!sealed) return std::unexpected(api_error(sealed.error()));
+    return turn.seal->keep(*sealed, 0);
+  }
   [[nodiscard]] std::shared_ptr<linux::LiveComputer> computer() const {
     const std::lock_guard lock(mutex_);
     return computer_;
+  }
+  // Another of its name may come to stand there.
+  void hold_image(const std::string& path) {
+    const std::lock_guard lock(mutex_);
+    image_ = linux::HostFile(path.empty() ? -1 : open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  }
+  [[nodiscard]] linux::HostFile image_file() {
+    const std::lock_guard lock(mutex_);
+    return linux::HostFile(image_ ? fcntl(image_.number(), F_DUPFD_CLOEXEC, 0) : -1);
   }
   [[nodiscard]] std::shared_ptr<computers::Gateway> gateway() const {
     const std::lock_guard lock(mutex_);
@@ -437,21 +538,19 @@ class LinuxGuest final : public Guest {
     gateway_ = *std::move(gateway);
     return {};
   }
-  Answer<void> make_from(const std::vector<uint8_t>& bytes, const policy::Policy& policy) {
-    const auto file = memory_file_of(bytes);
-    if (!file) return std::unexpected(api_error(file.error()));
+  Answer<void> make_from(const HostFile& file, const policy::Policy& policy) {
+    if (const auto kept = linux::KeptFile::open(file.number()); kept && !kept->image_digest().empty())
+      hold_image(kept->image_name());
     linux::LiveSpec spec;
-    spec.kept = file->number();
+    spec.kept = file.number();
     return make(std::move(spec), policy);
   }
-  Answer<std::vector<uint8_t>> kept_bytes() {
-    const auto file = memory_file();
+  Answer<std::shared_ptr<const HostFile>> kept_file() {
+    auto file = memory_file();
     if (!file) return std::unexpected(api_error(file.error()));
     if (const Status kept = computer()->keep(file->number(), linux::LiveComputer::Keep::kAll); !kept)
       return std::unexpected(computer_error(kept.error()));
-    auto bytes = bytes_of(file->number());
-    if (!bytes) return std::unexpected(api_error(bytes.error()));
-    return *std::move(bytes);
+    return std::make_shared<const HostFile>(*std::move(file));
   }
 
   Answer<void> check(const std::string& context, const std::string& path) const {
@@ -498,6 +597,8 @@ class LinuxGuest final : public Guest {
   std::atomic<int> running_ = 0;  // turns
   mutable std::mutex mutex_;      // guards what follows
   GuestSpec spec_;
+  const linux::StoredImage stored_;
+  const std::string mark_;  // of the image (computers/description.h)
   const std::vector<std::string> base_environment_;
   const std::string base_directory_;
   std::string shell_;                            // "" until it was looked for
@@ -505,6 +606,7 @@ class LinuxGuest final : public Guest {
   std::shared_ptr<computers::Gateway> gateway_;
   std::shared_ptr<computers::DirectoryBroker> directories_;  // uses the gateway's budget
   std::shared_ptr<linux::LiveComputer> computer_;
+  linux::HostFile image_;  // that it began with, for what has changed; none for one from nothing
 };
 
 // -- guests ---------------------------------------------------------------------------------------------------------
@@ -541,7 +643,7 @@ class GuestsWithLinux final : public Guests {
       if (error.code == ApiCode::kNotFound) error.code = ApiCode::kInvalidValue;
       return std::unexpected(std::move(error));
     }
-    auto guest = std::make_unique<LinuxGuest>(*source_, spec, image->config);
+    auto guest = std::make_unique<LinuxGuest>(*source_, spec, *image);
     if (const auto begun = guest->begin(image->path); !begun) return std::unexpected(begun.error());
     return guest;
   }
@@ -550,7 +652,7 @@ class GuestsWithLinux final : public Guests {
     if (kind_of_template(spec.template_name) != Kind::kLinux) return others_->restore(spec, contexts);
     if (const auto checked = check(spec); !checked) return std::unexpected(checked.error());
     const auto image = images_->find(image_of(spec));  // for what commands begin with
-    auto guest = std::make_unique<LinuxGuest>(*source_, spec, image ? image->config : linux::ImageConfig());
+    auto guest = std::make_unique<LinuxGuest>(*source_, spec, image ? *image : linux::StoredImage());
     if (const auto begun = guest->begin_from(contexts); !begun) return std::unexpected(begun.error());
     return guest;
   }
@@ -586,10 +688,6 @@ class GuestsWithLinux final : public Guests {
     if (const Status valid = policy::validate(spec.policy); !valid)
       return std::unexpected(api_error(valid.error()));
     if (const auto held = check_held(spec.policy); !held) return held;
-    if (spec.seals)
-      return refuse(ApiCode::kUnsupported,
-                    "a Linux sandbox makes no receipts: its programs cannot be replayed",
-                    "Leave \"seal\" out, or use a template of the other kind.");
     return check_environment(spec.environment);
   }
 

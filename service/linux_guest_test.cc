@@ -7,6 +7,7 @@
 
 #include "base/json.h"
 #include "computers/fake_computer_testing.h"
+#include "computers/settings.h"
 #include "service/archive.h"
 #include "service/sandboxes.h"
 
@@ -36,7 +37,13 @@ std::unique_ptr<Guests> linux_guests() {
 
 class LinuxGuestTest : public ::testing::Test {
  protected:
-  std::unique_ptr<Guest> make(GuestSpec spec = {.template_name = "linux", .policy = {}}) {
+  // A policy under which nobody has named a limit.
+  static policy::Policy usual() {
+    policy::Policy policy;
+    policy.limits = computers::usual_limits();
+    return policy;
+  }
+  std::unique_ptr<Guest> make(GuestSpec spec = {.template_name = "linux", .policy = usual()}) {
     auto guest = guests_->create(spec);
     EXPECT_TRUE(guest) << guest.error().message;
     return guest ? *std::move(guest) : nullptr;
@@ -51,8 +58,8 @@ TEST_F(LinuxGuestTest, AreOfTemplatesForEachImage) {
   for (const TemplateInfo& each : guests_->templates())
     if (each.kind == Kind::kLinux) names.push_back(each.name);
   EXPECT_EQ(names, (std::vector<std::string>{"linux", "linux:debian", "linux:mine"}));
-  EXPECT_NE(make({.template_name = "linux:mine", .policy = {}}), nullptr);
-  const auto none = guests_->create({.template_name = "linux:none", .policy = {}});
+  EXPECT_NE(make({.template_name = "linux:mine", .policy = usual()}), nullptr);
+  const auto none = guests_->create({.template_name = "linux:none", .policy = usual()});
   ASSERT_FALSE(none);
   EXPECT_EQ(none.error().code, ApiCode::kInvalidValue);
 }
@@ -66,8 +73,8 @@ TEST_F(LinuxGuestTest, RunCodeByAShellAndCommandsAsTheyAre) {
 }
 
 TEST_F(LinuxGuestTest, GiveTurnsTheEnvironmentOfImageSandboxAndTurn) {
-  const auto guest =
-      make({.template_name = "linux", .policy = {}, .environment = {{"A", "sandbox"}, {"B", "sandbox"}}});
+  const auto guest = make(
+      {.template_name = "linux", .policy = usual(), .environment = {{"A", "sandbox"}, {"B", "sandbox"}}});
   EXPECT_EQ(printed(*guest, {.code = "env OF"}), "image\n");
   EXPECT_EQ(printed(*guest, {.code = "env A"}), "sandbox\n");
   EXPECT_EQ(printed(*guest, {.code = "env A", .environment = {{"A", "turn"}}}), "turn\n");
@@ -96,7 +103,7 @@ TEST_F(LinuxGuestTest, KeepFilesAndContexts) {
   ASSERT_TRUE(guest->write_file("", "/root/a/b.txt", "text"));
   const auto kept = guest->keep();
   ASSERT_TRUE(kept) << kept.error().message;
-  const auto again = guests_->restore({.template_name = "linux", .policy = {}}, *kept);
+  const auto again = guests_->restore({.template_name = "linux", .policy = usual()}, *kept);
   ASSERT_TRUE(again) << again.error().message;
   EXPECT_EQ((*again)->read_file("", "/root/a/b.txt"), "text");
   EXPECT_EQ(printed(**again, {.code = "pwd", .context = "c"}), "/tmp\n");
@@ -130,9 +137,12 @@ TEST_F(LinuxGuestTest, ActOnFiles) {
 
 TEST_F(LinuxGuestTest, RefuseWhatTheyCannotHold) {
   GuestSpec spec{.template_name = "linux", .policy = {}};
-  spec.seals = true;
-  EXPECT_EQ(guests_->create(spec).error().code, ApiCode::kUnsupported);
-  spec.seals = false;
+  spec.policy.limits = guests_->usual_limits("linux");
+  for (uint64_t policy::Limits::* const limit : {&policy::Limits::fuel, &policy::Limits::stack_bytes}) {
+    GuestSpec limited = spec;
+    limited.policy.limits.*limit = 100'000;
+    EXPECT_EQ(guests_->create(limited).error().code, ApiCode::kUnsupported);
+  }
   spec.policy.kv.emplace();
   EXPECT_EQ(guests_->create(spec).error().code, ApiCode::kUnsupported);
   const auto none =
@@ -208,6 +218,21 @@ TEST_F(LinuxSandboxesTest, ThreadsOfTerminalsAreResizedAndSignalled) {
   ASSERT_TRUE(sandboxes_.signal_exec("t", id, exec->id, SIGTERM));
   EXPECT_EQ(report_of(exec)["error"]["code"], "signal");
   EXPECT_EQ(sandboxes_.signal_exec("t", id, exec->id, SIGTERM).error().code, ApiCode::kConflict);
+}
+
+TEST_F(LinuxSandboxesTest, ThreadsOfTerminalsAreHungUpByWhoGoesAway) {
+  const std::string id = create();
+  const auto exec =
+      begin(id, {.code = {}, .open_stdin = true, .command = {"sleep"}, .terminal = linux::TerminalSize{}});
+  while (!sandboxes_.resize_exec("t", id, exec->id, {120, 40})) std::this_thread::yield();
+  {
+    const auto reader = exec->events(0, false);  // one who only looks
+  }
+  EXPECT_TRUE(sandboxes_.resize_exec("t", id, exec->id, {120, 40}));
+  { const auto reader = exec->events(0, true); }
+  const nlohmann::json report = report_of(exec);
+  EXPECT_EQ(report["error"]["code"], "signal");
+  const auto late = exec->events(0, true);  // it is over: nobody is hung up
 }
 
 TEST_F(LinuxSandboxesTest, ThreadsThatRunEndWhenItIsPaused) {

@@ -4,8 +4,10 @@
 MEMBRANE_COMMAND names the command. The image is made of this machine's own programs (cli/linux_testing.py).
 """
 
+import json
 import os
 import platform
+import signal
 import subprocess
 import sys
 import tempfile
@@ -13,7 +15,8 @@ import unittest
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "cli"))
-from linux_testing import make_image  # noqa: E402
+from linux_testing import Terminal, make_image  # noqa: E402
+from mcp_testing import stateless  # noqa: E402
 from service_testing import SANITIZED, Service  # noqa: E402
 
 MEMBRANE = os.environ.get("MEMBRANE_COMMAND", "build/release/membrane")
@@ -50,6 +53,105 @@ class LinuxSandboxes(unittest.TestCase):
         self.assertEqual(self.membrane("exec", sandbox, "cat", "/tmp/x"), b"one\n")
         self.membrane("exec", sandbox, "-e", "exit 3", code=3)
 
+    # -- terminals
+
+    def shell(self, *words):
+        environment = {**os.environ, "MEMBRANE_URL": self.service.url, "MEMBRANE_TOKEN": self.service.token, "TERM": "vt100"}
+        terminal = Terminal([MEMBRANE, "shell", *words], environment)
+        self.addCleanup(terminal.close)
+        return terminal
+
+    def test_a_shell_in_a_sandbox(self):
+        sandbox = self.create()
+        shell = self.shell(sandbox, "--env", "PS1=ready> ", "--", "bash", "--norc", "-i")
+        shell.expect("ready> ")
+        shell.type("tty; echo $TERM; stty size\n")
+        shell.expect("/dev/pts/\\d+\r\nvt100\r\n24 80\r\n")
+        shell.expect("ready> ")
+        shell.type("trap 'stty size' WINCH\n")
+        shell.expect("ready> ")
+        shell.resize(40, 100)
+        os.kill(shell.process.pid, signal.SIGWINCH)
+        shell.expect("40 100")
+        shell.type("sleep 1000\n")
+        shell.expect("sleep 1000\r\n")
+        shell.type("\x03")
+        shell.expect("ready> ")
+        shell.type("exit 7\n")
+        self.assertEqual(shell.end(), 7)
+
+    def test_who_goes_away_hangs_up(self):
+        sandbox = self.create()
+        shell = self.shell(sandbox, "--", "sh", "-c", "trap 'echo gone > /tmp/hup; exit' HUP; echo begun; while :; do sleep 0.05; done")
+        shell.expect("begun")
+        shell.process.kill()
+        shell.process.wait()
+        waits = "i=0; while ! [ -e /tmp/hup ] && [ $i -lt 600 ]; do i=$((i+1)); sleep 0.05; done; cat /tmp/hup"
+        self.assertEqual(self.membrane("exec", sandbox, "-e", waits), b"gone\n")
+
+    def test_a_signal_reaches_a_command(self):
+        sandbox = self.create()
+        begun = self.service.request("POST", f"/v1/sandboxes/{sandbox}/exec", {
+            "code": "trap 'echo heard; exit 4' USR1; touch /tmp/ready; while :; do sleep 0.05; done", "background": True}).json
+        self.membrane("exec", sandbox, "-e", "until [ -e /tmp/ready ]; do sleep 0.05; done")
+        exec_path = f"/v1/sandboxes/{sandbox}/execs/{begun['exec_id']}"
+        self.assertEqual(self.service.request("POST", exec_path + "/signal", {"signal": 10}).status, 204)
+        self.membrane("wait", sandbox, begun["exec_id"], code=4)
+        self.assertEqual(self.service.request("POST", exec_path + "/signal", {"signal": 10}).status, 409)
+        self.assertEqual(self.service.request("POST", exec_path + "/signal", {"signal": 65}).status, 422)
+        self.assertEqual(self.service.request("POST", exec_path + "/terminal", {"columns": 0, "rows": 1}).status, 422)
+
+    def test_limits_of_a_sandbox_are_held_and_others_refused(self):
+        sandbox = self.membrane("create", "--template", "linux:host", "--tasks", "6", "--disk", "4MiB").decode().strip()
+        self.addCleanup(self.membrane, "rm", sandbox)
+        report = self.service.request("POST", f"/v1/sandboxes/{sandbox}/exec",
+                                  {"code": "dd if=/dev/zero of=/tmp/f bs=1M; for i in 1 2 3 4 5 6 7 8; do sleep 100 & done; exit 0",
+                                        "timeout_ms": 5000}).json
+        self.assertEqual([each["limit"] for each in report["limits_reached"]], ["tasks", "disk"], report)
+        for template, limit in (("linux:host", "--fuel=1000"), ("linux:host", "--stack=1MiB"), ("wat", "--tasks=5")):
+            done = subprocess.run([MEMBRANE, "create", "--template", template, limit], capture_output=True, timeout=120,
+                                  env={**os.environ, "MEMBRANE_URL": self.service.url, "MEMBRANE_TOKEN": self.service.token})
+            self.assertEqual(done.returncode, 2, done.stderr)
+
+    def test_an_exec_has_a_receipt(self):
+        sandbox = self.create()
+        receipt = self.folder / "exec.receipt"
+        self.membrane("exec", sandbox, "--seal", receipt, "-e", "echo sealed; exit 3", code=3)
+        keys = self.folder / "keys.json"
+        keys.write_bytes(self.service.request("GET", "/v1/keys").body)
+        self.membrane("verify", receipt, "--keys", keys)
+        self.assertIn("sealed", Path(f"{receipt}.private").read_text())
+        done = subprocess.run([MEMBRANE, "replay", receipt, "--keys", keys], capture_output=True, timeout=120)
+        self.assertEqual(done.returncode, 2)
+        self.assertIn(b"real clock", done.stderr)
+
+    # -- MCP
+
+    def tool(self, name, **arguments):
+        message = stateless(1, "tools/call", name=name, arguments=arguments)
+        answer = self.service.request("POST", "/mcp", message, headers={
+            "Accept": "application/json, text/event-stream", "MCP-Protocol-Version": "2026-07-28",
+            "Mcp-Method": "tools/call", "Mcp-Name": name})
+        self.assertEqual(answer.status, 200, answer.body)
+        text = answer.body.decode()
+        data = [line[5:] for line in text.splitlines() if line.startswith("data:")][-1] if not text.startswith("{") else text
+        result = json.loads(data)["result"]
+        self.assertFalse(result.get("isError"), result)
+        return result["structuredContent"]
+
+    def test_sessions_of_mcp(self):
+        ran = self.tool("run_code", language="linux:host", code="uname -s")
+        self.assertEqual(ran["stdout"], "Linux\n", ran)
+        session = self.tool("create_session", language="linux:host")["session"]
+        self.tool("run_in_session", session=session, code="mkdir -p /work; echo one > /work/a")
+        self.tool("write_file", session=session, path="/work/b", content="two\n")
+        fork = self.tool("fork_session", session=session)["sessions"][0]["session"]
+        self.tool("run_in_session", session=fork, code="echo three > /work/a")
+        self.assertEqual(self.tool("read_file", session=fork, path="/work/a")["content"], "three\n")
+        self.assertEqual(self.tool("run_in_session", session=session, code="cat /work/a /work/b")["stdout"], "one\ntwo\n")
+        self.tool("close_session", session=fork)
+        self.tool("close_session", session=session)
+
     def test_files_come_and_go(self):
         sandbox = self.create()
         (self.folder / "data").write_bytes(bytes(range(256)) * 1000)
@@ -57,6 +159,42 @@ class LinuxSandboxes(unittest.TestCase):
         self.assertEqual(self.membrane("exec", sandbox, "wc", "-c", "/tmp/data"), b"256000 /tmp/data\n")
         self.membrane("cp", f"{sandbox}:/tmp/data", self.folder / "back")
         self.assertEqual((self.folder / "back").read_bytes(), (self.folder / "data").read_bytes())
+
+    def test_patches_of_what_has_changed(self):
+        one, two = self.create(), self.create()
+        self.assertEqual(self.membrane("diff", one), b"")
+        self.membrane("exec", one, "-e", "mkdir /root/r; cd /root/r; seq 20 > text; printf '\\0\\1' > binary; ln -s text link; echo more >> /etc/hosts")
+        patch = self.membrane("diff", one)
+        self.assertIn(b"diff --git a/etc/hosts b/etc/hosts\n", patch)
+        self.assertEqual(self.membrane("patch", two, "-", input=patch), b"4 files changed\n")
+        self.assertEqual(self.membrane("diff", two), patch)
+        self.assertEqual(self.membrane("exec", two, "tail", "-1", "/root/r/link"), b"20\n")
+        below = self.membrane("diff", one, "--directory", "/root/r")
+        self.assertIn(b"diff --git a/text b/text\n", below)
+        self.assertNotIn(b"hosts", below)
+        self.membrane("patch", self.create(), "-", "--directory", "/tmp/x", input=below)
+
+    def test_commands_are_whom_the_image_says(self):
+        (self.folder / "Dockerfile").write_text("FROM host\nENV A=b\nWORKDIR /work\nUSER nobody\n")
+        subprocess.run([MEMBRANE, "image", "build", "-q", "-t", "theirs", self.folder], check=True, capture_output=True)
+        sandbox = self.membrane("create", "--template", "linux:theirs").decode().strip()
+        self.addCleanup(self.membrane, "rm", sandbox)
+        self.assertEqual(self.membrane("exec", sandbox, "-e", "id -u; echo $A; pwd"), b"65534\nb\n/work\n")
+
+    def test_a_bad_patch_changes_nothing(self):
+        sandbox = self.create()
+        bad = (b"--- a/etc/hosts\n+++ b/etc/hosts\n@@ -1 +1 @@\n-127.0.0.1 localhost\n+gone\n"
+               b"--- a/etc/passwd\n+++ b/etc/passwd\n@@ -1 +1 @@\n-nobody\n+here\n")
+        told = subprocess.run([MEMBRANE, "patch", sandbox, "-"], input=bad, capture_output=True, timeout=60,
+                              env={**os.environ, "MEMBRANE_URL": self.service.url, "MEMBRANE_TOKEN": self.service.token})
+        self.assertEqual(told.returncode, 2, told.stderr)
+        self.assertIn(b"etc/passwd, line 8 of the patch", told.stderr)
+        self.assertEqual(self.membrane("diff", sandbox), b"")
+
+    def test_only_linux_sandboxes_have_patches(self):
+        other = self.membrane("create", "--template", "wat").decode().strip()
+        self.addCleanup(self.membrane, "rm", other)
+        self.membrane("diff", other, code=2)
 
     def test_sandboxes_are_apart(self):
         one, two = self.create(), self.create()
@@ -68,6 +206,45 @@ class LinuxSandboxes(unittest.TestCase):
         self.membrane("exec", sandbox, "-e", "mkfifo /tmp/pipe; cat /tmp/pipe > /tmp/got 2> /dev/null &")
         self.assertEqual(self.membrane("exec", sandbox, "-e", "echo there > /tmp/pipe; while ! [ -s /tmp/got ]; do sleep 0.01; done; cat /tmp/got"),
                          b"there\n")
+
+    # -- keeping
+
+    # What answers each line that comes by one FIFO at another, with how many there were.
+    COUNTING = """mkfifo /tmp/ask /tmp/answer
+        (n=0; exec 3<>/tmp/ask; while read line <&3; do n=$((n+1)); echo "$n $line" > /tmp/answer; done) > /dev/null 2>&1 &"""
+
+    def ask(self, sandbox, line):
+        return self.membrane("exec", sandbox, "-e", f"echo {line} > /tmp/ask; cat /tmp/answer").decode()
+
+    def test_processes_go_on_in_forks(self):
+        sandbox = self.create()
+        self.membrane("exec", sandbox, "-e", self.COUNTING)
+        self.assertEqual(self.ask(sandbox, "a"), "1 a\n")
+        forks = self.membrane("fork", sandbox, "-n", "2").decode().split()
+        for fork in forks:
+            self.addCleanup(self.membrane, "rm", fork)
+        self.assertEqual(self.ask(forks[0], "b"), "2 b\n")
+        self.assertEqual(self.ask(forks[0], "c"), "3 c\n")
+        self.assertEqual(self.ask(forks[1], "d"), "2 d\n")
+        self.assertEqual(self.ask(sandbox, "e"), "2 e\n")
+
+    def test_processes_go_on_after_a_pause(self):
+        sandbox = self.create()
+        self.membrane("exec", sandbox, "-e", self.COUNTING)
+        self.assertEqual(self.ask(sandbox, "a"), "1 a\n")
+        self.membrane("pause", sandbox)
+        self.membrane("resume", sandbox)
+        self.assertEqual(self.ask(sandbox, "b"), "2 b\n")
+
+    def test_a_snapshot_has_its_processes(self):
+        sandbox = self.create()
+        self.membrane("exec", sandbox, "-e", self.COUNTING)
+        self.assertEqual(self.ask(sandbox, "a"), "1 a\n")
+        snapshot = self.membrane("snapshot", sandbox).decode().strip()
+        self.assertEqual(self.ask(sandbox, "b"), "2 b\n")
+        made = self.membrane("create", "--snapshot", snapshot).decode().strip()
+        self.addCleanup(self.membrane, "rm", made)
+        self.assertEqual(self.ask(made, "c"), "2 c\n")
 
     def test_what_it_cannot_do_is_refused(self):
         sandbox = self.create()

@@ -137,6 +137,11 @@ struct Rest::Impl {
                                     call->request.body, call->query("eof") == "true"));
   }
   void get_exec_events(const SharedCall& call);
+  void signal_exec(const SharedCall& call) {
+    answer_done(call, sandboxes.signal_exec(call->caller.tenant, call->parameter("sandbox"),
+                                            call->parameter("exec"), call->body["signal"].get<int>()));
+  }
+  void resize_terminal(const SharedCall& call);
 
   // -- approvals
   void list_approvals(const SharedCall& call) {
@@ -203,6 +208,17 @@ void Rest::Impl::list_sandboxes(const SharedCall& call) {
   call->answer(200, json);
 }
 
+namespace {
+linux::TerminalSize size_of(const Json& json) {
+  return {.columns = json["columns"].get<uint16_t>(), .rows = json["rows"].get<uint16_t>()};
+}
+std::optional<linux::TerminalSize> terminal_of(const Json& body) {
+  const auto at = body.find("terminal");
+  if (at == body.end() || at->is_null()) return std::nullopt;
+  return size_of(*at);
+}
+}  // namespace
+
 void Rest::Impl::exec(const SharedCall& call) {
   const Json& body = call->body;
   const bool wants_events =
@@ -228,6 +244,7 @@ void Rest::Impl::exec(const SharedCall& call) {
                                      .open_stdin = body.value("open_stdin", false),
                                      .command = body.value("command", std::vector<std::string>()),
                                      .directory = body.value("directory", ""),
+                                     .terminal = terminal_of(body),
                                      .seal = body.value("seal", false)});
   if (!begun) return call->refuse(begun.error());
   const std::shared_ptr<Exec>& exec = *begun;
@@ -238,6 +255,11 @@ void Rest::Impl::exec(const SharedCall& call) {
     return call->reply(std::move(stream));
   }
   exec->when_done([call, exec] { call->reply(json_response(200, exec->report_json())); });
+}
+
+void Rest::Impl::resize_terminal(const SharedCall& call) {
+  answer_done(call, sandboxes.resize_exec(call->caller.tenant, call->parameter("sandbox"),
+                                          call->parameter("exec"), size_of(call->body)));
 }
 
 void Rest::Impl::get_exec_events(const SharedCall& call) {
@@ -254,7 +276,7 @@ void Rest::Impl::get_exec_events(const SharedCall& call) {
           {ApiCode::kInvalidRequest, "Last-Event-ID is no number of an event", "Leave it out."});
     first = uint64_t{number} + 1;
   }
-  call->reply(event_stream((*exec)->events(first)));
+  call->reply(event_stream((*exec)->events(first, call->query("hang_up") == "true")));
 }
 
 // Who decides is in the audit log, and safe from a power cut, before the request leaves.
@@ -312,6 +334,7 @@ Status Rest::Impl::bind() {
       {"listSandboxes", &Impl::list_sandboxes},   {"exec", &Impl::exec},
       {"listExecs", &Impl::list_execs},           {"getExec", &Impl::get_exec},
       {"cancelExec", &Impl::cancel_exec},         {"getExecEvents", &Impl::get_exec_events},
+      {"signalExec", &Impl::signal_exec},         {"resizeTerminal", &Impl::resize_terminal},
       {"writeStdin", &Impl::write_stdin},         {"listApprovals", &Impl::list_approvals},
       {"decideApproval", &Impl::decide_approval}, {"createToken", &Impl::create_token},
       {"listTokens", &Impl::list_tokens},         {"deleteToken", &Impl::delete_token}};

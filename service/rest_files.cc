@@ -80,6 +80,33 @@ class Files {
           else call->refuse(done.error());
         });
   }
+  static std::string directory_of(const SharedCall& call) {
+    std::string given = call->query("directory");
+    return given.empty() ? "/" : given;
+  }
+  void get_patch(const SharedCall& call) const {
+    sandboxes_.with_files(
+        call->caller.tenant, id_of(call),
+        [call](Guest& guest) { return guest.make_patch(directory_of(call)); },
+        [call](Answer<std::string> patch) {
+          if (!patch) return call->refuse(patch.error());
+          call->reply(
+              {.status = 200, .headers = {{"Content-Type", "text/x-patch"}}, .body = *std::move(patch)});
+        });
+  }
+  void apply_patch(const SharedCall& call) const {
+    sandboxes_.with_files(
+        call->caller.tenant, id_of(call),
+        [call](Guest& guest) -> Answer<std::string> {
+          const auto applied = guest.apply_patch(directory_of(call), call->request.body);
+          if (!applied) return std::unexpected(applied.error());
+          return std::to_string(applied->size());
+        },
+        [call](const Answer<std::string>& count) {
+          if (count) call->answer(200, {{"changed_files", std::stoull(*count)}});
+          else call->refuse(count.error());
+        });
+  }
   void watch(const SharedCall& call) const {
     sandboxes_.watch_files(call->caller.tenant, id_of(call), call->query("context"), call->query("path"),
                            [call](const Answer<std::shared_ptr<BodySource>>& source) {
@@ -132,7 +159,8 @@ void add_file_handlers(Handlers& handlers, Sandboxes& sandboxes) {
       {"deleteFile", &Files::remove},      {"statFile", &Files::stat},
       {"moveFile", &Files::move},          {"makeDirectory", &Files::make_directory},
       {"listFiles", &Files::list},         {"watchFiles", &Files::watch},
-      {"getArchive", &Files::get_archive}, {"putArchive", &Files::put_archive}};
+      {"getArchive", &Files::get_archive}, {"putArchive", &Files::put_archive},
+      {"getPatch", &Files::get_patch},     {"applyPatch", &Files::apply_patch}};
   for (const auto& [id, method] : kMethods)
     handlers.emplace(id,
                      [files = Files(sandboxes), of = method](const SharedCall& call) { (files.*of)(call); });

@@ -720,15 +720,16 @@ Answer<void> Sandboxes::has_room_for_input(const Sandbox& in, size_t bytes) cons
 }
 
 Answer<void> Sandboxes::check_seal(const std::string& tenant, Sandbox& sandbox, bool is_wanted) {
-  bool seals = false, is_wat = false;
+  bool seals = false, is_alone = false;  // each exec is a run of its own
   {
     const std::lock_guard lock(sandbox.mutex);
     seals = sandbox.spec.seals;
-    is_wat = lang::language_named(sandbox.spec.template_name) == "wat";
+    const std::string& of = sandbox.spec.template_name;
+    is_alone = kind_of_template(of) == Kind::kLinux || lang::language_named(of) == "wat";
   }
   if (!seals && !is_wanted) return {};
   if (options_.receipts == nullptr) return refuse(ApiCode::kUnsupported, "this service makes no receipts");
-  if (!seals && !is_wat)
+  if (!seals && !is_alone)
     return refuse(ApiCode::kConflict, "the sandbox was made without \"seal\"",
                   "Make one with \"seal\": true: receipts are of a session from its first turn on.");
   if (const auto room = options_.receipts->has_room(tenant, sandbox.id); !room) return room;

@@ -1,4 +1,6 @@
 // Sandboxes as bytes: paused, snapshots, forks; and what changes the guest as a whole.
+#include <algorithm>
+
 #include "policy/restrict.h"
 #include "service/sandbox_record.h"
 #include "service/tokens.h"
@@ -65,8 +67,13 @@ Answer<std::vector<Sandboxes::Made>> Sandboxes::fork_guest(Sandbox& in, size_t c
   const auto parent = wake(in);
   if (!parent) return std::unexpected(parent.error());
   std::vector<Made> all;
+  Answer<std::vector<KeptContext>> contexts;
   for (size_t i = 0; i < count; ++i) {
-    const auto contexts = (*parent)->keep(++in.forks);
+    const bool is_for_any = contexts && std::ranges::any_of(*contexts, [](const KeptContext& each) {
+                              return each.file != nullptr;
+                            });
+    ++in.forks;
+    if (!is_for_any) contexts = (*parent)->keep(in.forks);
     if (!contexts) return std::unexpected(contexts.error());
     Made made{nullptr, in.spec, {}};
     made.spec.seals = false;  // its past is in the receipts of another

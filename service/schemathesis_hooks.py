@@ -85,7 +85,7 @@ BODIES = {"createSandbox": create, "updateSandbox": lives, "exec": run, "forkSan
           "moveFile": paths}
 
 
-@schemathesis.serializer("application/x-tar")
+@schemathesis.serializer("application/x-tar", "text/x-patch")
 def tar(context, value):
     return {"data": value}
 

@@ -186,6 +186,7 @@ enum class Outcome : uint8_t {
   kFailed,    // Membrane itself failed
   kFrozen,    // it stands where it was to be frozen: Report::snapshot
   kRaised,    // an error of its own language, as an exception of Python
+  kOutOfCpu,  // a sandbox of Linux programs used up its CPU time
 };
 std::string_view name_of(Outcome outcome);  // "out_of_fuel"
 

@@ -90,7 +90,8 @@ class File : public std::enable_shared_from_this<File> {
 
   int flags =
       0;  // O_ACCMODE, O_APPEND, O_NONBLOCK, O_PATH, O_DIRECT…; not O_CLOEXEC, which is a descriptor's
-  int owner = 0;  // F_SETOWN
+  int owner = 0;         // F_SETOWN
+  int owner_signal = 0;  // F_SETSIG: what it is sent instead of SIGIO
   // How it was reached, when it was opened by a path: for openat(), fchdir() and /proc. Set by open().
   std::shared_ptr<const Location> location;
   // What it holds by flock(), and by locks of open file descriptions: they go with it (locks.h).

@@ -22,6 +22,7 @@ constexpr uint32_t kAsked = IN_ALL_EVENTS | IN_ONLYDIR | IN_DONT_FOLLOW | IN_EXC
 // -- telling
 
 void Watches::announce(const Node& node, uint32_t mask, std::string_view name, uint32_t cookie) {
+  if (!notices_.empty() && !name.empty()) notify(node, mask);
   const auto found = by_node_.find(&node);
   if (found == by_node_.end()) return;
   // A copy: telling may end a watch.
@@ -54,6 +55,29 @@ void InotifyFile::queue(Event event) {
   }
   events_.push_back(std::move(event));
   changed_.wake();
+}
+
+// Of what happens in a directory. Telling only sends a signal.
+void Watches::notify(const Node& node, uint32_t mask) {
+  std::erase_if(notices_, [&](const Notice& each) {
+    const FileRef directory = each.directory.lock();
+    if (directory == nullptr) return true;
+    if (directory->node().get() != &node || (each.mask & mask) == 0) return false;
+    each.tell();
+    return each.is_once;
+  });
+}
+
+Done Watches::set_notice(const FileRef& directory, int process, uint32_t mask, bool is_once,
+                         std::function<void()> tell) {
+  std::erase_if(notices_, [&](const Notice& each) {
+    const FileRef file = each.directory.lock();
+    return file == nullptr || (file == directory && each.process == process);
+  });
+  if (mask == 0) return {};
+  if (notices_.size() >= kMostNotices) return err(ENOSPC);
+  notices_.push_back({directory, process, mask, is_once, std::move(tell)});
+  return {};
 }
 
 // -- watching

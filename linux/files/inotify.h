@@ -3,7 +3,9 @@
 #pragma once
 
 #include <deque>
+#include <functional>
 #include <map>
+#include <memory>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -17,7 +19,7 @@ class InotifyFile;
 // All watches of a kernel. They keep their nodes.
 class Watches {
  public:
-  static constexpr size_t kMostFiles = 128, kMostWatches = 65536;
+  static constexpr size_t kMostFiles = 128, kMostWatches = 65536, kMostNotices = 256;
 
   // `mask`: one of IN_ACCESS, IN_MODIFY, IN_ATTRIB, IN_CLOSE_WRITE…, and IN_ISDIR for what happens to a directory. `name` is that in
   // the node, when it is a directory and something happens in it. `cookie` joins the two halves of a move. After IN_DELETE_SELF and
@@ -26,13 +28,27 @@ class Watches {
   // What happens to a file: its directory (nullptr when it is not known) is told with its name, then the file.
   void announce_both(const Node* directory, std::string_view name, const Node& node, uint32_t mask);
   [[nodiscard]] uint32_t next_cookie() { return ++last_cookie_; }
-  [[nodiscard]] bool is_empty() const { return by_node_.empty(); }
+  [[nodiscard]] bool is_empty() const { return by_node_.empty() && notices_.empty(); }
+
+  // F_NOTIFY: `tell` is called when one of `mask` happens in the open directory, once, or each time. It replaces that of the same file and
+  // process; a mask of 0 only takes that away. It goes with the file. Errors: ENOSPC.
+  Done set_notice(const FileRef& directory, int process, uint32_t mask, bool is_once,
+                  std::function<void()> tell);
 
  private:
   friend class FileState;  // linux/kept/file_state.h
   friend class InotifyFile;
   friend Try<std::shared_ptr<InotifyFile>> make_inotify_file(const std::shared_ptr<Watches>& all, int flags);
+  struct Notice {
+    std::weak_ptr<File> directory;
+    int process = 0;
+    uint32_t mask = 0;
+    bool is_once = false;
+    std::function<void()> tell;
+  };
+  void notify(const Node& node, uint32_t mask);
   std::map<const Node*, std::vector<InotifyFile*>> by_node_;
+  std::vector<Notice> notices_;
   size_t files_ = 0, watches_ = 0;
   uint32_t last_cookie_ = 0;
 };

@@ -1,20 +1,25 @@
 // Descriptors: close, dup, fcntl, ioctl.
 #include <fcntl.h>
 #include <linux/close_range.h>
+#include <signal.h>
+#include <sys/inotify.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 
 #include <algorithm>
+#include <array>
 #include <optional>
 #include <utility>
 
+#include "linux/files/inotify.h"
 #include "linux/files/pipe.h"
 #include "linux/files/sealed_node.h"
 #include "linux/kernel/file_calls.h"
 #include "linux/kernel/file_locks.h"
 #include "linux/kernel/kernel.h"
 #include "linux/kernel/memory.h"
+#include "linux/kernel/signals.h"
 
 namespace membrane::linux {
 namespace {
@@ -152,9 +157,55 @@ int64_t add_seals(Call& call, File& file, uint64_t seals) {
   return answer(node->add_seals(static_cast<uint32_t>(seals), is_mapped_writable(call.kernel, *node)));
 }
 
+// What F_NOTIFY asks for, as inotify has it. A name that changes within the directory is a move from it.
+uint32_t mask_of_notice(uint64_t asked) {
+  constexpr std::array<std::pair<uint64_t, uint32_t>, 6> kKinds = {{{DN_ACCESS, IN_ACCESS},
+                                                                    {DN_MODIFY, IN_MODIFY},
+                                                                    {DN_CREATE, IN_CREATE | IN_MOVED_TO},
+                                                                    {DN_DELETE, IN_DELETE | IN_MOVED_FROM},
+                                                                    {DN_RENAME, IN_MOVED_FROM},
+                                                                    {DN_ATTRIB, IN_ATTRIB}}};
+  uint32_t mask = 0;
+  for (const auto& [kind, events] : kKinds)
+    if ((asked & kind) != 0) mask |= events;
+  return mask;
+}
+
+// A signal to the process that asked, as long as the directory is open.
+int64_t notify_of(Call& call, const FileRef& file, uint64_t asked) {
+  if (file->node()->type() != S_IFDIR) return -ENOTDIR;
+  if (call.kernel.watches == nullptr) call.kernel.watches = std::make_shared<Watches>();
+  const int process = call.process().id;
+  file->owner = process;
+  const auto send = [&kernel = call.kernel, process, of = std::weak_ptr(file), descriptor = call.int_arg(0)] {
+    Process* const to = kernel.process_of(process);
+    const FileRef directory = of.lock();
+    if (to == nullptr || to->is_zombie || directory == nullptr) return;
+    const int number = directory->owner_signal == 0 ? SIGIO : directory->owner_signal;
+    PendingSignal signal = signal_from(number, SI_KERNEL, nullptr);
+    if (directory->owner_signal != 0) {
+      signal.info.si_code = POLL_MSG;
+      signal.info.si_fd = descriptor;
+    }
+    send_signal(kernel, *to, signal);
+  };
+  // After the call in which it happens: the signal may end its process.
+  const auto tell = [&kernel = call.kernel, of = std::weak_ptr<void>(file), send] {
+    kernel.at(kernel.steady_now(), of, send);
+  };
+  return answer(call.kernel.watches->set_notice(file, process, mask_of_notice(asked),
+                                                (asked & DN_MULTISHOT) == 0, tell));
+}
+
+int64_t set_signal(File& file, uint64_t signal) {
+  if (signal > 64) return -EINVAL;
+  file.owner_signal = static_cast<int>(signal);
+  return 0;
+}
+
 }  // namespace
 
-// Leases, notification, F_SETSIG and hints are refused; SIGIO is not sent.
+// Leases and hints are refused; but for F_NOTIFY, no signal is sent.
 int64_t sys_fcntl(Call& call) {
   const int command = call.int_arg(1);
   if (const auto done = control_descriptor(call, command)) return *done;
@@ -167,7 +218,9 @@ int64_t sys_fcntl(Call& call) {
     case F_GETOWN_EX:
       return answer(
           call.put(call.arg(2), file->owner < 0 ? OwnerEx{2, -file->owner} : OwnerEx{1, file->owner}));
-    case F_GETSIG: return 0;
+    case F_SETSIG: return set_signal(*file, call.arg(2));
+    case F_GETSIG: return file->owner_signal;
+    case F_NOTIFY: return notify_of(call, file, call.arg(2));
     case F_GETPIPE_SZ: return get_pipe_size(*file);
     case F_SETPIPE_SZ: return set_pipe_size(*file, call.arg(2));
     case F_ADD_SEALS: return add_seals(call, *file, call.arg(2));

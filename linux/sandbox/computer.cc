@@ -202,9 +202,13 @@ Result<ComputerReport> run_computer(const Computer& wanted, const ComputerStream
   }
   const auto end = watched.end();
   if (end && !stopped_for) set_end(report, *end);
-  if (end) report.reached = end->reached;
-  if (end) set_usage(report, *computer);
-  else computer.reset();  // whatever the kernel process does
+  if (end) {
+    report.reached = end->reached;
+    set_usage(report, *computer);
+    if (streams.at_end) streams.at_end(*computer);
+  } else {
+    computer.reset();  // whatever the kernel process does
+  }
   report.output_bytes = watched.bytes();
   return report;
 }

@@ -23,6 +23,7 @@
 namespace membrane::linux {
 
 class Command;  // live_computer.h
+class LiveComputer;
 
 struct TerminalSize {
   uint16_t columns = 80, rows = 24;
@@ -92,6 +93,8 @@ struct ComputerStreams {
   std::function<void()> on_made = {};
   // Called when the command has started; what it gives goes before the command does.
   std::function<std::shared_ptr<void>(Command&)> accompany = {};
+  // Called when the command has ended, before its sandbox does; not when that is lost.
+  std::function<void(LiveComputer&)> at_end = {};
 };
 
 // Runs it to its end. `cancelled` is asked now and then. The caller's process must have one thread. Errors: kNotFound for an image

@@ -1,0 +1,110 @@
+#include "cli/remote_shell.h"
+
+#include <cstdlib>
+#include <mutex>
+#include <optional>
+#include <utility>
+
+#include "base/json.h"
+#include "cli/cli.h"
+#include "cli/command_remote.h"
+#include "cli/exec_view.h"
+#include "cli/outer_terminal.h"
+#include "cli/remote_input.h"
+
+namespace membrane::cli {
+
+namespace {
+
+// The command there, for what this terminal tells it. All but resizing goes another way.
+class RemoteCommand final : public linux::Command {
+ public:
+  RemoteCommand(Remote remote, std::vector<std::string> path)
+      : remote_(std::move(remote)), path_(std::move(path)) {}
+  [[nodiscard]] int process_id() const override { return 0; }
+  Status write_input(std::string_view) override { return {}; }
+  void end_input() override {}
+  void resize(linux::TerminalSize size) override {
+    const std::lock_guard lock(mutex_);
+    // One that is over has no terminal; its end is heard elsewhere.
+    static_cast<void>(
+        remote_.send(json_request("POST", path_, {{"columns", size.columns}, {"rows", size.rows}})));
+  }
+  void signal(int) override {}
+  std::optional<linux::CommandEnd> wait(std::optional<std::chrono::steady_clock::time_point>) override {
+    return std::nullopt;
+  }
+
+ private:
+  std::mutex mutex_;
+  Remote remote_;
+  const std::vector<std::string> path_;
+};
+
+Json turn_of(const RemoteShell& shell) {
+  const char* const term = std::getenv("TERM");
+  const linux::TerminalSize size = OuterTerminal::size();
+  Json environment = {{"TERM", term == nullptr || *term == '\0' ? "xterm" : term}};
+  for (const std::string& each : shell.environment)
+    environment[each.substr(0, each.find('='))] = each.substr(each.find('=') + 1);
+  return {{"command", shell.command},
+          {"env", environment},
+          {"terminal", {{"columns", size.columns}, {"rows", size.rows}}},
+          {"open_stdin", true},
+          {"background", true}};  // its id is known before it has printed anything
+}
+
+// Its exit code; 128 and the number of the signal that ended it.
+int exit_code_in(const Json& report) {
+  const auto code = report.find("exit_code");
+  if (code != report.end() && code->is_number_integer()) return code->get<int>() & 0xff;
+  const std::string message = report.contains("error") && report["error"].is_object()
+                                  ? text_at(report["error"], "message")
+                                  : std::string();
+  constexpr std::string_view kBySignal = "the command was ended by signal ";
+  if (message.starts_with(kBySignal)) return 128 + std::atoi(message.c_str() + kBySignal.size());
+  if (!message.empty()) print(stderr, "membrane: " + message + "\n");
+  return kExitGuest;
+}
+
+}  // namespace
+
+// As service/tokens.h makes them.
+bool is_sandbox_id(std::string_view word) {
+  constexpr std::string_view kPrefix = "sbx", kLetters = "abcdefghijklmnopqrstuvwxyz234567";
+  constexpr size_t kRandomLetters = 32;
+  return word.size() == kPrefix.size() + kRandomLetters && word.starts_with(kPrefix) &&
+         word.find_first_not_of(kLetters, kPrefix.size()) == std::string_view::npos;
+}
+
+Result<int> run_remote_shell(const RemoteShell& shell, std::atomic<bool>& cancelled) {
+  MEMBRANE_ASSIGN(Remote remote, Remote::open(shell.remote));
+  MEMBRANE_ASSIGN(Remote for_input, Remote::open(shell.remote));
+  MEMBRANE_ASSIGN(Remote for_size, Remote::open(shell.remote));
+  MEMBRANE_ASSIGN(auto terminal, OuterTerminal::take(cancelled));
+  MEMBRANE_ASSIGN(const Json begun, remote.send_json(json_request("POST", of_sandbox(shell.sandbox, {"exec"}),
+                                                                  turn_of(shell))));
+  const std::string exec = text_at(begun, "exec_id");
+  std::optional<Json> report;
+  Status read;
+  {
+    RemoteCommand command(std::move(for_size), of_sandbox(shell.sandbox, {"execs", exec, "terminal"}));
+    const auto companion = terminal->accompany(command);
+    const RemoteInput input(std::move(for_input), shell.sandbox, exec);
+    remote.set_cancel(&cancelled);
+    RemoteRequest request = events_of(shell.sandbox, exec, "");
+    request.query.emplace_back("hang_up", "true");
+    read = remote.stream(request, [&report](const agent::SseEvent& event) {
+      auto data = read_ordered_json(event.data, "the event");
+      if (!data) return;
+      if (event.type == "stdout" || event.type == "stderr") OuterTerminal::write(text_at(*data, "text"));
+      else if (event.type == "report") report = *std::move(data);
+    });
+  }
+  terminal.reset();  // before anything is told
+  if (report) return exit_code_in(*report);
+  if (!read && read.error().code != ErrorCode::kCancelled) return std::unexpected(read.error());
+  return cancelled ? kExitInterrupted : kExitMembrane;
+}
+
+}  // namespace membrane::cli

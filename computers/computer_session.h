@@ -1,0 +1,32 @@
+// A Linux sandbox as a session: a turn is a script of its shell, and files and processes stay between turns.
+//
+// What only languages have (pausing, keeping as bytes, completion) it has not. A fork begins from the parent's files, without its
+// processes.
+//
+// Threads: one at a time; forks are independent.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "base/result.h"
+#include "linux/sandbox/live_computer.h"
+#include "policy/policy.h"
+#include "sandbox/session.h"
+
+namespace membrane::computers {
+
+struct ComputerSessionOptions {
+  std::shared_ptr<linux::ComputerSource> source;
+  linux::LiveSpec spec;                   // of a fresh one; `kept` and borrowed descriptors are not read
+  policy::Limits limits;                  // of each turn
+  std::vector<policy::HttpGrant> grants;  // the network
+  std::vector<std::string> environment;   // NAME=VALUE
+  std::string directory = "/root";
+};
+
+// Errors: those of ComputerSource::create().
+Result<std::unique_ptr<sandbox::Session>> computer_session(const ComputerSessionOptions& options);
+
+}  // namespace membrane::computers

@@ -1,0 +1,198 @@
+// Patches of sandboxes that run: what a patch of changes makes of a fresh one, and what git says of it.
+#include <sys/stat.h>
+
+#include <cstdlib>
+#include <random>
+
+#include "computers/patch.h"
+#include "linux/sandbox/live_testing.h"
+
+namespace membrane::computers {
+namespace {
+
+namespace fs = std::filesystem;
+using linux::LiveComputer;
+
+class PatchLiveTest : public linux::LiveTest {
+ protected:
+  // A tree for patches, with all that git has forms for.
+  PatchLiveTest() {
+    if (kIsThreadSanitized) return;
+    linux::LayerTree tree;
+    EXPECT_TRUE(tree.put("tmp", directory()));
+    std::string long_text;
+    for (int i = 0; i < 200; ++i) long_text += "line " + std::to_string(i) + "\n";
+    EXPECT_TRUE(tree.put("w/long", file(long_text)));
+    EXPECT_TRUE(tree.put("w/no-end", file("one\ntwo")));
+    EXPECT_TRUE(tree.put("w/empty", file("")));
+    EXPECT_TRUE(tree.put("w/program", file("#!/bin/sh\n", 0755)));
+    EXPECT_TRUE(tree.put("w/binary", file(std::string("a\0b\1c", 5) + std::string(5000, '\x80'))));
+    EXPECT_TRUE(tree.put("w/link", link("long")));
+    EXPECT_TRUE(tree.put("w/sub/a", file("a\n")));
+    EXPECT_TRUE(tree.put("w/sub/deep/b c", file("b\n")));
+    EXPECT_TRUE(tree.put("w/\xc3\xa4\"\n", file("name\n")));
+    EXPECT_TRUE(tree.write(in("base.image")));
+    image_ = linux::Layer::open(in("base.image")).value();
+  }
+  std::unique_ptr<LiveComputer> fresh() {
+    linux::LiveSpec of = spec();
+    of.image = in("base.image");
+    auto made = linux::start_computer(of);
+    EXPECT_TRUE(made) << made.error().to_string();
+    return made ? std::move(*made) : nullptr;
+  }
+
+  // Files and links with their bytes; no directories.
+  static std::map<std::string, std::string> tree_of(LiveComputer& computer) {
+    std::map<std::string, std::string> all;
+    std::vector<std::string> left = {"/w", "/tmp"};
+    while (!left.empty()) {
+      const std::string path = left.back();
+      left.pop_back();
+      const auto listed = computer.list(path);
+      if (!listed) continue;
+      for (const auto& each : *listed) {
+        if (S_ISDIR(each.mode)) left.push_back(each.path);
+        else if (S_ISLNK(each.mode)) all[each.path] = "-> " + each.target;
+        else
+          all[each.path] = ((each.mode & 0100) != 0 ? "x " : "- ") +
+                           computer.read_file(each.path, 0, UINT64_MAX).value_or("?");
+      }
+    }
+    return all;
+  }
+
+  std::string a_path(bool is_new) {
+    static const std::vector<std::string> kThere = {"long",   "no-end",      "empty", "program",
+                                                    "binary", "link",        "sub/a", "sub/deep/b c",
+                                                    "sub",    "\xc3\xa4\"\n"};
+    if (!is_new || random_() % 3 == 0) return "/w/" + kThere[random_() % kThere.size()];
+    return "/w/" + std::string(random_() % 2 == 0 ? "n/" : "") + "new" + std::to_string(random_() % 4);
+  }
+  std::string some_bytes(const std::string& before) {
+    switch (random_() % 5) {
+      case 0: return "";
+      case 1: return std::string(random_() % 50, '\0') + "binary";
+      case 2: return before + "more\n";
+      case 3: {
+        std::string bytes = before;
+        for (size_t times = 1 + random_() % 4; times > 0 && !bytes.empty(); --times)
+          bytes.insert(random_() % bytes.size(), "\ninserted\n");
+        return bytes;
+      }
+      default: return before.substr(std::min<size_t>(before.size(), random_() % 100));
+    }
+  }
+  void change(LiveComputer& computer) {
+    const std::string path = a_path(true);
+    switch (random_() % 7) {
+      case 0:
+      case 1:
+      case 2:
+        (void)computer.write_file(path, some_bytes(computer.read_file(path, 0, 1u << 20).value_or("")),
+                                  random_() % 2 == 0 ? 0644 : 0755);
+        break;
+      case 3: (void)computer.remove(path, true); break;
+      case 4: (void)computer.set_mode(a_path(false), random_() % 2 == 0 ? 0644 : 0755); break;
+      case 5: (void)computer.move(a_path(false), path); break;
+      default:
+        (void)computer.remove(path, true);
+        (void)computer.make_link(path, "to " + std::to_string(random_() % 9));
+    }
+  }
+
+  // The image's files on this machine, for git.
+  void unpack(const std::string& directory) const {
+    linux::LayerTree tree;
+    EXPECT_TRUE(tree.load(image_));
+    EXPECT_TRUE(
+        tree.visit_all([&](const std::string& path, const linux::LayerItem& item, const std::string&) {
+          const std::string to = directory + "/" + path;
+          if (S_ISDIR(item.mode)) fs::create_directories(to);
+          else if (S_ISLNK(item.mode)) fs::create_symlink(item.target, to);
+          else {
+            std::ofstream(to, std::ios::binary) << look(tree, path);
+            fs::permissions(to, fs::perms(item.mode & 0777));
+          }
+          return Status();
+        }));
+  }
+
+  std::shared_ptr<const linux::Layer> image_;
+  std::mt19937 random_{7};
+};
+
+TEST_F(PatchLiveTest, APatchOfChangesMakesThemAgain) {
+  const bool has_git = std::system("git --version > /dev/null 2>&1") == 0;
+  for (int round = 0; round < 25; ++round) {
+    const auto changed = fresh();
+    ASSERT_NE(changed, nullptr);
+    for (size_t left = 1 + random_() % 8; left > 0; --left) change(*changed);
+    const auto patch = make_patch(*changed, image_.get());
+    ASSERT_TRUE(patch) << patch.error().to_string();
+    if (patch->text.empty()) continue;
+    const auto other = fresh();
+    ASSERT_NE(other, nullptr);
+    const auto applied = apply_patch(*other, patch->text);
+    ASSERT_TRUE(applied) << applied.error().to_string() << "\n" << patch->text;
+    EXPECT_EQ(tree_of(*other), tree_of(*changed)) << patch->text;
+    if (!has_git) continue;
+    const std::string directory = in("git" + std::to_string(round));
+    unpack(directory);
+    write_file("patch" + std::to_string(round), patch->text);
+    const std::string check = "cd " + directory + " && GIT_CEILING_DIRECTORIES=" + directory_ +
+                              " git apply --check ../patch" + std::to_string(round);
+    EXPECT_EQ(std::system(check.c_str()), 0) << patch->text;
+  }
+}
+
+TEST_F(PatchLiveTest, TellsWhatGitHasNoWordsFor) {
+  const auto computer = fresh();
+  EXPECT_TRUE(computer->set_owner("/w/long", 5, 5));
+  EXPECT_TRUE(computer->make_directory("/w/hollow", 0755));
+  EXPECT_TRUE(computer->write_file("/w/x/y", "text\n", 0644));
+  const auto patch = make_patch(*computer, image_.get());
+  ASSERT_TRUE(patch);
+  EXPECT_EQ(patch->left_out, 2u);
+  EXPECT_EQ(patch->text,
+            "diff --git a/w/x/y b/w/x/y\nnew file mode 100644\n"
+            "index 0000000000000000000000000000000000000000..8e27be7d6154a1f68ea9160ef0e18691d20560dc\n"
+            "--- /dev/null\n+++ b/w/x/y\n@@ -0,0 +1 @@\n+text\n");
+}
+
+TEST_F(PatchLiveTest, OfADirectoryAlone) {
+  const auto computer = fresh();
+  EXPECT_TRUE(computer->write_file("/tmp/other", "other\n", 0644));
+  EXPECT_TRUE(computer->remove("/w/sub/a", false));
+  const auto patch = make_patch(*computer, image_.get(), "/w/sub/");
+  ASSERT_TRUE(patch);
+  EXPECT_TRUE(patch->text.starts_with("diff --git a/a b/a\ndeleted file mode 100644\n")) << patch->text;
+  EXPECT_EQ(patch->text.find("other"), std::string::npos);
+  const auto again = fresh();
+  EXPECT_TRUE(apply_patch(*again, patch->text, "/w/sub"));
+  EXPECT_FALSE(again->stat("/w/sub/a", false));
+  EXPECT_TRUE(computer->remove("/w", true));
+  const auto all = make_patch(*computer, image_.get(), "/w/sub");
+  ASSERT_TRUE(all);
+  EXPECT_NE(all->text.find("a/deep/b c"), std::string::npos);
+  EXPECT_EQ(all->text.find("program"), std::string::npos);
+}
+
+TEST_F(PatchLiveTest, TypesChangeBothWays) {
+  const auto computer = fresh();
+  EXPECT_TRUE(computer->remove("/w/sub", true));
+  EXPECT_TRUE(computer->write_file("/w/sub", "a file\n", 0644));
+  EXPECT_TRUE(computer->remove("/w/long", false));
+  EXPECT_TRUE(computer->write_file("/w/long/in", "below\n", 0644));
+  EXPECT_TRUE(computer->remove("/w/link", false));
+  EXPECT_TRUE(computer->write_file("/w/link", "no link\n", 0644));
+  const auto patch = make_patch(*computer, image_.get());
+  ASSERT_TRUE(patch);
+  const auto other = fresh();
+  const auto applied = apply_patch(*other, patch->text);
+  ASSERT_TRUE(applied) << applied.error().to_string();
+  EXPECT_EQ(tree_of(*other), tree_of(*computer));
+}
+
+}  // namespace
+}  // namespace membrane::computers

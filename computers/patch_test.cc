@@ -1,0 +1,185 @@
+#include "computers/patch.h"
+
+#include <gtest/gtest.h>
+
+#include <random>
+
+#include "computers/fake_computer_testing.h"
+#include "computers/line_diff.h"
+
+namespace membrane::computers {
+namespace {
+
+std::string applied_lines(const std::vector<LineChange>& changes, const std::vector<std::string_view>& before,
+                          const std::vector<std::string_view>& after) {
+  std::string text;
+  size_t at = 0;
+  for (const LineChange& each : changes) {
+    for (; at < each.old_begin; ++at) text += before[at];
+    for (size_t i = each.new_begin; i < each.new_end; ++i) text += after[i];
+    at = each.old_end;
+  }
+  for (; at < before.size(); ++at) text += before[at];
+  return text;
+}
+
+TEST(LineDiff, SaysTheFewestLines) {
+  const auto changes = [](std::string_view a, std::string_view b) {
+    return line_changes(lines_of(a), lines_of(b));
+  };
+  EXPECT_TRUE(changes("a\nb\n", "a\nb\n").empty());
+  EXPECT_EQ(changes("a\nb\nc\n", "a\nx\nc\n"), (std::vector<LineChange>{{1, 2, 1, 2}}));
+  EXPECT_EQ(changes("", "a\n"), (std::vector<LineChange>{{0, 0, 0, 1}}));
+  EXPECT_EQ(changes("a", "a\n"), (std::vector<LineChange>{{0, 1, 0, 1}}));
+  size_t lines = 0;  // Myers' own example: five of them
+  for (const LineChange& each : changes("A\nB\nC\nA\nB\nB\nA\n", "C\nB\nA\nB\nA\nC\n"))
+    lines += each.old_end - each.old_begin + each.new_end - each.new_begin;
+  EXPECT_EQ(lines, 5u);
+}
+
+TEST(LineDiff, WhatItSaysMakesTheOneOfTheOther) {
+  std::mt19937 random(1);
+  for (int round = 0; round < 2000; ++round) {
+    std::string a, b;
+    for (std::string* const text : {&a, &b})
+      for (size_t left = random() % 12; left > 0; --left) {
+        *text += static_cast<char>('a' + random() % 3);
+        if (left > 1 || random() % 2 == 0) *text += '\n';
+      }
+    const auto before = lines_of(a), after = lines_of(b);
+    EXPECT_EQ(applied_lines(line_changes(before, after), before, after), b);
+  }
+}
+
+TEST(LineDiff, TextsThatHaveNothingInCommonCostLittle) {
+  std::string a, b;
+  for (int i = 0; i < 200'000; ++i) a += std::to_string(i) + "a\n", b += std::to_string(i) + "b\n";
+  const auto before = lines_of(a), after = lines_of(b);
+  EXPECT_EQ(line_changes(before, after), (std::vector<LineChange>{{0, 200'000, 0, 200'000}}));
+}
+
+TEST(GitBase85, BytesComeBack) {
+  std::mt19937 random(1);
+  for (size_t size = 0; size < 60; ++size) {
+    std::string bytes;
+    while (bytes.size() < size) bytes += static_cast<char>(random());
+    EXPECT_EQ(from_git_base85(git_base85(bytes), size), bytes);
+  }
+  EXPECT_FALSE(from_git_base85("~~~~~", 4));  // more than 32 bits
+  EXPECT_FALSE(from_git_base85("0 000", 4));
+  EXPECT_FALSE(from_git_base85("00000", 5));
+}
+
+TEST(GitDelta, CopiesAndInserts) {
+  const auto delta = [](std::string_view text) { return apply_git_delta("hello world", text, 1000); };
+  using namespace std::string_literals;
+  EXPECT_EQ(delta("\x0b\x08\x91\x06\x05\x03!!!"s), "world!!!");
+  for (const std::string& bad :
+       {""s, "\x0b"s, "\x0a\x05\x91\x06\x05"s, "\x0b\x05\x91\x06\x06"s, "\x0b\x06\x91\x06\x05"s,
+        "\x0b\x04\x91\x06\x05"s, "\x0b\x03\x03!"s, "\x0b\x03\x00"s, "\x0b\x05\x91\x06"s})
+    EXPECT_FALSE(delta(bad));
+  EXPECT_FALSE(apply_git_delta("", "\x00\xff\xff\xff\xff\x7f"s, 1000));
+}
+
+class PatchTest : public ::testing::Test {
+ protected:
+  std::string apply(const std::string& patch, const std::string& directory = "/") {
+    const auto applied = apply_patch(computer_, patch, directory);
+    if (!applied) return applied.error().message;
+    std::string text;
+    for (const std::string& each : applied->changed) text += (text.empty() ? "" : " ") + each;
+    return text;
+  }
+  std::string file(const std::string& path) {
+    return computer_.read_file(path, 0, UINT64_MAX).value_or("none");
+  }
+  FakeComputer computer_{
+      FakeComputer::Files{{"/repo/", ""}, {"/repo/text", "1\n2\n3\n4\n5\n6\n7\n"}, {"/repo/end", "a"}}};
+};
+
+TEST_F(PatchTest, ChangesAddsAndRemoves) {
+  EXPECT_EQ(apply("A message.\n\ndiff --git a/text b/text\nindex 1..2 100644\n--- a/text\n+++ b/text\n@@ "
+                  "-2,3 +2,3 @@ here\n"
+                  " 2\n-3\n+three\n 4\ndiff --git a/new b/new\nnew file mode 100755\nindex 0..1\n--- "
+                  "/dev/null\n+++ b/new\n"
+                  "@@ -0,0 +1 @@\n+x\ndiff --git a/end b/end\ndeleted file mode 100644\n--- a/end\n+++ "
+                  "/dev/null\n@@ -1 +0,0 @@\n"
+                  "-a\n\\ No newline at end of file\n-- \n2.39\n",
+                  "/repo"),
+            "/repo/end /repo/new /repo/text");
+  EXPECT_EQ(file("/repo/text"), "1\n2\nthree\n4\n5\n6\n7\n");
+  EXPECT_EQ(file("/repo/new"), "x\n");
+  EXPECT_EQ(file("/repo/end"), "none");
+}
+
+TEST_F(PatchTest, TakesPlainOnesAndLinesThatHaveMoved) {
+  EXPECT_EQ(
+      apply("--- a/repo/text\t2026-01-01\n+++ b/repo/text\t2026-01-01\n@@ -1,3 +1,3 @@\n 4\n-5\n+five\n 6\n"),
+      "/repo/text");
+  EXPECT_EQ(file("/repo/text"), "1\n2\n3\n4\nfive\n6\n7\n");
+}
+
+TEST_F(PatchTest, RenamesAndCopies) {
+  EXPECT_EQ(apply("diff --git a/repo/text b/repo/other\nsimilarity index 90%\nrename from repo/text\nrename "
+                  "to repo/other\n"
+                  "--- a/repo/text\n+++ b/repo/other\n@@ -1,2 +1,2 @@\n-1\n+one\n 2\n"
+                  "diff --git a/repo/end b/repo/twin\nsimilarity index 100%\ncopy from repo/end\ncopy to "
+                  "repo/twin\n"),
+            "/repo/other /repo/text /repo/twin");
+  EXPECT_EQ(file("/repo/other").substr(0, 6), "one\n2\n");
+  EXPECT_EQ(file("/repo/twin"), "a");
+}
+
+TEST_F(PatchTest, ABadHunkIsNamedAndNothingIsChanged) {
+  const std::string good =
+      "--- a/repo/end\n+++ b/repo/end\n@@ -1 +1 @@\n-a\n\\ No newline at end of file\n+b\n";
+  const std::string told = apply(good + "--- a/repo/text\n+++ b/repo/text\n@@ -2,2 +2,2 @@\n 2\n-four\n+4\n");
+  EXPECT_NE(told.find("repo/text, line 9 of the patch"), std::string::npos) << told;
+  EXPECT_EQ(file("/repo/end"), "a");
+  for (const std::string& bad :
+       {good + "--- a/repo/nosuch\n+++ b/repo/nosuch\n@@ -1 +1 @@\n-a\n+b\n",
+        good + "--- /dev/null\n+++ b/repo/text\n@@ -0,0 +1 @@\n+b\n",
+        good + "--- a/repo/text\n+++ /dev/null\n@@ -1,1 +0,0 @@\n-1\n",
+        good + "--- a/../x\n+++ b/../x\n@@ -0,0 +1 @@\n+b\n",
+        good + "--- a/repo//x\n+++ b/repo//x\n@@ -0,0 +1 @@\n+b\n", good + "@@ -1 +1 @@\n-a\n+b\n",
+        good + "--- a/repo/text\n+++ b/repo/text\n@@ -1,9 +1,9 @@\n 1\n",
+        good + "--- a/repo/text\n+++ b/repo/text\n",
+        good + "--- a/repo/text\n+++ b/repo/text\n@@ -1 +1 @@\n*1\n",
+        good + "diff --git a/repo/text b/repo/text\nnew mode 160000\n",
+        good + "diff --git a/x b/x\nBinary files a/x and b/x differ\n", std::string("no patch")}) {
+    EXPECT_FALSE(apply_patch(computer_, bad)) << bad;
+    EXPECT_EQ(file("/repo/end"), "a");
+  }
+}
+
+TEST_F(PatchTest, LinesThatRepeatCostLittle) {
+  std::string text(1'000'000, '\n');
+  EXPECT_TRUE(computer_.write_file("/many", text, 0644));
+  std::string patch = "--- a/many\n+++ b/many\n";
+  for (int i = 0; i < 200; ++i) {
+    patch += "@@ -" + std::to_string(i * 10 + 1) + ",5001 +1,5000 @@\n";
+    for (int line = 0; line < 5000; ++line) patch += " \n";
+    patch += "-x\n";
+  }
+  EXPECT_NE(apply(patch).find("line 3 of the patch"), std::string::npos);
+}
+
+TEST_F(PatchTest, NamesInQuotes) {
+  EXPECT_EQ(
+      apply("diff --git \"a/\\303\\244 \\\"x\" \"b/\\303\\244 \\\"x\"\nnew file mode 100644\n--- /dev/null\n"
+            "+++ \"b/\\303\\244 \\\"x\"\n@@ -0,0 +1 @@\n+y\n"),
+      "/\xc3\xa4 \"x");
+}
+
+TEST_F(PatchTest, AFileThatCannotBeWrittenTakesAllBack) {
+  // The fake one has no links.
+  const std::string told = apply(
+      "--- a/repo/end\n+++ b/repo/end\n@@ -1 +1 @@\n-a\n\\ No newline at end of file\n+b\n"
+      "diff --git a/repo/z b/repo/z\nnew file mode 120000\n--- /dev/null\n+++ b/repo/z\n@@ -0,0 +1 @@\n"
+      "+to\n\\ No newline at end of file\n");
+  EXPECT_NE(told.find("links"), std::string::npos) << told;
+  EXPECT_EQ(file("/repo/end"), "a");
+}
+
+}  // namespace
+}  // namespace membrane::computers
