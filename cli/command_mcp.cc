@@ -77,6 +77,7 @@ Status add_computers(const Options& options, mcp::LocalOptions& local) {
   of.spec.platform = policy->platform;
   of.limits = policy->limits;
   of.grants = policy->http;
+  of.directories = policy->fs;
   of.environment = computers::environment_of(image->config);
   of.directory = computers::directory_of(image->config);
   local.open_computer = [of] { return computers::computer_session(of); };

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "computers/command_run.h"
+#include "computers/directories/directory_broker.h"
 #include "computers/network/gateway.h"
 #include "linux/platform/trap/host_file.h"
 
@@ -33,14 +34,21 @@ host::HostError host_error(const Error& error) {
 class ComputerSession final : public sandbox::Session {
  public:
   ComputerSession(ComputerSessionOptions options, std::unique_ptr<Gateway> gateway,
-                  std::unique_ptr<linux::LiveComputer> computer)
-      : options_(std::move(options)), gateway_(std::move(gateway)), computer_(std::move(computer)) {}
+                  std::unique_ptr<DirectoryBroker> directories, std::unique_ptr<linux::LiveComputer> computer)
+      : options_(std::move(options)),
+        gateway_(std::move(gateway)),
+        directories_(std::move(directories)),
+        computer_(std::move(computer)) {}
   static Result<std::unique_ptr<Session>> make(const ComputerSessionOptions& options, linux::LiveSpec spec) {
     MEMBRANE_ASSIGN(auto gateway, Gateway::create({.grants = options.grants, .limits = options.limits}));
+    MEMBRANE_ASSIGN(auto directories, DirectoryBroker::create(options.directories, gateway->budget()));
     spec.network = gateway->socket();
+    spec.directories = directories->mounts();
     MEMBRANE_ASSIGN(auto computer, options.source->create(spec));
     gateway->begin();
-    return std::make_unique<ComputerSession>(options, std::move(gateway), std::move(computer));
+    directories->begin();
+    return std::make_unique<ComputerSession>(options, std::move(gateway), std::move(directories),
+                                             std::move(computer));
   }
 
   sandbox::Report exec(const sandbox::Turn& turn) override {
@@ -59,9 +67,7 @@ class ComputerSession final : public sandbox::Session {
     run.is_cancelled = [&turn] { return turn.cancel != nullptr && *turn.cancel; };
     gateway_->renew(options_.limits);
     sandbox::Report report = run_command(*computer_, std::move(run));
-    Gateway::Account account = gateway_->take_account();
-    report.host_calls = std::move(account.calls);
-    report.host_calls_dropped = account.dropped;
+    gateway_->tell(report);
     report.platform = computer_->platform();
     return report;
   }
@@ -128,7 +134,8 @@ class ComputerSession final : public sandbox::Session {
 
  private:
   const ComputerSessionOptions options_;
-  const std::unique_ptr<Gateway> gateway_;  // outlives the computer
+  const std::unique_ptr<Gateway> gateway_;  // outlives the computer and its directories
+  const std::unique_ptr<DirectoryBroker> directories_;
   const std::unique_ptr<linux::LiveComputer> computer_;
 };
 

@@ -22,7 +22,8 @@ struct ComputerSessionOptions {
   linux::LiveSpec spec;                   // of a fresh one; `kept` and borrowed descriptors are not read
   policy::Limits limits;                  // of each turn
   std::vector<policy::HttpGrant> grants;  // the network
-  std::vector<std::string> environment;   // NAME=VALUE
+  std::vector<policy::FsGrant> directories = {};
+  std::vector<std::string> environment;  // NAME=VALUE
   std::string directory = "/root";
 };
 
