@@ -17,7 +17,7 @@ from linux_testing import make_image
 
 MEMBRANE = os.environ.get("MEMBRANE_COMMAND", "build/release/membrane")
 ENDS_S = 120
-PROGRAMS = "sh bash cat ls echo mkdir rm cp mv ln chmod printf head".split()
+PROGRAMS = "sh bash cat ls echo mkdir rm cp mv ln chmod printf head true".split()
 CHANGES = ("cd /data; echo more >> text; rm -r sub; ln -s text link; printf '\\0\\1\\2' > binary; printf x > 'a name'; "
            "chmod +x program; mkdir -p new/er; echo y > new/er/file")
 
