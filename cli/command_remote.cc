@@ -166,7 +166,6 @@ struct SandboxOptions {
   RemoteOptions remote;
   std::vector<std::string> ids;
   uint32_t count = 1;
-  std::string snapshot;
   bool json = false;
 };
 
@@ -327,16 +326,6 @@ void add_create(CLI::App& app, int& exit_code) {
 
 using Act = Result<int> (*)(const SandboxOptions&);
 // Of one sandbox, or, where `is_many`, of some.
-Result<int> reset(const SandboxOptions& options) {
-  MEMBRANE_ASSIGN(Remote remote, Remote::open(options.remote));
-  MEMBRANE_ASSIGN(const Json answer,
-                  remote.send_json(json_request("POST", of_sandbox(options.ids.front(), {"reset"}),
-                                                {{"snapshot", options.snapshot}})));
-  if (options.json) print_json(answer);
-  else print(text_at(answer, "id") + "\n");
-  return kExitOk;
-}
-
 void add_act(CLI::App& app, int& exit_code, const char* name, const char* help, const char* example, Act act,
              bool is_many = false) {
   CLI::App* const command = app.add_subcommand(name, help);
@@ -347,14 +336,40 @@ void add_act(CLI::App& app, int& exit_code, const char* name, const char* help, 
   if (std::string_view(name) == "fork")
     command->add_option("-n,--count", options->count, "How many (1); at most " + std::to_string(kMostForks))
         ->type_name("N");
-  if (std::string_view(name) == "reset")
-    command->add_option("snapshot", options->snapshot, "The snapshot that it goes on from")
-        ->required()
-        ->type_name("SNAPSHOT");
   if (!is_many) command->add_flag("--json", options->json, "Print what the service says");
   options->remote.add_to(*command);
   command->footer("Example:\n  " + std::string(example));
   command->callback([options, act, &exit_code] { exit_code = finish(act(*options), options->json); });
+}
+
+struct ResetOptions {
+  RemoteOptions remote;
+  std::string id, snapshot;
+  bool json = false;
+};
+
+Result<int> reset(const ResetOptions& options) {
+  MEMBRANE_ASSIGN(Remote remote, Remote::open(options.remote));
+  MEMBRANE_ASSIGN(const Json answer,
+                  remote.send_json(json_request("POST", of_sandbox(options.id, {"reset"}),
+                                                {{"snapshot", options.snapshot}})));
+  if (options.json) print_json(answer);
+  else print(text_at(answer, "id") + "\n");
+  return kExitOk;
+}
+
+void add_reset(CLI::App& app, int& exit_code) {
+  CLI::App* const command =
+      app.add_subcommand("reset", "Let a sandbox go on from a snapshot; what it was since is gone");
+  const auto options = std::make_shared<ResetOptions>();
+  add_id(*command, options->id);
+  command->add_option("snapshot", options->snapshot, "What it goes on from")
+      ->required()
+      ->type_name("SNAPSHOT");
+  command->add_flag("--json", options->json, "Print what the service says");
+  options->remote.add_to(*command);
+  command->footer("Example:\n  membrane reset $ID $SNAPSHOT");
+  command->callback([options, &exit_code] { exit_code = finish(reset(*options), options->json); });
 }
 
 void add_approve(CLI::App& app, int& exit_code) {
@@ -403,8 +418,7 @@ void add_remote(CLI::App& app, int& exit_code) {
           [](const SandboxOptions& options) { return act(options, "resume"); });
   add_act(app, exit_code, "snapshot", "Keep a sandbox as it stands now, and print the snapshot's id",
           "membrane snapshot $ID", [](const SandboxOptions& options) { return act(options, "snapshot"); });
-  add_act(app, exit_code, "reset", "Let a sandbox go on from a snapshot; what it was since is gone",
-          "membrane reset $ID $SNAPSHOT", reset);
+  add_reset(app, exit_code);
   add_remote_snapshots(app, exit_code);  // and templates
   add_remote_tokens(app, exit_code);
   add_act(app, exit_code, "approvals", "Show what of a sandbox waits for a person's yes, and why",

@@ -613,7 +613,7 @@ Result<int> run_in_linux(const Options& options, const std::string& why) {
   report.kind_reason = why;
   output.finish();
   sandbox::Program program;
-  program.source = command.arguments.front();
+  if (!command.arguments.empty()) program.source = command.arguments.front();
   const Status sealed = seal == nullptr ? Status() : seal->finish(program, command.policy, report);
   show(report, options);
   return sealed ? exit_code_of(report) : complain_unsealed(sealed.error());

@@ -39,10 +39,10 @@ LINES_NOT_RUN = {
     r"make (bench|soak)|tools/bench|mkdir data\npython3|python3 -c 'rows|cat > (read|sum)|/usr/bin/time": "measures; writes 800 MB",
     r"make test-languages|tools/run-corpus": "runs the tests of others, for minutes: a stage of tools/test",
     r"cmake --preset": "builds",
-    r"make images|membrane (shell|run --kind linux|image (import|export|rm|build|prune))\b": "takes an image of Debian: cli/linux_test.py and cli/image_build_test.py",
+    r"make images|membrane (shell|run --kind linux|agent --kind linux|image (import|export|rm|build|prune))\b": "takes an image of Debian: cli/linux_test.py and cli/image_build_test.py",
     r"python3 (-m unittest discover -s attacks|attacks/)": "ctest runs these: attack.*",
     r"examples/languages/(ruby/get|sqlite/build)": "brings sources from the internet",
-    r"(\w+=\$\()?membrane (create|execs?|wait|cancel|templates|tokens|cp|info|update|contexts?|fork|pause|resume|snapshots?|approvals|approve|logs|ps|rm)\b":
+    r"(\w+=\$\()?membrane (create|execs?|wait|cancel|templates|tokens|cp|info|update|contexts?|fork|pause|resume|reset|snapshots?|approvals|approve|logs|ps|rm)\b":
         "asks a service: service/clients_test.py runs those of README.md and docs/clients.md",
     r"npx @modelcontextprotocol/inspector": "cli/mcp_test.py runs it",
     r"membrane (diff|patch)\b|git diff --binary": "asks a service: service/linux_test.py runs them",
@@ -76,6 +76,7 @@ BLOCKS_NOT_RUN = {
     ("docs/architecture.md", "        the brain                       the boundary                        the hands"): "a drawing",
     ("docs/architecture.md", "cli/       the command                                             membrane run, check, agent, …"):
         "a list of folders, which tools/check-floors holds",
+    ("docs/sandbox-format.md", "header, one page | pages: memory, contents of changed files | state"): "a drawing",
     ("docs/linux.md", "membrane run ──pipes──► kernel process ──shared page, futex──► stub: a guest's memory and threads"): "a drawing",
     ("docs/mcp.md", '$ curl -s -H "Authorization: Bearer $OWNER" http://127.0.0.1:7400/v1/tokens \\'): "asks a service: service/mcp_test.py",
     ("docs/mcp.md", '{ "mcpServers": { "membrane": {'): "a service's URL and a token: service/mcp_test.py",

@@ -69,8 +69,8 @@ class Kept(SandboxTest):
         self.assertEqual(self.result(sandbox, "x, __import__('os').path.exists('/tmp/later')"), "(1, False)")
         self.made(self.post(f"/sandboxes/{other}/reset", {"snapshot": snapshot}))
         self.assertEqual(self.result(other, "x"), "1")
-        self.refused(self.post(f"/sandboxes/{sandbox}/reset", {"snapshot": "snpnosuch"}), 404, "not_found")
-        self.refused(self.post(f"/sandboxes/{sandbox}/reset", {}), 400, "invalid_value")
+        self.refused(self.post(f"/sandboxes/{sandbox}/reset", {"snapshot": "snpnosuch"}), 422, "invalid_value")
+        self.refused(self.post(f"/sandboxes/{sandbox}/reset", {}), 422, "invalid_value")
         self.made(self.post(f"/sandboxes/{sandbox}/pause"))
         self.refused(self.post(f"/sandboxes/{sandbox}/reset", {"snapshot": snapshot}), 409, "conflict")
 

@@ -189,7 +189,7 @@ class Sandboxes {
   void pause(const std::string& tenant, const std::string& id, Then<SandboxInfo> then);
   void resume(const std::string& tenant, const std::string& id, Then<SandboxInfo> then);
   void snapshot(const std::string& tenant, const std::string& id, Then<SnapshotInfo> then);
-  // It goes on from a snapshot of its template, under its own policy; what it was since is gone. Errors, besides: kNotFound, kConflict
+  // It goes on from a snapshot of its template, under its own policy; what it was since is gone. Errors, besides: kInvalidValue for one that is not there, kConflict
   // for one of another template, or of more contexts than it has memory for; kUnsupported for a sandbox that seals.
   void reset(const std::string& tenant, const std::string& id, const std::string& snapshot,
              Then<SandboxInfo> then);

@@ -73,7 +73,8 @@ void Sandboxes::reset(const std::string& tenant, const std::string& id, const st
 
 Answer<void> Sandboxes::go_back(Sandbox& in, const std::string& to) {
   const auto snapshot = snapshots_.find(in.tenant, to);
-  if (!snapshot) return std::unexpected(snapshot.error());
+  if (!snapshot)  // it is the sandbox that the request is of, and that is there
+    return refuse(ApiCode::kInvalidValue, snapshot.error().message, snapshot.error().hint);
   if (in.is_paused) return std::unexpected(is_paused_error(in.id));
   if (in.spec.seals)
     return refuse(ApiCode::kUnsupported, "a sandbox that seals cannot go back",
