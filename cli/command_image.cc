@@ -166,9 +166,8 @@ void add_image(CLI::App& app, int& exit_code) {
   build_command->add_option("-t,--tag", options->name, "What it is called")->type_name("NAME")->required();
   build_command->add_option("-f,--file", options->dockerfile, "The Dockerfile (default: CONTEXT/Dockerfile)")
       ->type_name("FILE");
-  build_command->add_option("--build-arg", options->arguments, "The value of an ARG; may be repeated")
-      ->type_name("NAME=VALUE")
-      ->allow_extra_args(false);
+  add_repeatable(*build_command, "--build-arg", options->arguments, "The value of an ARG; may be repeated")
+      ->type_name("NAME=VALUE");
   build_command->add_option("--target", options->target, "The stage to build (default: the last)")
       ->type_name("STAGE");
   build_command
