@@ -93,6 +93,9 @@ TEST_F(Options, StandBeforeAndAfterWhatIsNamed) {
       if (name_of(*option) == "--evaluate") continue;  // in place of what is named
       for (const bool is_first : {true, false}) {
         Words words = command.path;
+        for (const CLI::Option* const other : options_of(command))
+          if (other != option && other->get_required())
+            words.insert(words.end(), {name_of(*other), std::string("1")});
         words.insert(words.end(), is_first ? given.begin() : named.begin(),
                      is_first ? given.end() : named.end());
         words.insert(words.end(), is_first ? named.begin() : given.begin(),
