@@ -66,11 +66,11 @@ Kernel::~Kernel() {
   processes_.clear();
 }
 
-// An end may take other processes with it, so each is looked for anew.
+// An end may take other processes with it, so each is looked for anew. One without tasks was not read to its end (linux/kept/).
 void Kernel::end_all() {
   for (;;) {
-    const auto alive =
-        std::ranges::find_if(processes_, [](const auto& each) { return !each.second->is_zombie; });
+    const auto alive = std::ranges::find_if(
+        processes_, [](const auto& each) { return !each.second->is_zombie && !each.second->tasks.empty(); });
     if (alive == processes_.end()) return;
     end_process(*alive->second, SIGKILL);
   }
