@@ -62,6 +62,11 @@ Kernel::Kernel(KernelOptions options) : options_(std::move(options)), impl_(std:
 
 Kernel::~Kernel() {
   end_all();
+  // Those that were not read to their end have files still, which may call this kernel as they go.
+  for (const auto& [id, process] : processes_) {
+    process->terminal.reset();
+    process->descriptors.reset();
+  }
   tasks_by_id_.clear();
   processes_.clear();
 }
