@@ -57,7 +57,9 @@ TEST_F(ComputerExecutorTest, RunsCommandsInOneSandbox) {
 }
 
 TEST_F(ComputerExecutorTest, ACommandsReportTellsWhatItAskedOfTheWorld) {
-  options_.after_command = [](sandbox::Report& report) { report.host_calls.emplace_back().name = "http.request"; };
+  options_.after_command = [](sandbox::Report& report) {
+    report.host_calls.emplace_back().name = "http.request";
+  };
   EXPECT_EQ(act(kRunEntry, "echo hello").host_calls.size(), 1u);
 }
 

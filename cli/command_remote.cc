@@ -350,9 +350,8 @@ struct ResetOptions {
 
 Result<int> reset(const ResetOptions& options) {
   MEMBRANE_ASSIGN(Remote remote, Remote::open(options.remote));
-  MEMBRANE_ASSIGN(const Json answer,
-                  remote.send_json(json_request("POST", of_sandbox(options.id, {"reset"}),
-                                                {{"snapshot", options.snapshot}})));
+  MEMBRANE_ASSIGN(const Json answer, remote.send_json(json_request("POST", of_sandbox(options.id, {"reset"}),
+                                                                   {{"snapshot", options.snapshot}})));
   if (options.json) print_json(answer);
   else print(text_at(answer, "id") + "\n");
   return kExitOk;

@@ -7,8 +7,8 @@
 
 #include "cli/cli.h"
 #include "cli/outer_terminal.h"
-#include "computers/directories/directory_broker.h"
 #include "computers/description.h"
+#include "computers/directories/directory_broker.h"
 #include "computers/network/gateway.h"
 #include "computers/outcome.h"
 #include "computers/patch.h"

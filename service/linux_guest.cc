@@ -12,10 +12,10 @@
 #include <utility>
 
 #include "computers/command_run.h"
+#include "computers/description.h"
 #include "computers/directories/directory_broker.h"
 #include "computers/network/gateway.h"
 #include "computers/patch.h"
-#include "computers/description.h"
 #include "computers/settings.h"
 #include "linux/image/layer.h"
 #include "linux/kept/kept_file.h"
@@ -290,7 +290,7 @@ class LinuxGuest final : public Guest {
     const std::shared_ptr<linux::LiveComputer> computer = this->computer();
     computers::CommandRun run;
     const auto user = stored_.config.user.empty() ? Result<computers::User>(computers::User())
-                                           : computers::find_user(stored_.config.user, *computer);
+                                                  : computers::find_user(stored_.config.user, *computer);
     if (!user) return invalid_report(api_error(user.error()));
     run.spec.user = user->user;
     run.spec.group = user->group;

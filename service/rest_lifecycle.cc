@@ -317,26 +317,17 @@ Response event_stream(std::shared_ptr<BodySource> source) {
 
 void add_lifecycle_handlers(Handlers& handlers, Sandboxes& sandboxes, Secrets& secrets) {
   using Method = void (Lifecycle::*)(const SharedCall&) const;
-  constexpr std::pair<std::string_view, Method> kMethods[] = {{"listTemplates", &Lifecycle::list_templates},
-                                                              {"deleteTemplate", &Lifecycle::delete_template},
-                                                              {"createSandbox", &Lifecycle::create},
-                                                              {"getSandbox", &Lifecycle::get},
-                                                              {"updateSandbox", &Lifecycle::update},
-                                                              {"killSandbox", &Lifecycle::kill},
-                                                              {"pauseSandbox", &Lifecycle::pause},
-                                                              {"resumeSandbox", &Lifecycle::resume},
-                                                              {"resetSandbox", &Lifecycle::reset},
-                                                              {"forkSandbox", &Lifecycle::fork},
-                                                              {"snapshotSandbox", &Lifecycle::snapshot},
-                                                              {"listSnapshots", &Lifecycle::list_snapshots},
-                                                              {"getSnapshot", &Lifecycle::get_snapshot},
-                                                              {"deleteSnapshot", &Lifecycle::delete_snapshot},
-                                                              {"promoteSnapshot", &Lifecycle::promote},
-                                                              {"createContext", &Lifecycle::create_context},
-                                                              {"listContexts", &Lifecycle::list_contexts},
-                                                              {"deleteContext", &Lifecycle::delete_context},
-                                                              {"getPolicy", &Lifecycle::get_policy},
-                                                              {"setPolicy", &Lifecycle::set_policy}};
+  constexpr std::pair<std::string_view, Method> kMethods[] = {
+      {"listTemplates", &Lifecycle::list_templates}, {"deleteTemplate", &Lifecycle::delete_template},
+      {"createSandbox", &Lifecycle::create},         {"getSandbox", &Lifecycle::get},
+      {"updateSandbox", &Lifecycle::update},         {"killSandbox", &Lifecycle::kill},
+      {"pauseSandbox", &Lifecycle::pause},           {"resumeSandbox", &Lifecycle::resume},
+      {"resetSandbox", &Lifecycle::reset},           {"forkSandbox", &Lifecycle::fork},
+      {"snapshotSandbox", &Lifecycle::snapshot},     {"listSnapshots", &Lifecycle::list_snapshots},
+      {"getSnapshot", &Lifecycle::get_snapshot},     {"deleteSnapshot", &Lifecycle::delete_snapshot},
+      {"promoteSnapshot", &Lifecycle::promote},      {"createContext", &Lifecycle::create_context},
+      {"listContexts", &Lifecycle::list_contexts},   {"deleteContext", &Lifecycle::delete_context},
+      {"getPolicy", &Lifecycle::get_policy},         {"setPolicy", &Lifecycle::set_policy}};
   for (const auto& [id, method] : kMethods)
     handlers.emplace(id, [lifecycle = Lifecycle(sandboxes, secrets), of = method](const SharedCall& call) {
       (lifecycle.*of)(call);
