@@ -240,8 +240,9 @@ void OutsideNetwork::wait_for_sockets() {
     {
       const std::scoped_lock lock(mutex_);
       for (int i = 0; i < count; ++i) {
-        if (events[static_cast<size_t>(i)].data.u64 == 0) return;
-        ready_.push_back(events[static_cast<size_t>(i)].data.u64);
+        const uint64_t number = events[static_cast<size_t>(i)].data.u64;  // a copy: the structure is packed
+        if (number == 0) return;
+        ready_.push_back(number);
       }
     }
     wake_();
