@@ -264,7 +264,9 @@ HostResult<Hello> read_hello(SocketStream& stream) {
   std::array<char, 4096> piece;
   for (;;) {
     auto name = server_name_of(hello.bytes);
-    if (!name) return host::refuse(Errno::kProtocol, name.error().message + ".");
+    if (!name)
+      return host::refuse(name.error().code == ErrorCode::kDenied ? Errno::kAccess : Errno::kProtocol,
+                          "What the program says to the server is refused: " + name.error().message + ".");
     if (*name) {
       hello.server_name = **std::move(name);
       return hello;
@@ -307,7 +309,7 @@ HostResult<void> Gateway::open_tunnel(const Rules& rules, const std::string& hos
   if (!addresses) return std::unexpected(addresses.error());
   const auto server = dial(*addresses, port, deadline, *stop_);
   if (!server) return std::unexpected(server.error());
-  const TunnelEnd end = relay(stream, hello->bytes, *server, budget_, *stop_);
+  const TunnelEnd end = relay(stream, hello->bytes, hello->server_name, *server, budget_, *stop_);
   record.bytes_in = end.bytes_in;
   record.bytes_out = end.bytes_out;
   if (end.error) return std::unexpected(*end.error);
