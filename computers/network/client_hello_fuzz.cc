@@ -17,7 +17,8 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   membrane::computers::HelloWatch at_once(**whole), in_pieces(**whole);
   const bool passes = at_once.take(bytes).has_value();
   bool all_pass = true;
-  for (size_t at = 0; all_pass && at < size; at += 3) all_pass = in_pieces.take(bytes.substr(at, 3)).has_value();
+  for (size_t at = 0; all_pass && at < size; at += 3)
+    all_pass = in_pieces.take(bytes.substr(at, 3)).has_value();
   if (passes != all_pass) std::abort();
   return 0;
 }

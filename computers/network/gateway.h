@@ -19,6 +19,7 @@
 #include <list>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <thread>
 #include <vector>
@@ -28,6 +29,7 @@
 #include "linux/network/messages.h"
 #include "policy/budget.h"
 #include "policy/policy.h"
+#include "policy/url.h"
 #include "sandbox/report.h"
 
 namespace membrane::computers {
@@ -60,7 +62,8 @@ class Gateway {
   // The kernel process is gone: nothing comes any more.
   [[nodiscard]] bool is_over() const { return is_over_; }
 
-  // What is granted from now on; connections that there are go on. Errors: as of create().
+  // What is granted from now on, on connections that there are, too: what they are in the middle of is cut, unless it would be granted
+  // to the same addresses still. Errors: as of create().
   Status set_grants(std::vector<policy::HttpGrant> grants, host::Secrets secrets);
   // What pays for all that its connections do; for the sandbox's directories, too.
   [[nodiscard]] policy::Budget& budget() { return budget_; }
@@ -75,7 +78,15 @@ class Gateway {
 
  private:
   struct Rules;
+  // What a connection is in the middle of; without a method, nothing.
+  struct Use {
+    std::string method;
+    policy::Url url;
+  };
   struct Connection {
+    explicit Connection(std::unique_ptr<Stop> of) : stop(std::move(of)) {}
+    const std::unique_ptr<Stop> stop;
+    Use use;  // under mutex_
     std::jthread thread;
     std::atomic<bool> is_over = false;
   };
@@ -85,22 +96,27 @@ class Gateway {
   void listen();
   void take(const linux::NetworkMessage& message, linux::HostFile socket);
   void refused(const linux::NetworkMessage& message, const std::string& host);
-  void serve(const std::string& host, uint16_t port, linux::HostFile socket);
-  void serve_tls(const Rules& rules, const std::string& host, uint16_t port, SocketStream& stream);
-  void serve_plain(const Rules& rules, const std::string& host, uint16_t port, SocketStream& stream);
+  void serve(Connection& connection, const std::string& host, uint16_t port, linux::HostFile socket);
+  void serve_tls(Connection& connection, const std::string& host, uint16_t port, SocketStream& stream);
+  void serve_plain(Connection& connection, const std::string& host, uint16_t port, SocketStream& stream);
   host::HostResult<void> pay_call();
-  host::HostResult<void> open_tunnel(const Rules& rules, const std::string& host, uint16_t port,
+  host::HostResult<void> open_tunnel(Connection& connection, const std::string& host, uint16_t port,
                                      SocketStream& stream, sandbox::HostCallRecord& record);
-  host::HostResult<host::HttpResponse> send(host::HttpEgress& egress, host::HttpRequest request);
+  host::HostResult<host::HttpResponse> send(const Connection& connection, host::HttpEgress& egress,
+                                            host::HttpRequest request);
   void note(sandbox::HostCallRecord record, const host::HostError* error);
   std::shared_ptr<const Rules> rules();
+  // The rules that the use is held to, until there are others.
+  std::shared_ptr<const Rules> begin_use(Connection& connection, Use use);
+  void end_use(Connection& connection);
+  [[nodiscard]] std::optional<host::HostError> why_cut(const Connection& connection) const;
+  void remove_connections(bool all);
 
   host::SystemResolver system_resolver_;
   host::Resolver& resolver_;
   const std::shared_ptr<policy::Budget> shared_budget_;
   policy::Budget& budget_;
   const std::unique_ptr<Stop> stop_;
-  const host::Deadline run_;
   std::atomic<uint64_t> body_room_ = kMostBodyBytes;
   linux::HostFile ours_, theirs_;
   std::atomic<bool> is_over_ = false;
@@ -108,7 +124,7 @@ class Gateway {
   std::shared_ptr<const Rules> rules_;
   Account account_;
   size_t account_bytes_ = 0;
-  std::list<Connection> connections_;  // of the listening thread alone
+  std::list<Connection> connections_;  // added and removed by the listening thread alone
   std::jthread listener_;
 };
 
