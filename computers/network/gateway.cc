@@ -130,7 +130,8 @@ Gateway::Gateway(GatewayOptions options, std::unique_ptr<Stop> stop)
     : resolver_(options.resolver != nullptr ? *options.resolver : system_resolver_),
       shared_budget_(options.budget != nullptr ? options.budget : std::make_shared<policy::Budget>()),
       budget_(*shared_budget_),
-      stop_(std::move(stop)) {
+      stop_(std::move(stop)),
+      answer_room_(std::min(options.limits.memory_bytes, kMostAnswerBytes)) {
   if (options.budget == nullptr) renew(options.limits);
 }
 
@@ -386,7 +387,9 @@ void Gateway::serve_plain(Connection& connection, const std::string& host, uint1
                          .port = port};
   const host::Deadline run(budget_, &connection.stop->is_set());
   std::unique_ptr<host::HttpEgress> egress;  // of these rules
-  const auto send_by_rules_of_now = [&](host::HttpRequest request) -> HostResult<host::HttpResponse> {
+  const auto send_by_rules_of_now =
+      [&](host::HttpRequest request,
+          const host::HttpEgress::MayHold& may_hold) -> HostResult<host::HttpResponse> {
     auto to = policy::parse_url(request.url);
     if (!to) return std::unexpected(error_of(to.error()));
     auto now = begin_use(connection, {request.method, *std::move(to)});
@@ -396,16 +399,20 @@ void Gateway::serve_plain(Connection& connection, const std::string& host, uint1
       if (!made) return std::unexpected(error_of(made.error()));
       egress = std::move(*made);
     }
-    auto answer = send(connection, *egress, std::move(request));
+    auto answer = send(connection, *egress, std::move(request), may_hold);
     end_use(connection);
     return answer;
   };
   serve_http(stream, origin,
-             {.send = send_by_rules_of_now, .most_body_bytes = kMostBodyBytes, .room = &body_room_});
+             {.send = send_by_rules_of_now,
+              .most_body_bytes = kMostBodyBytes,
+              .room = &body_room_,
+              .answer_room = &answer_room_});
 }
 
 HostResult<host::HttpResponse> Gateway::send(const Connection& connection, host::HttpEgress& egress,
-                                             host::HttpRequest request) {
+                                             host::HttpRequest request,
+                                             const host::HttpEgress::MayHold& may_hold) {
   const auto began = Clock::now();
   sandbox::HostCallRecord record;
   record.name = kRequest;
@@ -418,7 +425,7 @@ HostResult<host::HttpResponse> Gateway::send(const Connection& connection, host:
   };
   HostResult<host::HttpResponse> answer = host::refuse(Errno::kBudget, "");
   if (auto paid = pay_call(); !paid) answer = std::unexpected(paid.error());
-  else answer = egress.send(request);
+  else answer = egress.send(request, may_hold);
   if (const auto cut = why_cut(connection)) answer = std::unexpected(*cut);
   if (answer) record.bytes_in += answer->body.size();
   else if (!answer.error().acted) record.bytes_out = 0;

@@ -36,7 +36,7 @@ namespace membrane::computers {
 
 struct GatewayOptions {
   std::vector<policy::HttpGrant> grants;
-  policy::Limits limits;               // host_calls, bytes_in, bytes_out
+  policy::Limits limits;               // host_calls, bytes_in, bytes_out, memory_bytes
   host::Secrets secrets = nullptr;     // null: the environment's
   host::Resolver* resolver = nullptr;  // borrowed; null: the system's
   // Shared with other sandboxes of the same task; null: of its own, by `limits`.
@@ -47,6 +47,8 @@ class Gateway {
  public:
   static constexpr size_t kMostConnections = 128;
   static constexpr uint64_t kMostBodyBytes = 64u << 20;  // of requests, of all connections together
+  static constexpr uint64_t kMostAnswerBytes =
+      256u << 20;  // that are held, of all connections together, and no more than limits.memory
 
   // Starts no thread. Errors: kInvalidArgument for a grant that is none, kUnsupported without libcurl, kUnavailable.
   static Result<std::unique_ptr<Gateway>> create(GatewayOptions options);
@@ -103,7 +105,8 @@ class Gateway {
   host::HostResult<void> open_tunnel(Connection& connection, const std::string& host, uint16_t port,
                                      SocketStream& stream, sandbox::HostCallRecord& record);
   host::HostResult<host::HttpResponse> send(const Connection& connection, host::HttpEgress& egress,
-                                            host::HttpRequest request);
+                                            host::HttpRequest request,
+                                            const host::HttpEgress::MayHold& may_hold);
   void note(sandbox::HostCallRecord record, const host::HostError* error);
   std::shared_ptr<const Rules> rules();
   // The rules that the use is held to, until there are others.
@@ -117,7 +120,7 @@ class Gateway {
   const std::shared_ptr<policy::Budget> shared_budget_;
   policy::Budget& budget_;
   const std::unique_ptr<Stop> stop_;
-  std::atomic<uint64_t> body_room_ = kMostBodyBytes;
+  std::atomic<uint64_t> body_room_ = kMostBodyBytes, answer_room_;
   linux::HostFile ours_, theirs_;
   std::atomic<bool> is_over_ = false;
   std::mutex mutex_;  // of what follows

@@ -290,14 +290,13 @@ TEST_F(GatewayTest, HoldsRequestsOfAnOpenConnectionToOtherGrants) {
   const RawServer server(hello());
   allow({"GET"}, server.url("/*"));
   open();
-  const std::string request =
-      "GET /a HTTP/1.1\r\nHost: 127.0.0.1:" + std::to_string(server.port()) + "\r\n\r\n";
+  const std::string rest = " HTTP/1.1\r\nHost: 127.0.0.1:" + std::to_string(server.port()) + "\r\n\r\n";
   Program program = connect("127.0.0.1", server.port());
-  ASSERT_TRUE(program.send(request));
+  ASSERT_TRUE(program.send("GET /b/c" + rest));
   EXPECT_TRUE(program.read_until("hello").starts_with("HTTP/1.1 200 "));
   options_.grants.front().url = server.url("/b/*");
   ASSERT_TRUE(gateway_->set_grants(options_.grants, nullptr));
-  ASSERT_TRUE(program.send(request));
+  ASSERT_TRUE(program.send("GET /a" + rest));
   program.end();
   EXPECT_TRUE(program.read_all().starts_with("HTTP/1.1 403 "));
   EXPECT_EQ(server.requests().size(), 1u);
@@ -356,6 +355,27 @@ TEST_F(GatewayTest, CutsAnAnswerThatIsGrantedNoMore) {
   ASSERT_TRUE(gateway_->set_grants({}, nullptr));
   EXPECT_EQ(program.read_all(), "");
   EXPECT_EQ(only_call().error, "ECANCELED");
+}
+
+// Where secrets are hidden answers are whole, and so in the owner's memory.
+TEST_F(GatewayTest, HoldsNoMoreOfAnswersThanItHasRoomFor) {
+  constexpr size_t kBytes = 3u << 20;  // more than a socket takes
+  const RawServer server([](RawConnection& connection, const std::string&) {
+    connection.send(host::http_response("200 OK", "", std::string(kBytes, 'x')));
+  });
+  allow({"GET"}, server.url("/*")).headers = {{"Authorization", {.text = "Bearer ", .secret = "KEY"}}};
+  options_.limits.memory_bytes = 4u << 20;
+  open();
+  Program slow = connect("127.0.0.1", server.port());
+  ASSERT_TRUE(slow.send(get(server, "127.0.0.1")));
+  EXPECT_TRUE(slow.read_until("\r\n\r\n").starts_with("HTTP/1.1 200 "));
+  EXPECT_TRUE(request("127.0.0.1", server, get(server, "127.0.0.1")).starts_with("HTTP/1.1 503 "));
+  EXPECT_EQ(slow.read_all().size(), kBytes);
+  // It takes back its room once the connection is over, which the program is told before.
+  std::string answer;
+  do answer = request("127.0.0.1", server, get(server, "127.0.0.1"));
+  while (answer.starts_with("HTTP/1.1 503 "));
+  EXPECT_TRUE(answer.starts_with("HTTP/1.1 200 "));
 }
 
 TEST_F(GatewayTest, CountsWhatTheKernelProcessRefused) {
