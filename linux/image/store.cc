@@ -65,7 +65,14 @@ std::unexpected<Error> not_there(const std::string& name) {
 
 Result<StoredImage> stored_at(const std::string& path, const std::string& name) {
   MEMBRANE_ASSIGN(const auto image, Layer::open(path));
-  StoredImage stored{.name = name, .path = path, .size_bytes = image->file_bytes(), .config = {}};
+  struct stat status = {};
+  if (fstat(image->fd(), &status) != 0) return refused_by_system("read", path);
+  StoredImage stored{.name = name,
+                     .path = path,
+                     .size_bytes = image->file_bytes(),
+                     .digest = std::string(image->digest()),
+                     .made_s = status.st_mtim.tv_sec,
+                     .config = {}};
   MEMBRANE_ASSIGN(stored.config, read_image_config(image->config()));
   return stored;
 }

@@ -127,6 +127,7 @@ class OwnedComputer final : public LiveComputer {
   }
   Result<std::string> read_file(const std::string& path, uint64_t offset, uint64_t most_bytes) override;
   Status write_file(const std::string& path, std::string_view bytes, uint32_t mode) override;
+  Status write_pieces(const std::string& path, const Pieces& next, uint32_t mode) override;
   Status make_directory(const std::string& path, uint32_t mode) override {
     return nothing_of(connection_->ask(FrameKind::kMakeDirectory, Packer().text(path).number(mode).bytes()));
   }
@@ -169,6 +170,7 @@ class OwnedComputer final : public LiveComputer {
   }
 
  private:
+  Status write_piece(uint64_t number, std::string_view bytes);
   Result<std::unique_ptr<Command>> begin(FrameKind how, const std::string& order,
                                          const std::shared_ptr<CommandEar>& ear);
 
@@ -216,11 +218,30 @@ Result<std::string> OwnedComputer::read_file(const std::string& path, uint64_t o
 Status OwnedComputer::write_file(const std::string& path, std::string_view bytes, uint32_t mode) {
   const uint64_t number = connection_->take_number();
   MEMBRANE_TRY(connection_->ask(number, FrameKind::kWriteBegin, Packer().text(path).number(mode).bytes()));
+  MEMBRANE_TRY(write_piece(number, bytes));
+  return nothing_of(connection_->ask(number, FrameKind::kWriteEnd));
+}
+
+Status OwnedComputer::write_pieces(const std::string& path, const Pieces& next, uint32_t mode) {
+  const uint64_t number = connection_->take_number();
+  MEMBRANE_TRY(connection_->ask(number, FrameKind::kWriteBegin, Packer().text(path).number(mode).bytes()));
+  while (true) {
+    const auto bytes = next();
+    if (!bytes) {
+      connection_->tell(FrameKind::kLeave, number);
+      return std::unexpected(bytes.error());
+    }
+    if (bytes->empty()) return nothing_of(connection_->ask(number, FrameKind::kWriteEnd));
+    MEMBRANE_TRY(write_piece(number, *bytes));
+  }
+}
+
+Status OwnedComputer::write_piece(uint64_t number, std::string_view bytes) {
   while (!bytes.empty()) {
     MEMBRANE_TRY(connection_->ask(number, FrameKind::kWritePiece, bytes.substr(0, kPieceBytes)));
     bytes.remove_prefix(std::min(bytes.size(), kPieceBytes));
   }
-  return nothing_of(connection_->ask(number, FrameKind::kWriteEnd));
+  return {};
 }
 
 }  // namespace
