@@ -76,6 +76,7 @@ Result<int> import(const Options& options) {
 
 Result<int> remove(const Options& options) {
   MEMBRANE_TRY(linux::remove_image(options.name));
+  print(stderr, options.name + " stays for sandboxes that began with it, until `membrane image prune`\n");
   return kExitOk;
 }
 
@@ -231,8 +232,9 @@ void add_image(CLI::App& app, int& exit_code) {
       "The same files and the same Dockerfile give the same image. There is no network in a build.");
   on(build_command, options, exit_code, &build);
 
-  CLI::App* const prune_command =
-      image->add_subcommand("prune", "Remove the layers of builds that no image uses");
+  CLI::App* const prune_command = image->add_subcommand(
+      "prune",
+      "Remove layers of builds that no image uses, and what is left of images that were removed or replaced");
   prune_command->add_flag("--json", options->json, "Print what was removed as JSON");
   prune_command->footer("Examples:\n  membrane image prune");
   on(prune_command, options, exit_code, &prune);

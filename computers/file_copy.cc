@@ -189,7 +189,8 @@ class Copying {
 
   static std::unexpected<Error> too_large(const std::string& source) {
     return fail(ErrorCode::kTooLong,
-                "the archive " + source + " has more in it than the sandbox's disk may hold");
+                "the archive " + source + " has more in it than the sandbox's disk may hold",
+                "Raise --disk.");
   }
 
   Result<std::shared_ptr<linux::Spool>> spooled(const std::string& source) {

@@ -188,6 +188,7 @@ TEST_F(PatchLiveTest, OfADirectoryAlone) {
   ASSERT_TRUE(all);
   EXPECT_NE(all->text.find("a/deep/b c"), std::string::npos);
   EXPECT_EQ(all->text.find("program"), std::string::npos);
+  EXPECT_EQ(make_patch(*computer, image_.get(), "/nosuch").error().code, ErrorCode::kNotFound);
 }
 
 TEST_F(PatchLiveTest, TypesChangeBothWays) {

@@ -63,6 +63,8 @@ class Making {
   }
 
   Result<MadePatch> run() {
+    if (!below_.empty() && !inode_at(below_))
+      if (const auto there = computer_.stat(below_, false); !there) return std::unexpected(there.error());
     MEMBRANE_ASSIGN(const auto changes, computer_.changes());
     for (const linux::ChangedPath& each : changes) {
       const bool is_seen = each.path.starts_with(below_ + "/") && each.path.size() > below_.size() + 1;

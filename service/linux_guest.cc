@@ -540,7 +540,7 @@ class LinuxGuest final : public Guest {
   }
   Answer<void> make_from(const HostFile& file, const policy::Policy& policy) {
     if (const auto kept = linux::KeptFile::open(file.number()); kept && !kept->image_digest().empty())
-      hold_image(kept->image_name());
+      hold_image(linux::path_of_image(kept->image_name(), kept->image_digest()));
     linux::LiveSpec spec;
     spec.kept = file.number();
     return make(std::move(spec), policy);

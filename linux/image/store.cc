@@ -20,6 +20,7 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr std::string_view kEnding = ".image";
+constexpr const char* kRemoved = ".removed";  // beside images: by their digests
 constexpr const char* kHint =
     "`membrane image ls` lists those that there are. `make images` makes one of Debian, called debian; "
     "`membrane image import FILE.tar --tag NAME` takes any file system.";
@@ -75,6 +76,18 @@ Result<StoredImage> stored_at(const std::string& path, const std::string& name) 
                      .config = {}};
   MEMBRANE_ASSIGN(stored.config, read_image_config(image->config()));
   return stored;
+}
+
+bool has_digest(const std::string& path, std::string_view digest) {
+  const auto image = Layer::open(path);
+  return image && (*image)->digest() == digest;
+}
+
+// A digest may be of foreign bytes.
+std::string path_of_removed(const std::string& path, std::string_view digest) {
+  const auto is_hex = [](char c) { return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'f'); };
+  if (digest.empty() || !std::ranges::all_of(digest, is_hex)) return "";
+  return (fs::path(path).parent_path() / kRemoved / (std::string(digest) + std::string(kEnding))).string();
 }
 
 bool exists(const std::string& path) { return access(path.c_str(), F_OK) == 0; }
@@ -189,9 +202,43 @@ Status remove_image(const std::string& name) {
   const std::string directory = own_directory();
   if (directory.empty()) return not_there(name);
   const std::string path = path_in(directory, name);
+  retire_image(path);
   if (unlink(path.c_str()) == 0) return {};
   if (errno == ENOENT || errno == ENOTDIR) return not_there(name);
   return refused_by_system("remove", path);
+}
+
+void retire_image(const std::string& path) {
+  const auto image = Layer::open(path);
+  if (!image) return;
+  const std::string to = path_of_removed(path, (*image)->digest());
+  const std::string directory = fs::path(to).parent_path().string();
+  if (to.empty() || (!exists(directory) && !make_directory(directory))) return;
+  // Where files have one name only, there is nothing to keep it by.
+  if (link(path.c_str(), to.c_str()) != 0 && errno == EEXIST && !has_digest(to, (*image)->digest())) {
+    unlink(to.c_str());
+    static_cast<void>(link(path.c_str(), to.c_str()));
+  }
+}
+
+std::string path_of_image(const std::string& path, std::string_view digest) {
+  if (has_digest(path, digest)) return path;
+  std::string removed = path_of_removed(path, digest);
+  return !removed.empty() && has_digest(removed, digest) ? removed : path;
+}
+
+Result<PrunedImages> prune_images() {
+  PrunedImages pruned;
+  const std::string directory = own_directory() + "/" + kRemoved;
+  std::error_code error;
+  for (fs::directory_iterator at(directory, error), end; !error && at != end; at.increment(error)) {
+    struct stat status = {};
+    if (lstat(at->path().c_str(), &status) != 0 || S_ISDIR(status.st_mode)) continue;
+    if (unlink(at->path().c_str()) != 0) return refused_by_system("remove", at->path().string());
+    ++pruned.files;
+    if (status.st_nlink == 1) pruned.bytes += static_cast<uint64_t>(status.st_blocks) * 512;
+  }
+  return pruned;
 }
 
 Result<std::string> path_of_new_image(const std::string& name) {
@@ -210,6 +257,7 @@ Result<StoredImage> import_image(const std::string& path, const std::string& nam
   MEMBRANE_ASSIGN(auto spool, Spool::create(own_directory()));
   Import import(std::move(spool), name);
   MEMBRANE_TRY(import.read(path));
+  retire_image(to);
   MEMBRANE_TRY(import.write(to));
   return stored_at(to, name);
 }

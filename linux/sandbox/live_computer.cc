@@ -16,6 +16,7 @@
 
 #include "linux/image/config.h"
 #include "linux/image/layer_writer.h"
+#include "linux/image/store.h"
 #include "linux/kept/kept_file.h"
 #include "linux/platform/choice.h"
 #include "linux/sandbox/connection.h"
@@ -285,7 +286,11 @@ Result<Ground> open_ground(const LiveSpec& spec) {
       return fail(ErrorCode::kUnavailable,
                   std::string("the kept sandbox cannot be read: ") + std::strerror(errno));
     MEMBRANE_ASSIGN(const KeptFile kept, KeptFile::open(ground.kept.number()));
-    if (ground.image_name.empty() && !kept.image_digest().empty()) ground.image_name = kept.image_name();
+    if (ground.image_name.empty() && !kept.image_digest().empty()) {
+      ground.image_name = kept.image_name();
+      MEMBRANE_ASSIGN(ground.image, open_image(path_of_image(ground.image_name, kept.image_digest())));
+      return ground;
+    }
   }
   if (ground.image_name.empty()) return ground;
   MEMBRANE_ASSIGN(ground.image, open_image(ground.image_name));
