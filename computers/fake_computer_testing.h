@@ -185,6 +185,14 @@ class FakeComputer final : public linux::LiveComputer {
     files_[path] = bytes;
     return {};
   }
+  Status write_pieces(const std::string& path, const Pieces& next, uint32_t mode) override {
+    std::string all;
+    while (true) {
+      MEMBRANE_ASSIGN(const std::string bytes, next());
+      if (bytes.empty()) return write_file(path, all, mode);
+      all += bytes;
+    }
+  }
   Status make_directory(const std::string& path, uint32_t) override {
     const std::lock_guard lock(mutex_);
     files_.emplace(below(path), "");

@@ -239,9 +239,8 @@ host::Secrets secrets_of(const host::Secrets& secrets) {
 
 class LinuxGuest final : public Guest {
  public:
-  LinuxGuest(linux::ComputerSource& source, ImageCatalog& images, GuestSpec spec, linux::StoredImage image)
+  LinuxGuest(linux::ComputerSource& source, GuestSpec spec, linux::StoredImage image)
       : source_(source),
-        images_(images),
         spec_(std::move(spec)),
         stored_(std::move(image)),
         mark_(computers::mark_of(stored_)),
@@ -552,10 +551,10 @@ class LinuxGuest final : public Guest {
   Answer<void> hold_image_of(const HostFile& kept) {
     const auto facts = linux::read_kept_facts(kept.number());
     if (!facts || facts->image_digest.empty()) return {};  // what is wrong is found when it is begun
-    const std::vector<linux::StoredImage> all = images_.list();
-    const bool is_there = std::ranges::any_of(
-        all, [&facts](const linux::StoredImage& each) { return each.path == facts->image_name; });
-    hold_image(is_there ? facts->image_name : stored_.path);  // or was it kept on another machine?
+    const std::string& path = linux::may_be_image(facts->image_name)
+                                  ? facts->image_name
+                                  : stored_.path;  // or was it kept on another machine?
+    hold_image(linux::path_of_image(path, facts->image_digest));
     if (image_file()) return {};
     return refuse(ApiCode::kConflict, "the image that the sandbox was made over is not there any more",
                   "Import it again by the same name; GET /v1/templates lists those that there are.");
@@ -631,7 +630,6 @@ class LinuxGuest final : public Guest {
   }
 
   linux::ComputerSource& source_;
-  ImageCatalog& images_;
   std::shared_ptr<host::Flows> flows_ = std::make_shared<host::Flows>();
   std::atomic<bool> is_stopped_ = false;
   std::atomic<int> running_ = 0;  // turns
@@ -683,7 +681,7 @@ class GuestsWithLinux final : public Guests {
       if (error.code == ApiCode::kNotFound) error.code = ApiCode::kInvalidValue;
       return std::unexpected(std::move(error));
     }
-    auto guest = std::make_unique<LinuxGuest>(*source_, *images_, spec, *image);
+    auto guest = std::make_unique<LinuxGuest>(*source_, spec, *image);
     if (const auto begun = guest->begin(image->path); !begun) return std::unexpected(begun.error());
     return guest;
   }
@@ -692,7 +690,7 @@ class GuestsWithLinux final : public Guests {
     if (kind_of_template(spec.template_name) != Kind::kLinux) return others_->restore(spec, contexts);
     if (const auto checked = check(spec); !checked) return std::unexpected(checked.error());
     const auto image = images_->find(image_of(spec));  // for what commands begin with
-    auto guest = std::make_unique<LinuxGuest>(*source_, *images_, spec, image ? *image : linux::StoredImage());
+    auto guest = std::make_unique<LinuxGuest>(*source_, spec, image ? *image : linux::StoredImage());
     if (const auto begun = guest->begin_from(contexts); !begun) return std::unexpected(begun.error());
     return guest;
   }

@@ -5,7 +5,9 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <filesystem>
 
+#include "linux/image/store.h"
 #include "linux/platform/kvm/kvm.h"
 #include "linux/platform/trap/host_file.h"
 #include "linux/sandbox/live_testing.h"
@@ -71,6 +73,24 @@ TEST_F(KeepingTest, WhatIsDamagedIsRefused) {
   const auto made = start_computer(from);
   ASSERT_FALSE(made);
   EXPECT_EQ(made.error().code, ErrorCode::kInvalidInput);
+}
+
+TEST_F(KeepingTest, AnImageThatWasRemovedIsFoundByItsDigest) {
+  std::filesystem::create_directory(in("images"));
+  std::filesystem::copy_file(spec().image, in("images/x.image"));
+  LiveSpec from = spec();
+  from.image = in("images/x.image");
+  const Made first = make(from);
+  const HostFile file = kept(*first, Keep::kFiles);
+  retire_image(from.image);
+  std::filesystem::remove(from.image);
+  const Made second = restore(file);
+  ASSERT_TRUE(second);
+  const HostFile again = kept(*second, Keep::kFiles);
+  std::filesystem::remove_all(in("images/.removed"));
+  LiveSpec lost;
+  lost.kept = again.number();
+  EXPECT_EQ(start_computer(lost).error().code, ErrorCode::kNotFound);
 }
 
 TEST_F(KeepingTest, AnotherImageIsRefused) {

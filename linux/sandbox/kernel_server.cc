@@ -112,7 +112,10 @@ void KernelServer::obey(Frame& frame) {
 // One that has ended, or was never started, is no error: the owner may not know yet.
 bool KernelServer::obey_for_command(const Frame& frame) {
   const auto found = commands_.find(frame.number);
-  if (found == commands_.end()) return true;
+  if (found == commands_.end()) {
+    if (frame.kind == FrameKind::kLeave) files_.leave_write(frame.number);
+    return true;
+  }
   ServedCommand& command = *found->second;
   if (frame.kind == FrameKind::kInput) return command.feed(frame.bytes);
   Unpacker from(frame.bytes);

@@ -17,6 +17,7 @@
 
 #include "linux/image/config.h"
 #include "linux/image/layer_writer.h"
+#include "linux/image/store.h"
 #include "linux/kept/kept_file.h"
 #include "linux/platform/choice.h"
 #include "linux/sandbox/connection.h"
@@ -137,6 +138,7 @@ class OwnedComputer final : public LiveComputer {
   }
   Result<std::string> read_file(const std::string& path, uint64_t offset, uint64_t most_bytes) override;
   Status write_file(const std::string& path, std::string_view bytes, uint32_t mode) override;
+  Status write_pieces(const std::string& path, const Pieces& next, uint32_t mode) override;
   Status make_directory(const std::string& path, uint32_t mode) override {
     return nothing_of(connection_->ask(FrameKind::kMakeDirectory, Packer().text(path).number(mode).bytes()));
   }
@@ -180,6 +182,7 @@ class OwnedComputer final : public LiveComputer {
   }
 
  private:
+  Status write_piece(uint64_t number, std::string_view bytes);
   Result<std::unique_ptr<Command>> begin(FrameKind how, const std::string& order,
                                          const std::shared_ptr<CommandEar>& ear);
 
@@ -227,11 +230,30 @@ Result<std::string> OwnedComputer::read_file(const std::string& path, uint64_t o
 Status OwnedComputer::write_file(const std::string& path, std::string_view bytes, uint32_t mode) {
   const uint64_t number = connection_->take_number();
   MEMBRANE_TRY(connection_->ask(number, FrameKind::kWriteBegin, Packer().text(path).number(mode).bytes()));
+  MEMBRANE_TRY(write_piece(number, bytes));
+  return nothing_of(connection_->ask(number, FrameKind::kWriteEnd));
+}
+
+Status OwnedComputer::write_pieces(const std::string& path, const Pieces& next, uint32_t mode) {
+  const uint64_t number = connection_->take_number();
+  MEMBRANE_TRY(connection_->ask(number, FrameKind::kWriteBegin, Packer().text(path).number(mode).bytes()));
+  while (true) {
+    const auto bytes = next();
+    if (!bytes) {
+      connection_->tell(FrameKind::kLeave, number);
+      return std::unexpected(bytes.error());
+    }
+    if (bytes->empty()) return nothing_of(connection_->ask(number, FrameKind::kWriteEnd));
+    MEMBRANE_TRY(write_piece(number, *bytes));
+  }
+}
+
+Status OwnedComputer::write_piece(uint64_t number, std::string_view bytes) {
   while (!bytes.empty()) {
     MEMBRANE_TRY(connection_->ask(number, FrameKind::kWritePiece, bytes.substr(0, kPieceBytes)));
     bytes.remove_prefix(std::min(bytes.size(), kPieceBytes));
   }
-  return nothing_of(connection_->ask(number, FrameKind::kWriteEnd));
+  return {};
 }
 
 }  // namespace
@@ -290,6 +312,10 @@ Result<Ground> open_ground(const LiveSpec& spec) {
                   std::string("the kept sandbox cannot be read: ") + std::strerror(errno));
     MEMBRANE_ASSIGN(const KeptFacts kept, read_kept_facts(ground.kept.number()));
     if (ground.image_name.empty() && !kept.image_digest.empty()) ground.image_name = kept.image_name;
+    if (spec.image_file < 0 && spec.image.empty() && !kept.image_digest.empty()) {
+      MEMBRANE_ASSIGN(ground.image, open_image(path_of_image(kept.image_name, kept.image_digest)));
+      return ground;
+    }
   }
   if (spec.image_file >= 0) {
     ground.image = HostFile(fcntl(spec.image_file, F_DUPFD_CLOEXEC, 0));

@@ -128,6 +128,9 @@ class LiveComputer {
   virtual Result<std::string> read_file(const std::string& path, uint64_t offset, uint64_t most_bytes) = 0;
   // As a whole; replaces what is there, and makes the directories above.
   virtual Status write_file(const std::string& path, std::string_view bytes, uint32_t mode) = 0;
+  // The same of bytes that come in pieces, none at the end. Pages of zeros take no room. Errors: those of `next` too; what is there stays.
+  using Pieces = std::function<Result<std::string>()>;
+  virtual Status write_pieces(const std::string& path, const Pieces& next, uint32_t mode) = 0;
   virtual Status make_directory(const std::string& path, uint32_t mode) = 0;
   virtual Status make_link(const std::string& path, const std::string& target) = 0;
   virtual Status set_owner(const std::string& path, uint32_t user, uint32_t group) = 0;

@@ -237,6 +237,33 @@ TEST_F(LiveComputerTest, ADiskThatIsFullIsTold) {
   EXPECT_EQ((*made)->read_file("/tmp/a", 0, 100), "before");
 }
 
+TEST_F(LiveComputerTest, AFileInPiecesIsWholeOrNotThere) {
+  const auto pieces = [](std::vector<Result<std::string>> all) {
+    return [all = std::move(all), at = size_t{0}]() mutable -> Result<std::string> {
+      return at < all.size() ? all[at++] : "";
+    };
+  };
+  EXPECT_TRUE(computer_->write_pieces("/tmp/a", pieces({"one ", "two"}), 0600));
+  EXPECT_EQ(run(*computer_, "cat /tmp/a"), "one two");
+  const std::unexpected<Error> lost = fail(ErrorCode::kCancelled, "lost");
+  for (int i = 0; i < 100; ++i)  // none of them is left over
+    EXPECT_EQ(code(computer_->write_pieces("/tmp/a", pieces({"three", lost}), 0600)), ErrorCode::kCancelled);
+  EXPECT_EQ(run(*computer_, "cat /tmp/*"), "one two");
+}
+
+TEST_F(LiveComputerTest, ZerosThatAreWrittenTakeNoRoom) {
+  LiveSpec small = spec();
+  small.limits.disk_bytes = 100'000;
+  const auto made = start_computer(small);
+  ASSERT_TRUE(made);
+  std::string bytes(10'000'001, '\0');
+  bytes[5'000'000] = 'x';
+  ASSERT_TRUE((*made)->write_file("/tmp/a", bytes, 0644));
+  EXPECT_EQ((*made)->stat("/tmp/a", true)->size, bytes.size());
+  EXPECT_EQ((*made)->read_file("/tmp/a", 0, UINT64_MAX), bytes);
+  EXPECT_LT((*made)->usage()->disk_bytes, 50'000u);
+}
+
 // -- making them ------------------------------------------------------------------------------------------------------
 
 TEST_F(LiveTest, AnImageThatIsNotThereIsTold) {

@@ -40,7 +40,7 @@ enum class FrameKind : uint16_t {
   kErrorRoom,
   kResize,
   kSignal,
-  kLeave,  // nobody hears of the command any more; no answer
+  kLeave,  // nobody hears of the command any more, or ends the file that is being written; no answer
   kStat,
   kList,
   kRead,
