@@ -101,7 +101,8 @@ Status mount_granted(Kernel& kernel, const BeginOrder::Directory& directory, siz
   if (const Done done = mount_at(kernel, directory.path, mounted); !done)
     return fail(ErrorCode::kInvalidInput,
                 "a directory cannot be mounted at " + directory.path + ": " + std::strerror(done.error()),
-                "Mount it at a path whose directories the image has, or has not at all.");
+                "Choose another place, such as /work: none below /proc, /sys or /dev, and none within "
+                "another grant.");
   return {};
 }
 
