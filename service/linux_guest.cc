@@ -422,7 +422,7 @@ class LinuxGuest final : public Guest {
       return std::unexpected(file_error(written.error()));
     return {};
   }
-  Answer<std::string> make_patch(const std::string& directory) override {
+  Answer<std::string> make_patch(const std::string& directory, const KeptContext* since) override {
     if (const auto checked = check_path(directory); !checked) return std::unexpected(checked.error());
     std::shared_ptr<const linux::Layer> image;
     const linux::HostFile file = image_file();
@@ -431,7 +431,15 @@ class LinuxGuest final : public Guest {
       if (!opened) return std::unexpected(api_error(opened.error()));
       image = *std::move(opened);
     }
-    auto patch = computers::make_patch(*computer(), image.get(), directory, kMostPatchBytes);
+    std::unique_ptr<linux::LiveComputer> base;
+    if (since != nullptr) {
+      auto made = files_of(*since, image.get());
+      if (!made) return std::unexpected(made.error());
+      base = *std::move(made);
+    }
+    auto patch =
+        base ? computers::make_patch_since(*base, *computer(), image.get(), directory, kMostPatchBytes)
+             : computers::make_patch(*computer(), image.get(), directory, kMostPatchBytes);
     if (!patch) return std::unexpected(file_error(patch.error()));
     return std::move(patch->text);
   }
@@ -544,6 +552,23 @@ class LinuxGuest final : public Guest {
     linux::LiveSpec spec;
     spec.kept = file.number();
     return make(std::move(spec), policy);
+  }
+  // A sandbox in which nothing runs, whose files stand as they did when that was kept.
+  Answer<std::unique_ptr<linux::LiveComputer>> files_of(const KeptContext& then, const linux::Layer* image) {
+    const auto file = memory_file_of(then.bytes);
+    if (!file) return std::unexpected(api_error(file.error()));
+    const auto kept = linux::KeptFile::open(file->number());
+    if (!kept) return std::unexpected(api_error(kept.error()));
+    if (kept->image_digest() != (image == nullptr ? std::string_view() : image->digest()))
+      return refuse(ApiCode::kConflict, "the snapshot and the sandbox began with different images",
+                    "Name a snapshot of this sandbox, or of one of the same image.");
+    linux::LiveSpec spec;
+    spec.kept = file->number();
+    spec.kept_files_only = true;
+    spec.limits.disk_bytes = UINT64_MAX;  // the limit may be less by now
+    auto made = source_.create(spec);
+    if (!made) return std::unexpected(computer_error(made.error()));
+    return *std::move(made);
   }
   Answer<std::shared_ptr<const HostFile>> kept_file() {
     auto file = memory_file();

@@ -285,6 +285,7 @@ Result<std::unique_ptr<LiveComputer>> begin_computer(HostFile socket, const Live
                       .image_name = ground->image_name,
                       .limits = spec.limits,
                       .deterministic = spec.deterministic,
+                      .kept_files_only = spec.kept_files_only,
                       .directories = {}};
   std::vector<int> files;
   const auto add = [&files](bool& has, int file) {
@@ -310,7 +311,7 @@ Result<std::unique_ptr<LiveComputer>> begin_computer(HostFile socket, const Live
 }
 
 bool wants_virtual_clock(const LiveSpec& spec) {
-  if (spec.kept < 0) return spec.deterministic.has_value();
+  if (spec.kept < 0 || spec.kept_files_only) return spec.deterministic.has_value();
   const auto kept = KeptFile::open(spec.kept);  // what is wrong is told by begin_computer()
   if (!kept || !kept->has_processes()) return spec.deterministic.has_value();
   return kept->clock_start_ms().has_value();

@@ -158,6 +158,7 @@ struct BeginOrder {
   ComputerLimits limits;
   std::optional<Determinism> deterministic;
   bool has_image = false, has_kept = false, has_network = false;
+  bool kept_files_only = false;
   struct Directory {
     std::string path;
     bool is_writable = false;
