@@ -322,7 +322,7 @@ Action read_call(const ToolCall& call, const Catalog& catalog, Languages languag
   const json arguments = *std::move(read);
   if (acts_in_computer(languages))
     return call.name == "submit" ? submit(text_of(arguments, "answer"))
-                                 : read_computer_call(call.name, arguments);
+                                 : read_computer_call(call.name, arguments, languages.front().without);
   auto words = words_of(arguments, call.name == kCapabilities ? "names" : "arguments");
   if (!words) return unclear(words.error().to_string());
   if (call.name == "submit") return submit(text_of(arguments, "answer"));

@@ -16,21 +16,49 @@ namespace {
 constexpr std::string_view kOld = "<<<<<<< OLD\n", kMiddle = "=======\n", kNew = ">>>>>>> NEW";
 constexpr std::string_view kShellTags[] = {"bash", "sh", "shell"};
 
+struct Parameter {
+  std::string_view name;
+  bool is_required = false, is_count = false;
+};
 struct Tool {
   std::string_view name, entry, does;
+  std::vector<Parameter> parameters;
 };
-constexpr Tool kTools[] = {
-    {"run_command", kRunEntry,
-     "Runs a shell command (bash) in the sandbox; answers output, exit code and time."},
-    {"write_file", kWriteEntry, "Writes a whole file, with the directories above it."},
-    {"edit_file", kEditEntry, "Replaces a text that stands exactly once in a file."},
-    {"read_file", kReadEntry, "Reads lines of a file, from the line FROM on."},
-    {"search", kSearchEntry, "Searches files below a path for a regular expression; answers PATH:LINE:TEXT."},
-    {"show_diff", kDiffEntry, "Shows what has changed since the beginning, as a git patch."},
-    {"undo", kUndoEntry,
-     "Sets all files back to where they stood before the last steps that changed something; running "
-     "processes end."},
-};
+const std::vector<Tool>& tools() {
+  static const std::vector<Tool> kTools = {
+      {"run_command",
+       kRunEntry,
+       "Runs a shell command (bash) in the sandbox; answers output, exit code and time.",
+       {{"command", true}, {"input"}, {"timeout_s", false, true}}},
+      {"write_file",
+       kWriteEntry,
+       "Writes a whole file, with the directories above it.",
+       {{"path", true}, {"content", true}}},
+      {"edit_file",
+       kEditEntry,
+       "Replaces a text that stands exactly once in a file.",
+       {{"path", true}, {"old", true}, {"new", true}}},
+      {"read_file",
+       kReadEntry,
+       "Reads lines of a file, from the line FROM on.",
+       {{"path", true}, {"from", false, true}, {"lines", false, true}}},
+      {"search",
+       kSearchEntry,
+       "Searches files below a path for a regular expression; answers PATH:LINE:TEXT.",
+       {{"pattern", true}, {"path"}}},
+      {"show_diff", kDiffEntry, "Shows what has changed since the beginning, as a git patch.", {}},
+      {"undo",
+       kUndoEntry,
+       "Sets all files back to where they stood before the last steps that changed something; running "
+       "processes end.",
+       {{"steps", false, true}}},
+  };
+  return kTools;
+}
+
+bool is_offered(const Tool& tool, const std::vector<std::string>& without) {
+  return std::ranges::find(without, tool.entry) == without.end();
+}
 
 Action unclear(std::string problem) {
   Action action;
@@ -119,19 +147,37 @@ Action read_edit_fence(const std::string& path, const std::string& text) {
   return edit(path, text.substr(old_begin, middle - old_begin), text.substr(new_begin, end - new_begin));
 }
 
+// What is wrong with the names of a call's arguments; "" for nothing.
+std::string problem_of(const Tool& tool, const json& arguments) {
+  std::string has;
+  for (const Parameter& each : tool.parameters) has += (has.empty() ? "" : ", ") + std::string(each.name);
+  for (const auto& [name, value] : arguments.items())
+    if (std::ranges::find(tool.parameters, name, &Parameter::name) == tool.parameters.end())
+      return std::string(tool.name) + " has no argument \"" + name.substr(0, 64) + "\". It has " +
+             (has.empty() ? "none" : has) + ".";
+  for (const Parameter& each : tool.parameters)
+    if (each.is_required && !arguments.contains(std::string(each.name)))
+      return std::string(tool.name) + " needs the argument \"" + std::string(each.name) + "\".";
+  return "";
+}
+
 }  // namespace
 
 bool acts_in_computer(std::span<const Language> languages) {
   return std::ranges::any_of(languages, [](const Language& each) { return each.name == kShell; });
 }
 
-Action read_computer_call(std::string_view tool, const json& arguments) {
-  const auto found = std::ranges::find(kTools, tool, &Tool::name);
-  if (found == std::end(kTools)) {
+Action read_computer_call(std::string_view tool, const json& arguments,
+                          const std::vector<std::string>& without) {
+  const auto found = std::ranges::find(tools(), tool, &Tool::name);
+  if (found == tools().end() || !is_offered(*found, without)) {
     std::string names;
-    for (const Tool& each : kTools) names += std::string(each.name) + ", ";
+    for (const Tool& each : tools())
+      if (is_offered(each, without)) names += std::string(each.name) + ", ";
     return unclear("There is no tool " + std::string(tool.substr(0, 64)) + ". Tools: " + names + "submit.");
   }
+  if (std::string problem = problem_of(*found, arguments); !problem.empty())
+    return unclear(std::move(problem));
   const auto text = [&](const char* name) { return text_of(arguments, name); };
   const auto counts = [&](std::initializer_list<const char*> names) {
     std::vector<std::string> all;
@@ -153,7 +199,7 @@ Action read_computer_call(std::string_view tool, const json& arguments) {
 
 bool is_computer_fence(std::string_view word) {
   return std::ranges::find(kShellTags, word) != std::end(kShellTags) ||
-         std::ranges::any_of(kTools,
+         std::ranges::any_of(tools(),
                              [&](const Tool& tool) { return tool.entry == word && word != kRunEntry; });
 }
 
@@ -175,23 +221,18 @@ Action read_computer_fence(std::string_view word, std::string_view rest, std::st
 
 std::vector<ToolSpec> computer_tools(const std::vector<std::string>& without) {
   const json text{{"type", "string"}}, count{{"type", "integer"}, {"minimum", 1}};
-  const auto parameters_of = [&](std::string_view entry) -> std::pair<json, std::vector<std::string>> {
-    if (entry == kRunEntry) return {{{"command", text}, {"input", text}, {"timeout_s", count}}, {"command"}};
-    if (entry == kWriteEntry) return {{{"path", text}, {"content", text}}, {"path", "content"}};
-    if (entry == kEditEntry) return {{{"path", text}, {"old", text}, {"new", text}}, {"path", "old", "new"}};
-    if (entry == kReadEntry) return {{{"path", text}, {"from", count}, {"lines", count}}, {"path"}};
-    if (entry == kSearchEntry) return {{{"pattern", text}, {"path", text}}, {"pattern"}};
-    if (entry == kUndoEntry) return {{{"steps", count}}, {}};
-    return {json::object(), {}};
-  };
-  std::vector<ToolSpec> tools;
-  for (const Tool& tool : kTools) {
-    if (std::ranges::find(without, tool.entry) != without.end()) continue;
-    const auto& [properties, required] = parameters_of(tool.entry);
-    tools.push_back({std::string(tool.name), std::string(tool.does),
+  std::vector<ToolSpec> specs;
+  for (const Tool& tool : tools()) {
+    if (!is_offered(tool, without)) continue;
+    json properties = json::object(), required = json::array();
+    for (const Parameter& each : tool.parameters) {
+      properties[std::string(each.name)] = each.is_count ? count : text;
+      if (each.is_required) required.push_back(std::string(each.name));
+    }
+    specs.push_back({std::string(tool.name), std::string(tool.does),
                      json{{"type", "object"}, {"properties", properties}, {"required", required}}.dump()});
   }
-  return tools;
+  return specs;
 }
 
 }  // namespace membrane::agent

@@ -38,8 +38,9 @@ inline constexpr std::string_view kRunEntry = "run", kWriteEntry = "write", kEdi
 // Whether the model acts in a Linux sandbox.
 bool acts_in_computer(std::span<const Language> languages);
 
-// Of a tool call; an unclear one says what is wrong.
-Action read_computer_call(std::string_view tool, const nlohmann::json& arguments);
+// Of a tool call; an unclear one says what is wrong. `without`: as of computer_tools().
+Action read_computer_call(std::string_view tool, const nlohmann::json& arguments,
+                          const std::vector<std::string>& without);
 // Whether a fence with this first word, in lower case, acts.
 bool is_computer_fence(std::string_view word);
 // `rest`: what stands after the word.

@@ -36,6 +36,22 @@ TEST(ComputerActions, ACommandIsOfTheShell) {
   EXPECT_EQ(of_call("run_command", {{"command", "ls"}, {"timeout_s", -5}}).kind, Action::Kind::kUnclear);
 }
 
+TEST(ComputerActions, ACallSaysWhatIsWrongWithItsNames) {
+  EXPECT_EQ(of_call("run_command", {{"cmd", "ls"}}).problem,
+            "run_command has no argument \"cmd\". It has command, input, timeout_s.");
+  EXPECT_EQ(of_call("run_command", json::object()).problem, "run_command needs the argument \"command\".");
+  EXPECT_EQ(of_call("show_diff", {{"path", "a"}}).problem,
+            "show_diff has no argument \"path\". It has none.");
+  Completion completion;
+  completion.tool_calls = {{"call", "show_diff", "{}"}};
+  std::vector<Language> without = {shell()};
+  without.front().without = {std::string(kDiffEntry)};
+  const Reply reply = read_reply(completion, Catalog(), without);
+  EXPECT_EQ(reply.actions.at(0).problem,
+            "There is no tool show_diff. Tools: run_command, write_file, edit_file, read_file, search, undo, "
+            "submit.");
+}
+
 TEST(ComputerActions, FilesAreWrittenEditedAndRead) {
   for (const Action& action : {of_text("```write src/a.c\nint a;\n```"),
                                of_call("write_file", {{"path", "src/a.c"}, {"content", "int a;\n"}})}) {

@@ -143,11 +143,27 @@ class Computer {
   sandbox::Report run(const Program& program, const StepContext& context) {
     const bool has_bash = computer_->stat("/bin/bash", true).has_value();
     policy::Limits limits = options_.policy.limits;
-    if (const uint64_t wanted_s = count_of(program.arguments, 0, UINT64_MAX);
-        wanted_s < limits.wall_ms / 1000)
+    const uint64_t most_s = limits.wall_ms / 1000;
+    if (const uint64_t wanted_s = count_of(program.arguments, 0, UINT64_MAX); wanted_s < most_s)
       limits.wall_ms = wanted_s * 1000;
     return run_words({has_bash ? "/bin/bash" : "/bin/sh", "-c", program.source}, program.input, limits,
                      context);
+  }
+  // Limits are the user's, who reads none of this.
+  [[nodiscard]] std::string hint_of(sandbox::Outcome outcome, const policy::Limits& limits) const {
+    const uint64_t most_ms = options_.policy.limits.wall_ms;
+    switch (outcome) {
+      case sandbox::Outcome::kTimedOut:
+        return (limits.wall_ms < most_ms
+                    ? "Give it more time: timeout_s may be " + std::to_string(most_ms / 1000) + " at most. Or"
+                    : "No command has more time. Make it do less, or") +
+               std::string(" start it with & and its output in a file, and look there later.");
+      case sandbox::Outcome::kOutOfOutput:
+        return "Print less: write it to a file, and look at parts of that.";
+      case sandbox::Outcome::kOutOfMemory: return "There is no more: work on less at a time.";
+      case sandbox::Outcome::kOutOfCpu: return "There is no more: give your answer.";
+      default: return "";
+    }
   }
   sandbox::Report run_words(std::vector<std::string> words, const std::string& input,
                             const policy::Limits& limits, const StepContext& context) {
@@ -162,6 +178,8 @@ class Computer {
     if (options_.before_command) options_.before_command();
     sandbox::Report report = computers::run_command(*computer_, std::move(command));
     if (options_.after_command) options_.after_command(report);
+    if (std::string hint = hint_of(report.outcome, limits); !hint.empty() && !report.errors.empty())
+      report.errors.front().hint = std::move(hint);
     return report;
   }
 

@@ -68,6 +68,25 @@ TEST_F(ComputerExecutorTest, ACommandHasNoMoreTimeThanItAskedFor) {
   EXPECT_EQ(act(kRunEntry, "sleep", {"1"}).outcome, sandbox::Outcome::kTimedOut);
 }
 
+TEST_F(ComputerExecutorTest, AModelIsToldWhatItCanDoAboutALimit) {
+  options_.policy.limits.wall_ms = 2'000;
+  EXPECT_EQ(
+      act(kRunEntry, "sleep", {"1"}).errors.at(0).hint,
+      "Give it more time: timeout_s may be 2 at most. Or start it with & and its output in a file, and look "
+      "there later.");
+  options_.policy.limits.wall_ms = 100;
+  executor_ = nullptr;
+  EXPECT_EQ(act(kRunEntry, "sleep").errors.at(0).hint,
+            "No command has more time. Make it do less, or start it with & and its output in a file, and "
+            "look there "
+            "later.");
+  options_.policy.limits.output_bytes = 10;
+  options_.policy.limits.wall_ms = 100'000;
+  executor_ = nullptr;
+  EXPECT_EQ(act(kRunEntry, "flood").errors.at(0).hint,
+            "Print less: write it to a file, and look at parts of that.");
+}
+
 TEST_F(ComputerExecutorTest, WritesAndReadsBelowItsDirectory) {
   EXPECT_TRUE(act(kWriteEntry, "one\ntwo\nthree\n", {"a.txt"}).stdout_text.contains("/root/a.txt"));
   EXPECT_EQ(act(kReadEntry, "", {"/root/a.txt"}).stdout_text, "one\ntwo\nthree\n");

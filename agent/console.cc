@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "agent/computer_actions.h"
 #include "base/terminal.h"
 
 namespace membrane::agent {
@@ -59,7 +60,9 @@ void Console::on_reply(const ChatQuery&, const Completion& completion) {
 void Console::on_program(const Program& program) {
   if (!program.source.empty() && reply_.find(program.source) != std::string::npos) return;
   std::string call = program.name;
-  for (const std::string& argument : program.arguments) call += " " + argument;
+  const bool is_command = program.written_in == kShell && program.entry == kRunEntry;
+  for (const std::string& argument : program.arguments)
+    call += is_command ? " (at most " + argument + " s)" : " " + argument;
   title("── program " + printable_line(call));
   if (program.source.starts_with('\0')) return;  // a binary
   out_ << printable(program.source);

@@ -37,7 +37,7 @@ Repl::Repl(Loop& loop, LineReader& in, std::ostream& out, std::atomic<bool>& can
       options_(std::move(options)),
       history_(History::load(options_.history_file)),
       writer_([this](std::string_view line) { transcript_ += line; }, options_.model, options_.policy_json,
-              options_.languages) {
+              options_.languages, options_.given) {
   loop_.add_observer(writer_);
   for (const std::string& line : history_.lines()) in_.remember(line);
   in_.complete_by([](std::string_view before) -> Completions {

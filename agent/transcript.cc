@@ -58,18 +58,15 @@ std::string totals_json(const Totals& totals) { return dump(totals_of(totals)); 
 // -- writing ---------------------------------------------------------------------------
 
 TranscriptWriter::TranscriptWriter(Write write, std::string_view model, std::string_view policy_json,
-                                   std::span<const Language> languages)
+                                   std::span<const Language> languages, std::span<const std::string> given)
     : write_(std::move(write)) {
   Json names = Json::array();
   for (const Language& language : languages) names.push_back(language.name);
   const Json policy = read_ordered_json(policy_json, "the policy").value_or(nullptr);
-  write_(dump({{"type", "header"},
-               {"format", kFormat},
-               {"version", kTranscriptVersion},
-               {"model", model},
-               {"policy", policy},
-               {"languages", names}}) +
-         "\n");
+  Json line{{"type", "header"}, {"format", kFormat}, {"version", kTranscriptVersion},
+            {"model", model},   {"policy", policy},  {"languages", names}};
+  if (!given.empty()) line["given"] = given;
+  write_(dump(line) + "\n");
 }
 
 void TranscriptWriter::on_task(std::string_view task) {
@@ -245,6 +242,7 @@ void read_header(LineReader& in, Recording& recording) {
   recording.model = in.text("model");
   recording.languages = texts_of(in, "languages");
   if (recording.languages.empty()) recording.languages.emplace_back(kWat);
+  recording.given = texts_of(in, "given");
   if (const Json* policy = in.find("policy", true); policy != nullptr) recording.policy_json = dump(*policy);
 }
 

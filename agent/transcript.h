@@ -1,7 +1,7 @@
 // A task as JSON lines: written while it runs, read to be run again without a model.
 //
 // One object a line, each with a "type" (docs/agent.md has every field):
-//   header       format, version, model, policy, languages
+//   header       format, version, model, policy, languages, given where there is any
 //   task         text
 //   reply        what the model wrote: content, tool_calls, finish, usage; and a summary of the request
 //   program      language, source, name, entry, arguments, input
@@ -39,9 +39,9 @@ std::string totals_json(const Totals& totals);
 class TranscriptWriter final : public Observer {
  public:
   using Write = std::function<void(std::string_view line)>;
-  // `policy_json`: policy::to_json(). `languages`: those that were chosen.
+  // `policy_json`: policy::to_json(). `languages`: those that were chosen. `given`: options that a replay wants again, as "--copy ./repo".
   TranscriptWriter(Write write, std::string_view model, std::string_view policy_json,
-                   std::span<const Language> languages);
+                   std::span<const Language> languages, std::span<const std::string> given = {});
 
   void on_task(std::string_view task) override;
   void on_reply(const ChatQuery& query, const Completion& completion) override;
@@ -66,6 +66,7 @@ struct Recording {
   std::string model;                   // "" when plain
   std::string policy_json;             // "" when plain
   std::vector<std::string> languages;  // by their names; none when plain
+  std::vector<std::string> given;      // options that it was made with
   std::vector<std::string> tasks;
   std::vector<Completion> replies;
   std::vector<RecordedRun> runs;

@@ -1,16 +1,19 @@
 #include "cli/agent_computer.h"
 
+#include <sys/stat.h>
 
 #include <filesystem>
+#include <fstream>
 
 #include "agent/computer_actions.h"
 #include "agent/prompt.h"
 #include "cli/cli.h"
+#include "cli/out_directory.h"
 #include "computers/description.h"
 #include "computers/directories/directory_broker.h"
 #include "computers/network/gateway.h"
+#include "computers/patch.h"
 #include "computers/settings.h"
-#include "linux/platform/trap/host_file.h"
 
 namespace membrane::cli {
 
@@ -23,12 +26,6 @@ const std::vector<std::string> kForCommands = {"TERM=dumb",
                                                "GIT_TERMINAL_PROMPT=0",
                                                "DEBIAN_FRONTEND=noninteractive",
                                                "PYTHONDONTWRITEBYTECODE=1"};
-
-// Whether its files can be kept, so that there is an undo.
-bool keeps_files(linux::LiveComputer& computer) {
-  const auto file = linux::memory_to_keep_in();
-  return file && computer.keep(file->number(), linux::LiveComputer::Keep::kFiles);
-}
 
 }  // namespace
 
@@ -43,9 +40,7 @@ Result<std::unique_ptr<AgentComputer>> AgentComputer::start(AgentComputerOptions
   MEMBRANE_ASSIGN(made->source_, linux::ComputerSource::create(0));
   made->environment_ = computers::environment_of(made->image_.config);
   computers::add_environment(made->environment_, kForCommands);
-  made->directory_ = made->copies_.size() == 1 && std::filesystem::is_directory(made->copies_.front().from)
-                         ? made->copies_.front().to
-                         : computers::directory_of(made->image_.config);
+  made->choose_directories();
   MEMBRANE_ASSIGN(made->first_, made->create(-1));
   MEMBRANE_TRY(made->survey());
   return made;
@@ -71,6 +66,15 @@ Status AgentComputer::read_copies() {
   return {};
 }
 
+// With one directory that was copied in, else with one that is granted, commands begin in it.
+void AgentComputer::choose_directories() {
+  const auto& granted = options_.policy.fs;
+  directory_ = computers::directory_of(image_.config);
+  if (copies_.size() == 1 && std::filesystem::is_directory(copies_.front().from))
+    directory_ = changed_directory_ = copies_.front().to;
+  else if (copies_.empty() && granted.size() == 1) directory_ = granted.front().guest;
+}
+
 // A sandbox, the way of its connections out, and the directories of this machine that it sees.
 struct AgentComputer::Networked {
   std::unique_ptr<computers::Gateway> gateway;
@@ -94,17 +98,24 @@ Result<std::shared_ptr<linux::LiveComputer>> AgentComputer::create(int kept) {
   MEMBRANE_ASSIGN(made->computer, source_->create(spec));
   made->gateway->begin();
   made->directories->begin();
-  if (kept < 0)
+  if (kept < 0) {
     for (const Copy& copy : copies_) MEMBRANE_TRY(agent::copy_into(*made->computer, copy.from, copy.to));
+    keep_beginning(*made->computer);
+  }
   latest_ = made;
   return std::shared_ptr<linux::LiveComputer>(made, made->computer.get());
+}
+
+void AgentComputer::keep_beginning(linux::LiveComputer& computer) {
+  if (auto file = linux::memory_to_keep_in()) beginning_ = *std::move(file);
+  if (beginning_ && !computer.keep(beginning_.number(), linux::LiveComputer::Keep::kFiles)) beginning_ = {};
 }
 
 Status AgentComputer::survey() {
   agent::ComputerPromptParts parts;
   MEMBRANE_ASSIGN(parts.programs, agent::programs_in(*first_, environment_));
-  without_.emplace_back(agent::kDiffEntry);
-  if (!keeps_files(*first_)) without_.emplace_back(agent::kUndoEntry);
+  if (!beginning_)
+    for (const std::string_view entry : {agent::kDiffEntry, agent::kUndoEntry}) without_.emplace_back(entry);
   parts.directory = directory_;
   for (const Copy& copy : copies_) parts.copied.push_back(copy.to);
   parts.policy_explanation = agent::explain_computer(options_.policy);
@@ -122,6 +133,7 @@ Result<agent::Executor> AgentComputer::executor(sandbox::ReceiptBook* receipts) 
   options.environment = environment_;
   options.directory = directory_;
   options.receipts = receipts;
+  options.diff = [this](linux::LiveComputer& computer) { return diff(computer); };
   options.before_command = [this] {
     if (const auto latest = latest_.lock()) latest->gateway->renew(options_.policy.limits);
   };
@@ -137,6 +149,64 @@ Result<agent::Executor> AgentComputer::executor(sandbox::ReceiptBook* receipts) 
                     computers::description_of(image_, mark_, first_->platform(), directory_, std::nullopt));
   }
   return agent::computer_executor(std::move(options), std::move(first_));
+}
+
+// -- what has changed -----------------------------------------------------------------------------------------------
+
+Result<AgentComputer::Beginning> AgentComputer::beginning() {
+  if (!beginning_)
+    return fail(ErrorCode::kUnavailable, "the files could not be kept as they were when the task began");
+  Beginning made;
+  MEMBRANE_ASSIGN(made.image, linux::Layer::open(image_.path));
+  linux::LiveSpec spec;
+  spec.image = image_.path;
+  spec.kept = beginning_.number();
+  spec.kept_files_only = true;
+  spec.limits = computers::limits_of(options_.policy.limits);
+  spec.platform = options_.platform.empty() ? options_.policy.platform : options_.platform;
+  MEMBRANE_ASSIGN(made.computer, source_->create(spec));
+  return made;
+}
+
+Result<std::string> AgentComputer::diff(linux::LiveComputer& computer) {
+  MEMBRANE_ASSIGN(const Beginning before, beginning());
+  MEMBRANE_ASSIGN(
+      computers::MadePatch patch,
+      computers::make_patch_since(*before.computer, computer, before.image.get(), changed_directory_));
+  return std::move(patch.text);
+}
+
+Status AgentComputer::write_diff(const std::string& file) {
+  const auto latest = latest_.lock();
+  std::string patch;
+  if (latest != nullptr) {
+    MEMBRANE_ASSIGN(patch, diff(*latest->computer));
+  }
+  std::ofstream to(file, std::ios::binary | std::ios::trunc);
+  to << patch;
+  to.close();
+  if (!to) return fail(ErrorCode::kUnavailable, "cannot write the patch to " + file);
+  return {};
+}
+
+Status AgentComputer::write_out(const std::string& directory) {
+  MEMBRANE_ASSIGN(OutDirectory out, OutDirectory::open(directory));
+  const auto latest = latest_.lock();
+  if (latest == nullptr) return {};
+  MEMBRANE_ASSIGN(const Beginning before, beginning());
+  size_t links = 0;
+  const auto take = [&](const std::string& name, const computers::GitFile&, const computers::GitFile& after) {
+    if (S_ISLNK(after.mode)) links += !out.keep_link(name, after.bytes, "");
+    else if (after.mode != 0) out.keep("/" + name, after.bytes, (after.mode & 0100) != 0);
+    return out.status();
+  };
+  const auto done = computers::visit_changes_since(*before.computer, *latest->computer, before.image.get(),
+                                                   changed_directory_, computers::kMostPatchBytes, take);
+  if (!done) return std::unexpected(done.error());
+  if (links > 0)
+    print(stderr, "note: " + std::to_string(links) + " symbolic links lead elsewhere, and are not in " +
+                      directory + "\n");
+  return {};
 }
 
 }  // namespace membrane::cli

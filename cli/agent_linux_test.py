@@ -82,6 +82,50 @@ class AgentTest(unittest.TestCase):
         self.assertIn("time: ", told[6])
         self.assertEqual((self.repo / "sums.py").read_text(), "def add(a, b):\n    return a - b\n")  # a copy
 
+    def test_what_has_changed_is_shown_and_comes_out(self):
+        patch, out = self.folder / "fix.patch", self.folder / "out"
+        calls = [("show_diff", {}),
+                 ("run_command", {"command": "pwd; mkdir new; echo x > new/program; chmod +x new/program; ln -s program new/link; "
+                                             "echo gone > gone; echo y > /tmp/elsewhere; git add -A"}),
+                 ("undo", {}),
+                 ("edit_file", {"path": "sums.py", "old": "a - b", "new": "a + b"}),
+                 ("run_command", {"command": "mkdir new; echo x > new/program; chmod +x new/program; ln -s program new/link; ln -s /etc/passwd out; rm test_sums.py"}),
+                 ("show_diff", {}), ("submit", {"answer": "done"})]
+        result, told = self.agent(calls, "--copy", self.repo, "--diff", patch, "--out", out)
+        self.assertEqual(result["stop"], "answered")
+        self.assertIn("nothing has changed", told[0])
+        self.assertIn("-    return a - b\n+    return a + b\n", told[5])
+        self.assertNotIn("gone", patch.read_text())
+        work = self.folder / "work"
+        subprocess.run(["git", "clone", "-q", self.repo, work], check=True)
+        subprocess.run(["git", "apply", patch], cwd=work, check=True)
+        self.assertEqual((work / "sums.py").read_text(), "def add(a, b):\n    return a + b\n")
+        self.assertEqual(os.readlink(work / "new/link"), "program")
+        self.assertFalse((work / "test_sums.py").exists())
+        self.assertEqual(sorted(str(each.relative_to(out)) for each in out.rglob("*") if not each.is_dir()), ["new/link", "new/program", "sums.py"])
+        self.assertEqual(os.readlink(out / "new/link"), "program")
+        self.assertTrue(os.access(out / "new/program", os.X_OK))
+        self.assertFalse(os.access(out / "sums.py", os.X_OK))
+
+    def test_without_one_directory_all_of_the_sandbox_is_meant(self):
+        out = self.folder / "all"
+        self.agent([("run_command", {"command": "echo a > a; echo b > /tmp/b"}), ("submit", {"answer": "done"})], "--out", out)
+        self.assertEqual(((out / "root/a").read_text(), (out / "tmp/b").read_text()), ("a\n", "b\n"))
+
+    def test_what_cannot_be_written_is_said_before_the_task(self):
+        answers = self.folder / "one.jsonl"
+        answers.write_text('{"content": "ANSWER: 42"}\n')
+        done = self.membrane("agent", "--kind", "linux", "--diff", self.folder / "no/such", "--model-file", answers, "the task")
+        self.assertEqual(done.returncode, 2, done.stderr)
+        self.assertIn(b"cannot write", done.stderr)
+
+    def test_commands_begin_in_the_one_directory_that_is_granted(self):
+        data = self.folder / "granted"
+        data.mkdir()
+        _, told = self.agent([("run_command", {"command": "pwd; echo here > f"}), ("submit", {"answer": "done"})], "--dir", f"{data}:/work")
+        self.assertIn("/work\n", told[0])
+        self.assertEqual((data / "f").read_text(), "here\n")
+
     def test_what_is_undone_is_undone(self):
         result, told = self.agent([("write_file", {"path": "/root/a", "content": "first\n"}),
                                    ("run_command", {"command": "echo second > /root/a; rm -r /usr/lib/python3*"}),
@@ -125,6 +169,7 @@ class AgentTest(unittest.TestCase):
                                    ("run_command", {"command": "echo still here"}),
                                    ("submit", {"answer": "done"})], "--disk", "8MiB")
         self.assertIn("timed_out", told[0])
+        self.assertIn("timeout_s may be 600 at most", told[0])
         self.assertIn("limits reached: disk", told[1])
         self.assertIn("still here", told[2])
 
@@ -140,6 +185,14 @@ class AgentTest(unittest.TestCase):
         done = self.membrane("agent", "--replay", self.folder / "transcript.jsonl")
         self.assertEqual(done.returncode, 0, done.stderr)
         self.assertNotIn(b"replay:", done.stderr)
+
+    def test_a_replay_says_what_it_is_not_given(self):
+        self.agent([("run_command", {"command": "ls"}), ("submit", {"answer": "42"})], "--copy", self.repo)
+        done = self.membrane("agent", "--replay", self.folder / "transcript.jsonl")
+        self.assertEqual(done.returncode, 1, done.stderr)
+        self.assertIn(f"--copy {self.repo} was given then, and is not now".encode(), done.stderr)
+        done = self.membrane("agent", "--replay", self.folder / "transcript.jsonl", "--copy", self.repo)
+        self.assertEqual(done.returncode, 0, done.stderr)
 
     def test_receipts_are_of_each_action(self):
         self.membrane("keys", "generate", check=True)

@@ -3,7 +3,9 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <cstdlib>
+#include <cstring>
 #include <filesystem>
 #include <fstream>
 #include <functional>
@@ -24,6 +26,7 @@
 #include "base/terminal.h"
 #include "cli/agent_computer.h"
 #include "cli/cli.h"
+#include "cli/out_directory.h"
 #include "cli/package_options.h"
 #include "cli/seal.h"
 #include "computers/settings.h"
@@ -44,6 +47,7 @@ struct Options {
   std::vector<std::string> languages;
   std::string kind, image, platform;  // the last two, and copies, of --kind linux
   std::vector<std::string> copies;
+  std::string diff_file, out_directory;  // of --kind linux, too
   std::string task_fuel;
   uint32_t max_steps = 20;
   uint32_t max_repairs = 5;
@@ -234,30 +238,34 @@ int run_task(const Options& options, const std::string& task, agent::Loop& loop,
   return kExitGuest;
 }
 
-int run_conversation(const Options& options, agent::Loop& loop, agent::LineReader& in,
-                     std::atomic<bool>& cancel, const policy::Policy& policy,
-                     const std::vector<agent::Language>& languages, const std::string& model) {
-  agent::Console console(std::cout, {.colour = use_colour(stdout), .thoughts = options.thoughts});
-  loop.add_observer(console);
-  agent::ReplOptions repl;
-  repl.policy_explanation = policy::explain(policy);
-  repl.policy_json = policy::to_json(policy);
-  repl.model = model;
-  repl.languages = languages;
-  if (is_terminal(stdin)) repl.history_file = agent::History::default_path();
-  if (is_terminal(stdin)) repl.banner = "Membrane. A line is a task; /help lists commands; Ctrl-D leaves.";
-  agent::Repl(loop, in, std::cout, cancel, repl).run();
-  return kExitOk;
-}
-
 // What a task is done with, whatever the kind.
 struct Work {
   policy::Policy policy;
   agent::Catalog catalog;
   agent::LoopOptions loop;
   std::string prompt;
-  bool has_session = false;  // --fuel is each program's (budget_of)
+  bool has_session = false;             // --fuel is each program's (budget_of)
+  std::vector<std::string> given = {};  // of the options, what a replay wants again
+  // What is left to be done when tasks are over, also those that have no answer; may be null.
+  std::function<Status()> at_end = nullptr;
 };
+
+int run_conversation(const Options& options, agent::Loop& loop, agent::LineReader& in,
+                     std::atomic<bool>& cancel, const Work& work, const std::string& model) {
+  agent::Console console(std::cout, {.colour = use_colour(stdout), .thoughts = options.thoughts});
+  loop.add_observer(console);
+  agent::ReplOptions repl;
+  repl.policy_explanation = policy::explain(work.policy);
+  repl.policy_json = policy::to_json(work.policy);
+  repl.model = model;
+  repl.languages = work.loop.languages;
+  repl.given = work.given;
+  if (is_terminal(stdin)) repl.history_file = agent::History::default_path();
+  if (is_terminal(stdin)) repl.banner = "Membrane. A line is a task; /help lists commands; Ctrl-D leaves.";
+  agent::Repl(loop, in, std::cout, cancel, repl).run();
+  return kExitOk;
+}
+
 // What an executor is made of besides.
 struct Means {
   std::shared_ptr<policy::Budget> budget;
@@ -298,14 +306,16 @@ Result<int> converse(const Options& options, Speaker& speaker, const Work& work,
     transcript.open(options.transcript_file, std::ios::binary);
     if (!transcript) return fail(ErrorCode::kUnavailable, "cannot write " + options.transcript_file);
     writer.emplace([&](std::string_view line) { transcript << line << std::flush; }, speaker.model().name(),
-                   policy::to_json(work.policy), languages);
+                   policy::to_json(work.policy), languages, work.given);
     loop.add_observer(*writer);
   }
   std::optional<TaskSealer> sealer;
   if (book != nullptr) loop.add_observer(sealer.emplace(*book, work.policy, speaker.model().name()));
-  const int code = task.empty() ? run_conversation(options, loop, *in, interrupt.flag(), work.policy,
-                                                   languages, speaker.model().name())
-                                : run_task(options, task, loop, interrupt.flag(), speaker.recording);
+  const int code = task.empty()
+                       ? run_conversation(options, loop, *in, interrupt.flag(), work, speaker.model().name())
+                       : run_task(options, task, loop, interrupt.flag(), speaker.recording);
+  if (work.at_end)
+    if (const Status done = work.at_end(); !done) return complain(done.error());
   return book != nullptr && book->problem() ? complain_unsealed(*book->problem()) : code;
 }
 
@@ -361,6 +371,27 @@ Status check_for_linux(const Options& options) {
   return {};
 }
 
+// A replay in a sandbox that begins with something else differs in all that follows.
+void tell_what_was_given(const Options& options, const std::optional<agent::Recording>& recording,
+                         const std::vector<std::string>& given) {
+  if (options.replay_file.empty() || recording->plain) return;
+  for (const std::string& each : recording->given)
+    if (std::ranges::find(given, each) == given.end())
+      print(stderr, "membrane: replay: " + printable_line(each) + " was given then, and is not now\n");
+}
+
+// That there is a place for what comes of a task is known before the task begins.
+Status check_results(const Options& options) {
+  if (!options.out_directory.empty()) {
+    MEMBRANE_TRY(OutDirectory::open(options.out_directory));
+  }
+  if (options.diff_file.empty()) return {};
+  std::ofstream file(options.diff_file, std::ios::binary | std::ios::app);
+  if (file) return {};
+  return fail(ErrorCode::kUnavailable, "cannot write " + options.diff_file + ": " + std::strerror(errno),
+              "Give a file in a directory that can be written to.");
+}
+
 Result<int> run_in_computer(const Options& options, Speaker& speaker) {
   constexpr size_t kObservationBytes = 16'000;  // a test's output, a part of a file
   MEMBRANE_TRY(check_for_linux(options));
@@ -384,6 +415,14 @@ Result<int> run_in_computer(const Options& options, Speaker& speaker) {
     print(work.prompt);
     return kExitOk;
   }
+  for (const std::string& copy : options.copies) work.given.push_back("--copy " + copy);
+  if (!options.image.empty()) work.given.push_back("--image " + options.image);
+  tell_what_was_given(options, speaker.recording, work.given);
+  MEMBRANE_TRY(check_results(options));
+  work.at_end = [&]() -> Status {
+    if (!options.diff_file.empty()) MEMBRANE_TRY(computer->write_diff(options.diff_file));
+    return options.out_directory.empty() ? Status() : computer->write_out(options.out_directory);
+  };
   return converse(options, speaker, work,
                   [&](const Means& means) { return computer->executor(means.receipts); });
 }
@@ -401,9 +440,15 @@ Result<int> run(const Options& options) {
   Speaker speaker;
   MEMBRANE_ASSIGN(speaker.recording, load_recording(options));
   if (is_linux(options, speaker.recording)) return run_in_computer(options, speaker);
-  if (!options.image.empty() || !options.copies.empty() || !options.platform.empty())
-    return fail(ErrorCode::kInvalidArgument, "--image, --copy and --platform are for --kind linux",
-                "Add --kind linux, or leave them out.");
+  const std::pair<bool, const char*> absent[] = {{!options.image.empty(), "--image"},
+                                                 {!options.copies.empty(), "--copy"},
+                                                 {!options.diff_file.empty(), "--diff"},
+                                                 {!options.out_directory.empty(), "--out"},
+                                                 {!options.platform.empty(), "--platform"}};
+  for (const auto& [is_given, name] : absent)
+    if (is_given)
+      return fail(ErrorCode::kInvalidArgument, std::string(name) + " is for --kind linux",
+                  "Add --kind linux, or leave it out.");
   return run_in_languages(options, speaker);
 }
 
@@ -447,6 +492,17 @@ void add_agent(CLI::App& app, int& exit_code) {
       "Of --kind linux: copy a directory or file into the sandbox, to /root/NAME or to GUEST; what the model "
       "does to it stays there; may be repeated")
       ->type_name("HOST[:GUEST]");
+  command
+      ->add_option("--diff", options->diff_file,
+                   "Of --kind linux: write what has changed since the task began, as a git patch; of the one "
+                   "directory that was copied, by paths from there, else of all of the sandbox")
+      ->type_name("FILE");
+  command
+      ->add_option(
+          "--out", options->out_directory,
+          "Of --kind linux: write the files that were added or changed since the task began into this "
+          "directory, by the paths of --diff")
+      ->type_name("DIR");
   command->add_option("--platform", options->platform, "Of --kind linux: trap or kvm")->type_name("PLATFORM");
   command->add_option("--max-steps", options->max_steps, "Programs that may run (20)")
       ->type_name("N")
@@ -480,7 +536,7 @@ void add_agent(CLI::App& app, int& exit_code) {
       "run.jsonl\n"
       "  membrane agent --language python,wat \"Which of data/*.csv has the largest sum?\" --allow "
       "fs:read:./data:/data\n"
-      "  membrane agent --kind linux --copy ./repo \"Find the failing test, fix it, show me the diff\"\n"
+      "  membrane agent --kind linux --copy ./repo --diff fix.patch \"Find the failing test, and fix it\"\n"
       "  membrane agent --replay run.jsonl --allow 'http:GET:http://127.0.0.1:8000/*'\n"
       "Exit codes: 0 answered; 1 a budget was used up, stopped, or a replay differs; 2 no model or wrong "
       "usage.");

@@ -12,13 +12,14 @@ constexpr uint64_t kMostPatchBytes = 64u << 20;  // as the service's own limit
 
 struct PatchOptions {
   RemoteOptions remote;
-  std::string id, file, directory;
+  std::string id, file, directory, since;
   bool json = false;
 };
 
 RemoteRequest request_of(const PatchOptions& options) {
   RemoteRequest request = {.path = of_sandbox(options.id, {"patch"})};
   if (!options.directory.empty()) request.query.emplace_back("directory", options.directory);
+  if (!options.since.empty()) request.query.emplace_back("since", options.since);
   return request;
 }
 
@@ -54,11 +55,16 @@ void add_remote_patch(CLI::App& app, int& exit_code) {
   CLI::App* const diff_command =
       app.add_subcommand("diff", "Print what a Linux sandbox of a service has changed, as a git patch");
   add_common(*diff_command, *options);
+  diff_command
+      ->add_option("--since", options->since,
+                   "What has changed since this snapshot (default: since the image that it began with)")
+      ->type_name("SNAPSHOT");
   options->remote.add_to(*diff_command);
   diff_command->footer(
-      "Against the image that the sandbox began with. Owners, empty directories, pipes and devices are no "
-      "part of a patch.\n\n"
-      "Examples:\n  membrane diff $ID\n  membrane diff $ID --directory /root/repo | git apply");
+      "Owners, empty directories, pipes, devices and what lies in a .git are no part of a patch.\n\n"
+      "Examples:\n  membrane diff $ID\n"
+      "  membrane cp -r repo $ID:/root/repo\n  SNAPSHOT=$(membrane snapshot $ID)\n"
+      "  membrane diff $ID --since $SNAPSHOT --directory /root/repo | git -C repo apply");
   diff_command->callback([options, &exit_code] { exit_code = finish(diff(*options)); });
 
   CLI::App* const patch_command =

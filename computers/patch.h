@@ -1,5 +1,5 @@
 // The changes of a Linux sandbox as a git patch, and git patches into one. Git knows files, symbolic links and whether a file is a
-// program: owners, other bits of modes, empty directories, devices, extended attributes and what is in a .git are no part of a patch.
+// program: owners, other bits of modes, empty directories, devices and extended attributes are no part of a patch.
 //
 // A patch is foreign data. Work on one is bounded by its length and by those of the files that it names; nothing recurses.
 //
@@ -7,6 +7,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -18,16 +19,35 @@
 
 namespace membrane::computers {
 
+// A file as git sees it; nothing for what it does not.
+struct GitFile {
+  uint32_t mode = 0;  // 0100644, 0100755, 0120000
+  std::string bytes;  // of a link: where it leads
+  bool operator==(const GitFile&) const = default;
+};
+
 struct MadePatch {
   std::string text;
   size_t left_out = 0;  // changes that git has no words for
 };
 // What differs from the image that the sandbox began with (null: from nothing), by paths from the root: "a/etc/hosts". `directory`: only
-// below it, and by paths from there. Binary files are in git's own form. Errors: those of changes(); kNotFound for a directory that
-// neither has; kTooLong past so many bytes, also of a single file.
+// below it, and by paths from there. Binary files are in git's own form. What lies in a .git is left out: git takes no patch of it. Errors:
+// those of changes(); kTooLong past so many bytes, also of a single file; kNotFound for a directory that there is not.
 constexpr size_t kMostPatchBytes = 256u << 20;
 Result<MadePatch> make_patch(linux::LiveComputer& computer, const linux::Layer* image,
                              const std::string& directory = "/", size_t most_bytes = kMostPatchBytes);
+// What differs from `base` instead: a sandbox over the same image, whose files stand as they did at another moment (LiveSpec::kept_files_only).
+Result<MadePatch> make_patch_since(linux::LiveComputer& base, linux::LiveComputer& computer,
+                                   const linux::Layer* image, const std::string& directory = "/",
+                                   size_t most_bytes = kMostPatchBytes);
+
+// The same as files. `name` is the path below the directory. Gives how many changes git has no words for. Errors: as make_patch(); those of
+// `take`, which end it.
+using TakeChange =
+    std::function<Status(const std::string& name, const GitFile& before, const GitFile& after)>;
+Result<size_t> visit_changes_since(linux::LiveComputer& base, linux::LiveComputer& computer,
+                                   const linux::Layer* image, const std::string& directory,
+                                   size_t most_file_bytes, const TakeChange& take);
 
 struct PatchLimits {
   size_t text_bytes = kMostPatchBytes;

@@ -1,10 +1,12 @@
 // Patches of sandboxes that run: what a patch of changes makes of a fresh one, and what git says of it.
+#include <sys/mman.h>
 #include <sys/stat.h>
 
 #include <cstdlib>
 #include <random>
 
 #include "computers/patch.h"
+#include "linux/platform/trap/host_file.h"
 #include "linux/sandbox/live_testing.h"
 
 namespace membrane::computers {
@@ -37,6 +39,21 @@ class PatchLiveTest : public linux::LiveTest {
   std::unique_ptr<LiveComputer> fresh() {
     linux::LiveSpec of = spec();
     of.image = in("base.image");
+    auto made = linux::start_computer(of);
+    EXPECT_TRUE(made) << made.error().to_string();
+    return made ? std::move(*made) : nullptr;
+  }
+
+  static linux::HostFile kept(LiveComputer& computer) {
+    linux::HostFile file(memfd_create("kept", MFD_CLOEXEC));
+    EXPECT_TRUE(computer.keep(file.number(), LiveComputer::Keep::kFiles));
+    return file;
+  }
+  std::unique_ptr<LiveComputer> as_kept(const linux::HostFile& file) {
+    linux::LiveSpec of = spec();
+    of.image = in("base.image");
+    of.kept = file.number();
+    of.kept_files_only = true;
     auto made = linux::start_computer(of);
     EXPECT_TRUE(made) << made.error().to_string();
     return made ? std::move(*made) : nullptr;
@@ -143,6 +160,62 @@ TEST_F(PatchLiveTest, APatchOfChangesMakesThemAgain) {
     const std::string check = "cd " + directory + " && GIT_CEILING_DIRECTORIES=" + directory_ +
                               " git apply --check ../patch" + std::to_string(round);
     EXPECT_EQ(std::system(check.c_str()), 0) << patch->text;
+  }
+}
+
+TEST_F(PatchLiveTest, APatchSinceAnotherMomentMakesItsChangesAgain) {
+  for (int round = 0; round < 25; ++round) {
+    const auto changed = fresh();
+    ASSERT_NE(changed, nullptr);
+    for (size_t left = 1 + random_() % 8; left > 0; --left) change(*changed);
+    const linux::HostFile then = kept(*changed);
+    for (size_t left = 1 + random_() % 8; left > 0; --left) change(*changed);
+    const auto base = as_kept(then), other = as_kept(then);
+    ASSERT_TRUE(base && other);
+    const auto patch = make_patch_since(*base, *changed, image_.get());
+    ASSERT_TRUE(patch) << patch.error().to_string();
+    if (!patch->text.empty()) {
+      const auto applied = apply_patch(*other, patch->text);
+      ASSERT_TRUE(applied) << applied.error().to_string() << "\n" << patch->text;
+    }
+    EXPECT_EQ(tree_of(*other), tree_of(*changed)) << patch->text;
+    const auto none = make_patch_since(*changed, *changed, image_.get());
+    EXPECT_EQ(none->text, "");
+    EXPECT_EQ(none->left_out, 0u);
+  }
+}
+
+TEST_F(PatchLiveTest, WhatWasThereBeforeIsNoChangeSince) {
+  const auto computer = fresh();
+  EXPECT_TRUE(computer->write_file("/w/copied", "copied\n", 0644));
+  EXPECT_TRUE(computer->remove("/w/sub", true));
+  EXPECT_TRUE(computer->make_link("/w/sub", "/tmp"));  // what is below it was somewhere else
+  const auto base = as_kept(kept(*computer));
+  EXPECT_TRUE(computer->write_file("/tmp/a", "a\n", 0644));
+  EXPECT_TRUE(computer->make_directory("/w/hollow", 0755));
+  const auto patch = make_patch_since(*base, *computer, image_.get(), "/w");
+  ASSERT_TRUE(patch);
+  EXPECT_EQ(patch->text, "");
+  EXPECT_EQ(patch->left_out, 1u);
+  EXPECT_FALSE(make_patch_since(*base, *computer, image_.get(), "w"));
+  for (const char* const path : {"/none", "/w/sub", "/w/long"})
+    EXPECT_EQ(make_patch_since(*base, *computer, image_.get(), path).error().code, ErrorCode::kNotFound);
+  EXPECT_EQ(make_patch(*computer, image_.get(), "/none").error().code, ErrorCode::kNotFound);
+}
+
+// Git takes no patch of it, and who applies one to a repository has another.
+TEST_F(PatchLiveTest, ARepositorysOwnFilesAreNoPart) {
+  const auto computer = fresh();
+  for (const char* const path : {"/w/.git/config", "/w/sub/.GIT/hooks/pre-commit", "/w/sub/a"})
+    EXPECT_TRUE(computer->write_file(path, "new\n", 0644));
+  const auto base = fresh();
+  for (const auto& patch :
+       {make_patch(*computer, image_.get()), make_patch_since(*base, *computer, image_.get())}) {
+    ASSERT_TRUE(patch);
+    EXPECT_TRUE(patch->text.starts_with("diff --git a/w/sub/a b/w/sub/a\n")) << patch->text;
+    EXPECT_EQ(patch->text.find("config"), std::string::npos);
+    EXPECT_EQ(patch->text.find("hooks"), std::string::npos);
+    EXPECT_EQ(patch->left_out, 0u);
   }
 }
 

@@ -11,6 +11,7 @@ import contextlib
 import http.server
 import json
 import os
+import platform
 import re
 import shutil
 import socket
@@ -23,7 +24,9 @@ import threading
 import unittest
 from pathlib import Path
 
-from service_testing import COMMAND, SECONDS, Service
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "cli"))
+from linux_testing import make_image  # noqa: E402
+from service_testing import COMMAND, SANITIZED, SECONDS, Service  # noqa: E402
 
 ROOT = Path(__file__).resolve().parent.parent
 FENCE = re.compile(r"^```(\w+)\n(.*?)^```", re.M | re.S)
@@ -36,7 +39,11 @@ def setUpModule():
     folder = Path(tempfile.mkdtemp(prefix="membrane-clients-"))
     unittest.addModuleCleanup(shutil.rmtree, folder, ignore_errors=True)
     (folder / "home").mkdir()
-    service = Service(environment={"XDG_STATE_HOME": str(folder / "home")})
+    images = {"XDG_STATE_HOME": str(folder / "home"), "MEMBRANE_IMAGES": str(folder / "images")}
+    if platform.machine() == "x86_64" and not SANITIZED:
+        make_image(folder / "host.tar")
+        run([COMMAND, "image", "import", folder / "host.tar", "--tag", "debian"], env={**os.environ, **images}).check_returncode()
+    service = Service(environment=images)
     unittest.addModuleCleanup(service.stop)
     if service.has_template("python"):
         service.create("python")  # its image is made now, which may take longer than a client waits
@@ -289,10 +296,12 @@ class Python(PythonClient):
     def test_the_examples_of_the_readme_run(self):
         if not service.has_template("python"):
             self.skipTest("there is no template python")
-        printed = ["2\n 3\n", "0\n1\n2\n2 ", "42\nstopped\n"]
+        printed = ["2\n 3\n", "0\n1\n2\n2 ", "42\nstopped\n", "hello\n\ndiff --git a/hello.py b/hello.py\n"]
         examples = blocks("python/README.md", "python")
         self.assertEqual(len(examples), len(printed))
         for example, start in zip(examples, printed):
+            if '"linux"' in example and not service.has_template("linux"):
+                continue
             done = self.ran(example)
             self.assertEqual(done.returncode, 0, done.stderr)
             self.assertTrue(done.stdout.startswith(start), done.stdout)
@@ -628,6 +637,117 @@ class Python(PythonClient):
                 raise AssertionError
             """)
 
+    def test_a_linux_sandbox(self):
+        if not service.has_template("linux"):
+            self.skipTest("there is no template linux")
+        done = self.ran(r"""
+            import signal
+            from membrane import *
+            with Sandbox.create(template="linux") as sandbox:
+                assert sandbox.exec(command=["printf", "%s-", "a b", "$HOME"]).stdout == "a b-$HOME-"
+                assert sandbox.exec("pwd", directory="/tmp").stdout == "/tmp\n"
+                assert sandbox.exec("pwd; echo $1", arguments=["b"]).stdout == "/root\nb\n"
+                assert "".join(event.text for event in sandbox.stream(command=["seq", "2"]) if event.text) == "1\n2\n"
+                assert sandbox.exec("exit 3").exit_code == 3
+                for wrong in ({}, {"code": "a", "command": ["a"]}, {"command": ["a"], "arguments": ["b"]}, {"command": "ls"}):
+                    try:
+                        sandbox.exec(**wrong)
+                    except TypeError:
+                        continue
+                    raise AssertionError(wrong)
+                shell = sandbox.exec("stty size; trap 'stty size; exit 4' WINCH; echo ready; while :; do sleep 0.05; done",
+                                     terminal=(91, 20), background=True, open_stdin=True)
+                text = ""
+                for event in shell.stream(hang_up=True):
+                    text += event.text or ""
+                    if "ready" in text and "30 100" not in text:
+                        shell.resize((100, 30))
+                assert text == "20 91\r\nready\r\n30 100\r\n", text
+                assert event.result.exit_code == 4
+                ended = sandbox.exec("trap 'exit 5' INT; touch /tmp/ready; while :; do sleep 0.05; done", background=True)
+                sandbox.exec("until [ -e /tmp/ready ]; do sleep 0.05; done")
+                ended.signal(signal.SIGINT)
+                assert ended.wait().exit_code == 5
+                sandbox.files.write("/root/tree/run", "#!/bin/sh\necho ran\n", mode=0o755)
+                sandbox.exec("ln -s run link; chmod 700 .", directory="/root/tree")
+                sandbox.files.write_archive("/root/copy", sandbox.files.read_archive("/root/tree"))
+                assert sandbox.exec("./link; stat -c %a run", directory="/root/copy").stdout == "ran\n755\n"
+                assert [(each.name, each.mode, each.target) for each in sandbox.files.list("/root/copy")] == [
+                    ("link", 0o777, "run"), ("run", 0o755, None)]
+                sandbox.files.write("/root/repo/text", "one\n")
+                sandbox.files.write("/root/repo/.git/config", "its own\n")
+                snapshot = sandbox.snapshot()
+                assert sandbox.diff(since=snapshot) == b""
+                sandbox.exec("echo two >> text; printf '\\377' > other; echo x > .git/config", directory="/root/repo")
+                patch = sandbox.diff(directory="/root/repo", since=snapshot)
+                assert patch.startswith(b"diff --git a/other b/other\n"), patch
+                assert b"+two\n" in sandbox.diff(directory="/root/repo") and b"+one\n" in sandbox.diff()
+                with Sandbox.create(snapshot=snapshot) as other:
+                    assert other.patch(patch, directory="/root/repo") == 2
+                    assert other.files.read("/root/repo/other") == b"\xff"
+                    try:
+                        other.patch("--- a/no\n+++ b/no\n@@ -1 +1 @@\n-a\n+b\n")
+                    except InvalidRequestError as error:
+                        assert "line 3 of the patch" in error.message or "no" in error.message
+                    other.pause()
+                    other.resume()
+                Snapshots().remove(snapshot)
+        """)
+        self.assertEqual(done.returncode, 0, done.stderr)
+
+    def test_a_linux_sandbox_on_asyncio(self):
+        if not service.has_template("linux"):
+            self.skipTest("there is no template linux")
+        done = self.ran(r"""
+            import asyncio, signal
+            from membrane import *
+            async def main():
+                async with await AsyncSandbox.create(template="linux") as sandbox:
+                    assert (await sandbox.exec(command=["pwd"], directory="/tmp")).stdout == "/tmp\n"
+                    text = ""
+                    async for event in sandbox.stream(command=["stty", "size"], terminal=(91, 20)):
+                        text += event.text or ""
+                    assert text == "20 91\r\n", text
+                    ended = await sandbox.exec(command=["sleep", "1000"], background=True)
+                    while await ended.state() != "running":
+                        pass
+                    await ended.cancel()
+                    assert (await ended.wait()).outcome == "cancelled"
+                    waits = await sandbox.exec("trap 'exit 5' USR1; echo ready; while :; do sleep 0.05; done", background=True, terminal=(80, 24))
+                    async for event in waits.stream():
+                        if "ready" in (event.text or ""):
+                            await waits.resize((100, 30))
+                            await waits.signal(signal.SIGUSR1)
+                    assert event.result.exit_code == 5
+                    before = await sandbox.snapshot()
+                    await sandbox.files.write("/root/a", "one\n")
+                    patch = await sandbox.diff(since=before, directory="/root")
+                    assert patch.startswith(b"diff --git a/a b/a\n")
+                    await sandbox.files.remove("/root/a")
+                    assert await sandbox.patch(patch, directory="/root") == 1
+                    assert await sandbox.files.read_text("/root/a") == "one\n"
+                    await AsyncSnapshots().remove(before)
+            asyncio.run(main())
+        """)
+        self.assertEqual(done.returncode, 0, done.stderr)
+
+    def test_hints_are_in_words_of_the_client(self):
+        if not service.has_template("linux"):
+            self.skipTest("there is no template linux")
+        done = self.ran(r"""
+            from membrane import *
+            with Sandbox.create(template="linux") as sandbox:
+                sandbox.pause()
+                for what in (lambda: sandbox.exec("1"), lambda: sandbox.diff(since="snp_none"), lambda: Sandbox.create(template="nonsense")):
+                    try:
+                        what()
+                    except MembraneError as error:
+                        print(error.hint)
+                    sandbox.resume() if sandbox.info().state == "paused" else None
+        """)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertEqual(done.stdout, "Resume it: sandbox.resume().\nSnapshots().list() lists them.\nmembrane templates lists them.\n")
+
     def test_all_of_that_on_asyncio(self):
         self.check("""
             import asyncio
@@ -730,11 +850,16 @@ class Node(NodeClient):
         if not service.has_template("python"):
             self.skipTest("there is no template python")
         examples = blocks("node/README.md", "javascript")
-        for example, printed in zip(examples, ["2\n 3\n", "0\n1\n2\n2 "], strict=True):
+        starts = ["2\n 3\n", "0\n1\n2\n2 ", "hello\n\ndiff --git a/hello.py b/hello.py\n"]
+        all_printed = ""
+        for example, printed in zip(examples, starts, strict=True):
+            if "'linux'" in example and not service.has_template("linux"):
+                continue
             done = self.ran(example)
             self.assertEqual(done.returncode, 0, done.stderr)
             self.assertTrue(done.stdout.startswith(printed), done.stdout)
-        self.assertIn("ZeroDivisionError division by zero\nTimeoutError\n", done.stdout)
+            all_printed += done.stdout
+        self.assertIn("ZeroDivisionError division by zero\nTimeoutError\n", all_printed)
 
     def test_it_is_typed_and_alone(self):
         self.assertEqual([path.name for path in (self.app / "node_modules").glob("[!.]*")], ["membrane"])
@@ -788,6 +913,51 @@ class Node(NodeClient):
             """)
         self.assertEqual(done.returncode, 0, done.stderr)
 
+
+    def test_a_linux_sandbox(self):
+        if not service.has_template("linux"):
+            self.skipTest("there is no template linux")
+        done = self.ran(r"""
+            import assert from 'node:assert/strict'
+            import { InvalidRequestError, Sandbox, Snapshots } from 'membrane'
+            const sandbox = await Sandbox.create({ template: 'linux' })
+            assert.equal((await sandbox.exec({ command: ['printf', '%s-', 'a b', '$HOME'] })).stdout, 'a b-$HOME-')
+            assert.equal((await sandbox.exec('pwd', { directory: '/tmp' })).stdout, '/tmp\n')
+            assert.equal((await sandbox.exec({ command: ['exit'] }).catch((error) => error)).ok, false)
+            await assert.rejects(sandbox.exec({ command: ['a'], arguments: ['b'] }), TypeError)
+            await assert.rejects(sandbox.exec('a', { command: ['a'] }), TypeError)
+            let text = ''
+            for await (const event of sandbox.stream({ command: ['stty', 'size'], terminal: { columns: 91, rows: 20 } }))
+              text += event.text ?? ''
+            assert.equal(text, '20 91\r\n')
+            const waits = await sandbox.exec("trap 'exit 5' USR1; echo ready; while :; do sleep 0.05; done", {
+              background: true,
+              terminal: { columns: 80, rows: 24 },
+            })
+            let result
+            for await (const event of waits.stream({ hangUp: true })) {
+              if (event.kind === 'result') result = event.result
+              if (!event.text?.includes('ready')) continue
+              await waits.resize({ columns: 100, rows: 30 })
+              await waits.signal(10)
+            }
+            assert.equal(result.exitCode, 5)
+            await sandbox.files.write('/root/repo/text', 'one\n')
+            const since = await sandbox.snapshot()
+            await sandbox.exec({ command: ['sh', '-c', 'echo two >> text'], directory: '/root/repo' })
+            const patch = await sandbox.diff({ directory: '/root/repo', since })
+            assert.match(new TextDecoder().decode(patch), /^diff --git a\/text b\/text\n/)
+            const other = await Sandbox.create({ snapshot: since })
+            assert.equal(await other.patch(patch, { directory: '/root/repo' }), 1)
+            assert.equal(await other.files.readText('/root/repo/text'), 'one\ntwo\n')
+            await assert.rejects(other.patch('no patch'), InvalidRequestError)
+            await other.kill()
+            await sandbox.pause()
+            await assert.rejects(sandbox.exec('1'), (error) => error.hint === 'Resume it: sandbox.resume().')
+            await new Snapshots().remove(since)
+            await sandbox.kill()
+            """)
+        self.assertEqual(done.returncode, 0, done.stderr)
 
     def test_contexts_policies_archives_snapshots_and_secrets(self):
         if not service.has_template("python"):

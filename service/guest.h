@@ -95,8 +95,10 @@ struct KeptContext {
   std::string template_name;
   std::vector<uint8_t> bytes;
   std::string seal = {};  // how far its receipts are (sandbox::ReceiptRecorder::keep()); "": none are made
-  // In the place of bytes, of a Linux guest that is forked: a file that any number of forks share by copy-on-write.
+  // In the place of bytes, of a Linux guest: a sealed file in memory, open for reading, which any number of forks share by copy-on-write.
   std::shared_ptr<const linux::HostFile> file = nullptr;
+
+  [[nodiscard]] uint64_t size_bytes() const;
 };
 
 class Guest {
@@ -138,9 +140,12 @@ class Guest {
                                   std::string_view bytes) = 0;
   virtual Answer<std::vector<wasi::FileFact>> act_on_files(const std::string& context,
                                                            const wasi::FileRequest& request) = 0;
-  // Of the kind kLinux alone: what differs below a directory from the image that the sandbox began with, as a git patch; and such a
-  // patch, all of it or nothing. Errors: kUnsupported; kInvalidValue with the file and the line; kTooLarge.
-  virtual Answer<std::string> make_patch(const std::string& /*directory*/) { return no_patches(); }
+  // Of the kind kLinux alone: what differs below a directory from the image that the sandbox began with, or from what was kept of one over the
+  // same image (null: the former), as a git patch; and such a patch, all of it or nothing. Errors: kUnsupported; kInvalidValue with the file
+  // and the line; kConflict for what was kept over another image; kTooLarge.
+  virtual Answer<std::string> make_patch(const std::string& /*directory*/, const KeptContext* /*since*/) {
+    return no_patches();
+  }
   virtual Answer<std::vector<std::string>> apply_patch(const std::string& /*directory*/,
                                                        std::string_view /*patch*/) {
     return no_patches();

@@ -101,8 +101,14 @@ void Presence::leave() {
   {
     const std::lock_guard lock(mutex_);
     then.swap(then_);
+    has_left_ = true;
   }
   if (then) then();
+}
+
+bool Presence::has_left() const {
+  const std::lock_guard lock(mutex_);
+  return has_left_;
 }
 
 Response json_response(int status, std::string json) {

@@ -51,17 +51,19 @@ struct RequestHead {
 class Presence {
  public:
   // Calls `then`, soon after the client has closed its side of the connection, and at most once; on a thread of the server's,
-  // which must not wait. To be asked within HttpApplication::handle(). Who has not asked hears nothing, and a client that
-  // only reads on is answered.
+  // which must not wait. A body that comes piece by piece ends then. To be asked within HttpApplication::handle(). Who has not asked
+  // hears nothing, and a client that only reads on is answered.
   void when_gone(std::function<void()> then);
 
   // -- for the server
   [[nodiscard]] bool is_asked() const;
   void leave();
+  [[nodiscard]] bool has_left() const;
 
  private:
   mutable std::mutex mutex_;  // over what follows
   std::function<void()> then_;
+  bool has_left_ = false;
 };
 
 struct Request : RequestHead {

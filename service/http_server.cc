@@ -611,6 +611,10 @@ awaitable<bool> HttpServer::Impl::write_source(Stream& stream, http::response<ht
     if (piece.bytes.empty() && !is_over) {
       below.expires_never();
       const bool came = co_await wait_with(*more, below, presence, options_.keep_alive_every);
+      if (presence.has_left()) {
+        error = asio::error::connection_reset;
+        break;
+      }
       if (came) continue;
       piece.bytes = source.keep_alive();
     }

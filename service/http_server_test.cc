@@ -156,6 +156,46 @@ std::string all_from(int connection) {
   return got < 0 ? "" : all;
 }
 
+// Answers with a body of which nothing comes, and asks whether the client is there.
+class Silent final : public HttpApplication {
+ public:
+  Admission admit(const RequestHead&) override { return {}; }
+  void handle(Request request, Reply reply) override {
+    request.presence->when_gone([] {});
+    reply({.status = 200, .source = std::make_shared<Source>(abandoned)});
+  }
+  std::promise<void> abandoned;
+
+ private:
+  class Source final : public BodySource {
+   public:
+    explicit Source(std::promise<void>& abandoned) : abandoned_(abandoned) {}
+    Piece next(size_t, std::function<void()>) override { return {}; }
+    void abandon() override { abandoned_.set_value(); }
+
+   private:
+    std::promise<void>& abandoned_;
+  };
+};
+
+TEST(HttpServerThreads, AStreamOfAClientThatHasGoneEndsBeforeAnythingIsSent) {
+  Silent application;
+  HttpServerOptions options;
+  options.keep_alive_every = std::chrono::hours(1);
+  auto server = HttpServer::listen(options, application);
+  ASSERT_TRUE(server);
+  std::thread runs([&] { (*server)->run(); });
+  const int connection = connect_to((*server)->port());
+  const std::string request = "GET / HTTP/1.1\r\nHost: x\r\n\r\n";
+  EXPECT_EQ(send(connection, request.data(), request.size(), 0), static_cast<ssize_t>(request.size()));
+  char byte = 0;
+  EXPECT_EQ(recv(connection, &byte, 1, 0), 1);  // its head
+  close(connection);
+  application.abandoned.get_future().wait();
+  (*server)->stop();
+  runs.join();
+}
+
 // Answers each request with a stream that ends at once, and keeps who asked.
 class KeepsWhoAsked final : public HttpApplication {
  public:

@@ -92,21 +92,10 @@ Result<HostFile> memory_file_of(const std::vector<uint8_t>& bytes) {
   return file;
 }
 
-Result<std::vector<uint8_t>> bytes_of(int file) {
-  struct stat facts = {};
-  if (fstat(file, &facts) != 0) return fail(ErrorCode::kInternal, "a kept sandbox cannot be read");
-  if (static_cast<uint64_t>(facts.st_size) > kMostKeptBytes)
-    return fail(ErrorCode::kTooLong,
-                "the sandbox is " + std::to_string(facts.st_size) + " bytes as it stands, and " +
-                    std::to_string(kMostKeptBytes) + " can be kept",
-                "Remove files, or end processes that have much memory.");
-  std::vector<uint8_t> bytes(static_cast<size_t>(facts.st_size));
-  for (size_t at = 0; at < bytes.size();) {
-    const ssize_t count = pread(file, bytes.data() + at, bytes.size() - at, static_cast<off_t>(at));
-    if (count <= 0) return fail(ErrorCode::kInternal, "a kept sandbox cannot be read");
-    at += static_cast<size_t>(count);
-  }
-  return bytes;
+Result<HostFile> for_reading(const HostFile& file) {
+  HostFile opened(open(("/proc/self/fd/" + std::to_string(file.number())).c_str(), O_RDONLY | O_CLOEXEC));
+  if (opened) return opened;
+  return fail(ErrorCode::kInternal, "a kept sandbox cannot be read");
 }
 
 // -- files ----------------------------------------------------------------------------------------------------------
@@ -379,14 +368,14 @@ class LinuxGuest final : public Guest {
   Answer<std::vector<KeptContext>> keep(std::optional<uint64_t> fork) override {
     const auto file = kept_file();
     if (!file) return std::unexpected(file.error());
-    std::vector<KeptContext> all = {{"", spec_.template_name, {}, {}, nullptr}};
-    if (fork) {
-      all[0].file = *file;
-    } else {
+    std::vector<KeptContext> all = {{"", spec_.template_name, {}, {}, *file}};
+    if (!fork) {
+      if (const uint64_t bytes = all[0].size_bytes(); bytes > kMostKeptBytes)
+        return refuse(ApiCode::kTooLarge,
+                      "the sandbox is " + std::to_string(bytes) + " bytes as it stands, and " +
+                          std::to_string(kMostKeptBytes) + " can be kept",
+                      "Remove files, or end processes that have much memory.");
       if (const auto tried = try_out(**file); !tried) return std::unexpected(tried.error());
-      auto bytes = bytes_of((*file)->number());
-      if (!bytes) return std::unexpected(api_error(bytes.error()));
-      all[0].bytes = *std::move(bytes);
     }
     const std::lock_guard lock(mutex_);
     for (const auto& [id, directory] : contexts_)
@@ -421,7 +410,7 @@ class LinuxGuest final : public Guest {
       return std::unexpected(file_error(written.error()));
     return {};
   }
-  Answer<std::string> make_patch(const std::string& directory) override {
+  Answer<std::string> make_patch(const std::string& directory, const KeptContext* since) override {
     if (const auto checked = check_path(directory); !checked) return std::unexpected(checked.error());
     std::shared_ptr<const linux::Layer> image;
     const linux::HostFile file = image_file();
@@ -430,7 +419,15 @@ class LinuxGuest final : public Guest {
       if (!opened) return std::unexpected(api_error(opened.error()));
       image = *std::move(opened);
     }
-    auto patch = computers::make_patch(*computer(), image.get(), directory, kMostPatchBytes);
+    std::unique_ptr<linux::LiveComputer> base;
+    if (since != nullptr) {
+      auto made = files_of(*since, image.get());
+      if (!made) return std::unexpected(made.error());
+      base = *std::move(made);
+    }
+    auto patch =
+        base ? computers::make_patch_since(*base, *computer(), image.get(), directory, kMostPatchBytes)
+             : computers::make_patch(*computer(), image.get(), directory, kMostPatchBytes);
     if (!patch) return std::unexpected(file_error(patch.error()));
     return std::move(patch->text);
   }
@@ -583,12 +580,32 @@ class LinuxGuest final : public Guest {
     return refuse(ApiCode::kConflict, "the sandbox cannot be kept as it stands: " + made.error().message,
                   "It goes on as before. End the processes that are unusual, and try again.");
   }
+  // A sandbox in which nothing runs, whose files stand as they did when that was kept.
+  Answer<std::unique_ptr<linux::LiveComputer>> files_of(const KeptContext& then, const linux::Layer* image) {
+    const auto file = memory_file_of(then.bytes);
+    if (!file) return std::unexpected(api_error(file.error()));
+    const auto kept = linux::read_kept_facts(file->number());
+    if (!kept) return std::unexpected(api_error(kept.error()));
+    if (kept->image_digest != (image == nullptr ? std::string_view() : image->digest()))
+      return refuse(ApiCode::kConflict, "the snapshot and the sandbox began with different images",
+                    "Name a snapshot of this sandbox, or of one of the same image.");
+    linux::LiveSpec spec;
+    spec.kept = file->number();
+    spec.kept_files_only = true;
+    if (image != nullptr) spec.image_file = image->fd();
+    spec.limits.disk_bytes = UINT64_MAX;  // the limit may be less by now
+    auto made = source_.create(spec);
+    if (!made) return std::unexpected(computer_error(made.error()));
+    return *std::move(made);
+  }
   Answer<std::shared_ptr<const HostFile>> kept_file() {
     auto file = linux::memory_to_keep_in();
     if (!file) return std::unexpected(api_error(file.error()));
     if (const Status kept = computer()->keep(file->number(), linux::LiveComputer::Keep::kAll); !kept)
       return std::unexpected(computer_error(kept.error()));
-    return std::make_shared<const HostFile>(*std::move(file));
+    auto opened = for_reading(*file);
+    if (!opened) return std::unexpected(api_error(opened.error()));
+    return std::make_shared<const HostFile>(*std::move(opened));
   }
 
   Answer<void> check(const std::string& context, const std::string& path) const {

@@ -174,6 +174,44 @@ class LinuxSandboxes(unittest.TestCase):
         self.assertNotIn(b"hosts", below)
         self.membrane("patch", self.create(), "-", "--directory", "/tmp/x", input=below)
 
+    # What the documentation says to do with a repository: copied in, changed there, and the changes taken out.
+    def test_a_patch_since_a_snapshot_is_taken_by_the_repository(self):
+        repo = self.folder / "repo"
+        (repo / "sub").mkdir(parents=True)
+        (repo / "sub" / "text").write_text("one\n")
+        (repo / "other").write_text("other\n")
+        for words in (["init", "-q", "."], ["add", "."], ["commit", "-q", "-m", "First"]):
+            subprocess.run(["git", "-c", "user.name=Ann", "-c", "user.email=ann@example.org", *words], cwd=repo, check=True, capture_output=True)
+        sandbox = self.create()
+        self.membrane("cp", "-r", repo, f"{sandbox}:/root/repo")
+        snapshot = self.membrane("snapshot", sandbox).decode().strip()
+        self.addCleanup(self.membrane, "snapshots", "rm", snapshot)
+        self.assertEqual(self.membrane("diff", sandbox, "--since", snapshot), b"")
+        self.membrane("exec", sandbox, "-e", "cd /root/repo; echo two >> sub/text; rm other; echo x > new; echo y > .git/mine; echo z > /tmp/z")
+        patch = self.membrane("diff", sandbox, "--since", snapshot, "--directory", "/root/repo")
+        subprocess.run(["git", "apply", "-"], cwd=repo, input=patch, check=True)
+        told = subprocess.run(["git", "status", "--short"], cwd=repo, check=True, capture_output=True).stdout
+        self.assertEqual(told, b" D other\n M sub/text\n?? new\n")
+        self.assertIn(b"diff --git a/tmp/z b/tmp/z\n", self.membrane("diff", sandbox, "--since", snapshot))
+        self.membrane("pause", sandbox)
+        self.membrane("resume", sandbox)
+        self.assertEqual(self.membrane("diff", sandbox, "--since", snapshot, "--directory", "/root/repo"), patch)
+
+    def test_a_patch_since_what_is_no_snapshot_of_the_image_is_refused(self):
+        sandbox = self.create()
+        self.membrane("diff", sandbox, "--since", "snp_none", code=2)
+        other = self.membrane("create", "--template", "wat").decode().strip()
+        self.addCleanup(self.membrane, "rm", other)
+        (self.folder / "Dockerfile").write_text("FROM host\nENV A=b\n")
+        subprocess.run([MEMBRANE, "image", "build", "-q", "-t", "another", self.folder], check=True, capture_output=True)
+        image = self.membrane("create", "--template", "linux:another").decode().strip()
+        self.addCleanup(self.membrane, "rm", image)
+        for of in (other, image):
+            snapshot = self.membrane("snapshot", of).decode().strip()
+            self.addCleanup(self.membrane, "snapshots", "rm", snapshot)
+            answer = self.service.request("GET", f"/v1/sandboxes/{sandbox}/patch?since={snapshot}")
+            self.assertEqual(answer.status, 409, answer.json)
+
     def test_commands_are_whom_the_image_says(self):
         (self.folder / "Dockerfile").write_text("FROM host\nENV A=b\nWORKDIR /work\nUSER nobody\n")
         subprocess.run([MEMBRANE, "image", "build", "-q", "-t", "theirs", self.folder], check=True, capture_output=True)

@@ -276,7 +276,10 @@ void Rest::Impl::get_exec_events(const SharedCall& call) {
           {ApiCode::kInvalidRequest, "Last-Event-ID is no number of an event", "Leave it out."});
     first = uint64_t{number} + 1;
   }
-  call->reply(event_stream((*exec)->events(first, call->query("hang_up") == "true")));
+  const bool hangs_up = call->query("hang_up") == "true";
+  if (hangs_up && call->request.presence)
+    call->request.presence->when_gone([] {});  // then it is not read any more
+  call->reply(event_stream((*exec)->events(first, hangs_up)));
 }
 
 // Who decides is in the audit log, and safe from a power cut, before the request leaves.

@@ -85,9 +85,8 @@ class Files {
     return given.empty() ? "/" : given;
   }
   void get_patch(const SharedCall& call) const {
-    sandboxes_.with_files(
-        call->caller.tenant, id_of(call),
-        [call](Guest& guest) { return guest.make_patch(directory_of(call)); },
+    sandboxes_.make_patch(
+        call->caller.tenant, id_of(call), directory_of(call), call->query("since"),
         [call](Answer<std::string> patch) {
           if (!patch) return call->refuse(patch.error());
           call->reply(

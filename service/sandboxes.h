@@ -256,6 +256,9 @@ class Sandboxes {
   // keep makes room. Errors: kTooManyRequests.
   Answer<HeldBytes::Hold> hold(const std::string& tenant, uint64_t bytes);
 
+  // Guest::make_patch(); `since` is the id of a snapshot, or "". Errors: also kInvalidValue for one that there is not.
+  void make_patch(const std::string& tenant, const std::string& id, std::string directory, std::string since,
+                  Then<std::string> then);
   // Several acts on files, with nothing else in between.
   void with_files(const std::string& tenant, const std::string& id,
                   std::function<Answer<std::string>(Guest&)> act, Then<std::string> then);

@@ -1,4 +1,6 @@
 // The files of sandboxes.
+#include <algorithm>
+
 #include "service/sandbox_record.h"
 
 namespace membrane::service {
@@ -39,6 +41,28 @@ void Sandboxes::act_on_files(const std::string& tenant, const std::string& id, s
 void Sandboxes::with_files(const std::string& tenant, const std::string& id,
                            std::function<Answer<std::string>(Guest&)> act, Then<std::string> then) {
   with_guest<std::string>(tenant, id, std::move(then), std::move(act));
+}
+
+void Sandboxes::make_patch(const std::string& tenant, const std::string& id, std::string directory,
+                           std::string since, Then<std::string> then) {
+  with_guest<std::string>(
+      tenant, id, std::move(then),
+      [this, tenant, directory = std::move(directory),
+       since = std::move(since)](Guest& guest) -> Answer<std::string> {
+        if (since.empty()) return guest.make_patch(directory, nullptr);
+        const auto snapshot = snapshots_.find(tenant, since);
+        if (!snapshot)  // it is the sandbox that the request is of, and that is there
+          return refuse(ApiCode::kInvalidValue, snapshot.error().message, snapshot.error().hint);
+        if (kind_of_template(snapshot->guest.spec.template_name) != guest.kind())
+          return refuse(ApiCode::kConflict,
+                        "the snapshot is of the template " + snapshot->guest.spec.template_name,
+                        "Name a snapshot of this sandbox, or of one of the same image.");
+        const auto contexts = get_images(images_, snapshot->guest);
+        if (!contexts) return std::unexpected(contexts.error());
+        const auto first = std::ranges::find(*contexts, "", &KeptContext::id);
+        if (first == contexts->end()) return refuse(ApiCode::kConflict, "the snapshot has no files", "");
+        return guest.make_patch(directory, &*first);
+      });
 }
 
 void Sandboxes::watch_files(const std::string& tenant, const std::string& id, std::string context,

@@ -635,7 +635,7 @@ FileRef FileState::read_kind(SandboxReader& from) {
       const auto set = state.get<uint64_t>();
       return FileRef(new SignalFile(from.kernel, set, node));
     }
-    case Kind::kSharedMemory: return SharedMemoryState::read(from.kernel, state, from.pages);
+    case Kind::kSharedMemory: return SharedMemoryState::read(from);
     default: break;
   }
   const auto offset = state.get<uint64_t>();

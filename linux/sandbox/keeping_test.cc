@@ -150,6 +150,22 @@ TEST_F(KeptCommandTest, AProgramGoesOnInEachFork) {
   EXPECT_EQ(heard.output(), "1 a\n2 d\nend\n");
 }
 
+TEST_F(KeptCommandTest, TheFilesAloneOfOneThatHadProcesses) {
+  const Made first = make(spec());
+  Heard heard;
+  const auto command = start(*first, "echo here > /tmp/a; " + std::string(kAnswering), heard);
+  ASSERT_TRUE(command->write_input("a\n"));
+  heard.wait_for("1 a\n");
+  const HostFile file = kept(*first, Keep::kAll);
+  LiveSpec from;
+  from.kept = file.number();
+  from.kept_files_only = true;
+  const Made files = make(from);
+  ASSERT_TRUE(files);
+  EXPECT_EQ(files->usage()->tasks, 0);
+  EXPECT_EQ(run(*files, "cat /tmp/a"), "here\n");
+}
+
 TEST_F(KeptCommandTest, AProgramThatComputesGoesOn) {
   const Made first = make(spec());
   Heard heard;

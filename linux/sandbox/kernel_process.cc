@@ -84,7 +84,7 @@ struct Before {
 
 // A sandbox whose processes were kept is as deterministic as it was; the state of its random numbers is read with them.
 std::optional<Determinism> determinism_of(const BeginOrder& order, const std::optional<KeptFile>& kept) {
-  if (!kept || !kept->facts().has_processes) return order.deterministic;
+  if (!kept || !kept->facts().has_processes || order.kept_files_only) return order.deterministic;
   const auto start_ms = kept->facts().clock_start_ms;
   return start_ms ? std::optional(Determinism{.start_ms = *start_ms}) : std::nullopt;
 }
@@ -137,7 +137,8 @@ Result<std::unique_ptr<Kernel>> make_kernel(const BeginOrder& order, HostFile im
   kernel->sockets->network = before.network;
   for (size_t i = 0; i < order.directories.size(); ++i)
     MEMBRANE_TRY(mount_granted(*kernel, order.directories[i], i, std::move(before.directories[i])));
-  if (before.kept) MEMBRANE_TRY(restore_processes(*kernel, *before.kept, tree, before.commands));
+  if (before.kept && !order.kept_files_only)
+    MEMBRANE_TRY(restore_processes(*kernel, *before.kept, tree, before.commands));
   return kernel;
 }
 

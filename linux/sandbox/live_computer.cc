@@ -338,6 +338,7 @@ Result<std::unique_ptr<LiveComputer>> begin_computer(HostFile socket, OwnedProce
                       .limits = spec.limits,
                       .deterministic = spec.deterministic,
                       .stands_still = spec.stands_still,
+                      .kept_files_only = spec.kept_files_only,
                       .directories = {}};
   std::vector<int> files;
   const auto add = [&files](bool& has, int file) {
@@ -362,7 +363,7 @@ Result<std::unique_ptr<LiveComputer>> begin_computer(HostFile socket, OwnedProce
 }
 
 bool wants_virtual_clock(const LiveSpec& spec) {
-  if (spec.kept < 0) return spec.deterministic.has_value();
+  if (spec.kept < 0 || spec.kept_files_only) return spec.deterministic.has_value();
   const auto kept = read_kept_facts(spec.kept);  // what is wrong is told by begin_computer()
   if (!kept || !kept->has_processes) return spec.deterministic.has_value();
   return kept->clock_start_ms.has_value();

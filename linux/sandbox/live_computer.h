@@ -36,6 +36,7 @@ struct LiveSpec {
   // A file that keep() wrote: the sandbox goes on from there. Borrowed until create() has returned; its bytes must not change while the
   // sandbox lives.
   int kept = -1;
+  bool kept_files_only = false;  // none of the processes that `kept` may have
   std::string host_name = "membrane";
   ComputerLimits limits;  // memory, disk and tasks; output and wall are of a command
   // As of Computer. A sandbox that goes on with its processes is as deterministic as it was, whatever this says.

@@ -218,6 +218,7 @@ std::string pack(const BeginOrder& order) {
     packer.number(static_cast<uint64_t>(order.deterministic->start_ms)).number(order.deterministic->seed);
   packer.number(order.stands_still);
   packer.number(order.has_image).number(order.has_kept).number(order.has_network);
+  packer.number(order.kept_files_only);
   packer.number(order.directories.size());
   for (const BeginOrder::Directory& each : order.directories) packer.text(each.path).number(each.is_writable);
   return packer.bytes();
@@ -241,6 +242,7 @@ Result<BeginOrder> unpack_begin(std::string_view bytes) {
   order.has_image = from.flag();
   order.has_kept = from.flag();
   order.has_network = from.flag();
+  order.kept_files_only = from.flag();
   order.directories.resize(from.count(2 * sizeof(uint64_t)));
   for (BeginOrder::Directory& each : order.directories) {
     each.path = from.text();

@@ -159,6 +159,7 @@ struct BeginOrder {
   std::optional<Determinism> deterministic;
   bool stands_still = false;
   bool has_image = false, has_kept = false, has_network = false;
+  bool kept_files_only = false;
   struct Directory {
     std::string path;
     bool is_writable = false;

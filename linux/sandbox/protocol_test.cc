@@ -99,13 +99,14 @@ TEST(ProtocolTest, OrdersComeBackAsTheyWere) {
                       .limits = {},
                       .deterministic = Determinism{5, 6},
                       .directories = {{"/a", true}}};
-  order.has_image = true;
+  order.has_image = order.kept_files_only = true;
   order.limits.most_tasks = 3;
   const auto begun = unpack_begin(pack(order));
   ASSERT_TRUE(begun);
   EXPECT_EQ(begun->host_name, "name");
   EXPECT_EQ(begun->deterministic, (Determinism{5, 6}));
   EXPECT_EQ(begun->files(), 2u);
+  EXPECT_TRUE(begun->kept_files_only);
   EXPECT_EQ(begun->directories[0].path, "/a");
   EXPECT_EQ(begun->limits.most_tasks, 3);
 

@@ -7,6 +7,10 @@ const phrases: readonly (readonly [string | RegExp, string])[] = [
   ],
   ['GET /v1/templates lists them.', 'membrane templates lists them.'],
   ['GET /v1/snapshots lists them.', 'new Snapshots().list() lists them.'],
+  ['GET /v1/secrets lists their names.', 'new Secrets().list() lists their names.'],
+  [/Resume it: membrane resume \S+, or POST \S+\/resume\./g, 'Resume it: sandbox.resume().'],
+  [/DELETE \/v1\/templates\/(\S+?)\.?$/g, "new Snapshots().removeTemplate('$1')."],
+  [/PUT \/v1\/secrets\/(\w+)/g, "new Secrets().put('$1', …)"],
   ['GET …/contexts lists them.', 'sandbox.contexts.list() lists them.'],
   ['GET …/policy says', 'sandbox.policy() says'],
   [/membrane approvals \S+, or GET …\/approvals, lists/g, 'sandbox.approvals.list() lists'],
@@ -26,10 +30,22 @@ const options: Readonly<Record<string, string>> = {
   idle_timeout_s: 'idleTimeout',
   timeout_ms: 'timeout',
   ...Object.fromEntries(
-    ['context', 'count', 'env', 'labels', 'metadata', 'packages', 'seal', 'snapshot', 'stdin', 'template'].map((name) => [
-      name,
-      name,
-    ]),
+    [
+      'command',
+      'context',
+      'count',
+      'directory',
+      'env',
+      'labels',
+      'metadata',
+      'packages',
+      'seal',
+      'since',
+      'snapshot',
+      'stdin',
+      'template',
+      'terminal',
+    ].map((name) => [name, name]),
   ),
 }
 const names = Object.keys(options).join('|')

@@ -19,10 +19,15 @@ export {
   Stream,
   type CallOptions,
   type ChangeOptions,
+  type CommandOptions,
   type CreateOptions,
+  type DiffOptions,
   type ExecOptions,
   type FileOptions,
   type ListOptions,
+  type PatchOptions,
+  type TerminalSize,
+  type TurnOptions,
 } from './sandbox.js'
 export { type ConnectionOptions } from './settings.js'
 export {

@@ -73,8 +73,14 @@ export interface ChangeOptions extends CallOptions {
   limits?: Readonly<Record<string, number | string>>
 }
 
-export interface ExecOptions {
-  arguments?: readonly string[]
+/** Of a terminal. */
+export interface TerminalSize {
+  columns: number
+  rows: number
+}
+
+/** What code and commands have alike. */
+export interface TurnOptions {
   /** Text, or bytes that are UTF-8. */
   stdin?: string | Uint8Array
   /** writeStdin() of its stream, or of the Exec in the background, gives it more. */
@@ -86,8 +92,33 @@ export interface ExecOptions {
   context?: Context | string
   /** Make a receipt of it. */
   seal?: boolean
+  /** Of a Linux sandbox: where it begins. */
+  directory?: string
+  /** Of a Linux sandbox: its standard streams are a terminal of this size, and all that it prints is output. */
+  terminal?: TerminalSize
   /** Ends the call, and the program. */
   signal?: AbortSignal
+}
+
+export interface ExecOptions extends TurnOptions {
+  arguments?: readonly string[]
+}
+
+export interface CommandOptions extends TurnOptions {
+  /** Of a Linux sandbox: a program, by name or path, and its arguments, as ['git', 'status']. */
+  command: readonly string[]
+}
+
+export interface DiffOptions extends CallOptions {
+  /** Only what is below it, by paths from there. */
+  directory?: string
+  /** What has changed since this snapshot; since the image without one. */
+  since?: Snapshot | string
+}
+
+export interface PatchOptions extends CallOptions {
+  /** Where the paths of the patch begin. */
+  directory?: string
 }
 
 export interface FileOptions extends CallOptions {
@@ -122,14 +153,15 @@ const createOptions: readonly string[] = [
   ...connectionOptions,
 ]
 const changeOptions: readonly string[] = ['ttl', 'idleTimeout', 'metadata', 'labels', 'limits', 'signal']
-const streamOptions: readonly string[] = [
-  'arguments',
+const turnOptions: readonly string[] = [
   'stdin',
   'openStdin',
   'timeout',
   'env',
   'context',
   'seal',
+  'directory',
+  'terminal',
   'signal',
 ]
 
@@ -148,14 +180,30 @@ function textOfStdin(stdin: string | Uint8Array): string {
   }
 }
 
-function turnOf(code: string, options: ExecOptions): Record<string, unknown> {
+/** Code with its options, or the options of a command. */
+function splitTurn<T extends TurnOptions>(
+  call: string,
+  what: string | (CommandOptions & T),
+  options: (ExecOptions & T) | undefined,
+  more: readonly string[],
+): [Record<string, unknown>, T] {
+  const isCode = typeof what === 'string'
+  const given = isCode ? (options ?? ({} as ExecOptions & T)) : what
+  checkOptions(call, given, [isCode ? 'arguments' : 'command', ...turnOptions, ...more])
+  const it = isCode
+    ? { code: what, arguments: (given as ExecOptions).arguments }
+    : { command: (given as CommandOptions).command }
+  return [{ ...it, ...turnOf(given) }, given]
+}
+
+function turnOf(options: TurnOptions): Record<string, unknown> {
   return {
-    code,
     env: options.env,
     context: idOrNone(options.context),
     stdin: options.stdin === undefined ? undefined : textOfStdin(options.stdin),
     open_stdin: options.openStdin,
-    arguments: options.arguments,
+    directory: options.directory,
+    terminal: options.terminal,
     seal: options.seal,
     timeout_ms: options.timeout === undefined ? undefined : milliseconds(options.timeout),
   }
@@ -282,10 +330,10 @@ const inputOf = (sandbox: string, exec: string, data: string | Uint8Array, eof =
   query: { eof: eof ? 'true' : undefined },
   bytes: data,
 })
-const eventsOf = (sandbox: string, exec: string, after: string): Request => ({
+const eventsOf = (sandbox: string, exec: string, after: string, hangUp = false): Request => ({
   method: 'GET',
   path: pathOf(sandbox, 'execs', exec, 'events'),
-  query: { after: after === '' ? undefined : after },
+  query: { after: after === '' ? undefined : after, hang_up: hangUp ? 'true' : undefined },
 })
 
 async function resultOf(stream: Stream): Promise<Result> {
@@ -318,9 +366,12 @@ export class Exec {
     return `Exec { id: '${this.id}', sandbox: '${this.#sandbox}' }`
   }
 
-  /** Its events from the first; leaving them does not stop it. */
-  stream(options: CallOptions = {}): Stream {
-    const request = { ...eventsOf(this.#sandbox, this.id, ''), signal: options.signal }
+  /**
+   * Its events from the first; leaving them does not stop it. With hangUp a command of a Linux sandbox gets SIGHUP, and the end of its
+   * input, when the reader goes away before its end.
+   */
+  stream(options: CallOptions & { hangUp?: boolean } = {}): Stream {
+    const request = { ...eventsOf(this.#sandbox, this.id, '', options.hangUp), signal: options.signal }
     return new Stream(this.#connection, this.#sandbox, request, this.id, false)
   }
 
@@ -341,6 +392,18 @@ export class Exec {
   /** More of its input, when it was begun with openStdin; eof: the last. The program reads it as it comes. */
   async writeStdin(data: string | Uint8Array, options: { eof?: boolean } = {}): Promise<void> {
     await this.#connection.nothing(inputOf(this.#sandbox, this.id, data, options.eof))
+  }
+
+  /** To a command of a Linux sandbox that runs, by its number. */
+  async signal(number: number): Promise<void> {
+    const path = pathOf(this.#sandbox, 'execs', this.id, 'signal')
+    await this.#connection.nothing({ method: 'POST', path, json: { signal: number } })
+  }
+
+  /** Of one that has a terminal: its size from now on. */
+  async resize(size: TerminalSize): Promise<void> {
+    const path = pathOf(this.#sandbox, 'execs', this.id, 'terminal')
+    await this.#connection.nothing({ method: 'POST', path, json: size })
   }
 
   /** Of one that was sealed, when it is over. */
@@ -379,8 +442,13 @@ export class Files {
   }
 
   /** The whole file; directories above it are made. */
-  async write(path: string, data: string | Uint8Array, options: FileOptions = {}): Promise<void> {
-    await this.#connection.nothing({ ...this.#request('PUT', [], options, { path }), bytes: data })
+  async write(
+    path: string,
+    data: string | Uint8Array,
+    options: FileOptions & { /** Its permissions in a Linux sandbox, as 0o755. */ mode?: number } = {},
+  ): Promise<void> {
+    const query = { path, mode: options.mode?.toString(8).padStart(4, '0') }
+    await this.#connection.nothing({ ...this.#request('PUT', [], options, query), bytes: data })
   }
 
   /** What is in the directory; without one, the files that the sandbox has made or changed. */
@@ -406,7 +474,7 @@ export class Files {
     await this.#connection.nothing({ ...this.#request('DELETE', [], options, query), isGoneFine: true })
   }
 
-  /** What is below the directory, as a tar archive; links are left out. */
+  /** What is below the directory, as a tar archive; of a Linux sandbox with permissions and symbolic links. */
   async readArchive(path: string, options: FileOptions = {}): Promise<Uint8Array> {
     return this.#connection.bytes({ ...this.#request('GET', ['archive'], options, { path }), accept: '*/*' })
   }
@@ -616,31 +684,57 @@ export class Sandbox {
     return this.exec(code, options)
   }
 
-  /** Runs code, with all that can be said of how. */
+  /** Runs code, or a command of a Linux sandbox, with all that can be said of how. */
   exec(code: string, options: ExecOptions & { background: true }): Promise<Exec>
   exec(code: string, options?: ExecOptions & { background?: false }): Promise<Result>
-  async exec(code: string, options: ExecOptions & { background?: boolean } = {}): Promise<Result | Exec> {
-    checkOptions('exec()', options, [...streamOptions, 'background'])
-    const { background, ...rest } = options
-    if (!background) return resultOf(this.stream(code, rest))
+  exec(command: CommandOptions & { background: true }): Promise<Exec>
+  exec(command: CommandOptions & { background?: false }): Promise<Result>
+  async exec(
+    what: string | (CommandOptions & { background?: boolean }),
+    options?: ExecOptions & { background?: boolean },
+  ): Promise<Result | Exec> {
+    const [turn, given] = splitTurn<TurnOptions & { background?: boolean }>('exec()', what, options, ['background'])
+    if (!given.background) return resultOf(this.#stream(turn, given.signal))
     const path = pathOf(this.id, 'exec')
-    const json = { ...turnOf(code, options), background: true }
-    const started = await this.#connection.json<{ exec_id: string }>({
-      method: 'POST',
-      path,
-      json,
-      signal: options.signal,
-    })
+    const json = { ...turn, background: true }
+    const request = { method: 'POST', path, json, signal: given.signal }
+    const started = await this.#connection.json<{ exec_id: string }>(request)
     return new Exec(this.#connection, this.id, started.exec_id)
   }
 
-  /** Runs code when it is iterated over, and gives what it prints and shows as it comes. */
-  stream(code: string, options: ExecOptions = {}): Stream {
-    checkOptions('stream()', options, streamOptions)
-    const path = pathOf(this.id, 'exec')
-    const json = { ...turnOf(code, options), stream: true }
-    const begin = { method: 'POST', path, json, signal: options.signal }
+  /** Runs code, or a command, when it is iterated over, and gives what it prints and shows as it comes. */
+  stream(code: string, options?: ExecOptions): Stream
+  stream(command: CommandOptions): Stream
+  stream(what: string | CommandOptions, options?: ExecOptions): Stream {
+    const [turn, given] = splitTurn<TurnOptions>('stream()', what, options, [])
+    return this.#stream(turn, given.signal)
+  }
+
+  #stream(turn: Record<string, unknown>, signal: AbortSignal | undefined): Stream {
+    const begin = { method: 'POST', path: pathOf(this.id, 'exec'), json: { ...turn, stream: true }, signal }
     return new Stream(this.#connection, this.id, begin, '', true)
+  }
+
+  /** What a Linux sandbox has changed since its image, or since a snapshot, as a git patch. */
+  async diff(options: DiffOptions = {}): Promise<Uint8Array> {
+    checkOptions('diff()', options, ['directory', 'since', 'signal'])
+    const query = { directory: options.directory, since: idOrNone(options.since) }
+    const path = pathOf(this.id, 'patch')
+    return this.#connection.bytes({ method: 'GET', path, query, accept: '*/*', signal: options.signal })
+  }
+
+  /** Applies a git patch to the files of a Linux sandbox, all of it or nothing. Gives how many files it changed. */
+  async patch(patch: string | Uint8Array, options: PatchOptions = {}): Promise<number> {
+    checkOptions('patch()', options, ['directory', 'signal'])
+    const answer = await this.#connection.json<{ changed_files: number }>({
+      method: 'POST',
+      path: pathOf(this.id, 'patch'),
+      query: { directory: options.directory },
+      bytes: patch,
+      contentType: 'text/x-patch',
+      signal: options.signal,
+    })
+    return answer.changed_files
   }
 
   /** Of an exec that was sealed. */

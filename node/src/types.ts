@@ -40,8 +40,12 @@ export interface SandboxInfo {
 export interface FileInfo {
   readonly path: string
   readonly sizeBytes: number
-  /** "file" or "directory". */
+  /** "file", "directory", "link" or "other". */
   readonly kind: string
+  /** Its permissions, in a Linux sandbox. */
+  readonly mode: number | undefined
+  /** Where a symbolic link of a Linux sandbox leads. */
+  readonly target: string | undefined
 }
 
 /** A change of a file that is watched. */
@@ -133,6 +137,8 @@ export interface FileJson {
   readonly size_bytes?: number
   readonly kind?: string
   readonly type?: string
+  readonly mode?: string
+  readonly target?: string
 }
 export interface SandboxJson {
   readonly id: string
@@ -255,7 +261,13 @@ export function formsOf(json: FormsJson): Forms {
 }
 
 export function fileOf(json: FileJson): FileInfo {
-  return { path: json.path, sizeBytes: json.size_bytes ?? 0, kind: json.kind ?? json.type ?? 'file' }
+  return {
+    path: json.path,
+    sizeBytes: json.size_bytes ?? 0,
+    kind: json.kind ?? json.type ?? 'file',
+    mode: json.mode === undefined ? undefined : parseInt(json.mode, 8),
+    target: json.target,
+  }
 }
 
 const timeOf = (text: string | undefined): Date | undefined => (text === undefined ? undefined : new Date(text))

@@ -42,6 +42,7 @@ from ._types import (
     SandboxInfo,
     Secret,
     Snapshot,
+    TerminalSize,
 )
 from ._version import VERSION
 
@@ -83,5 +84,6 @@ __all__ = [
     "Snapshot",
     "Snapshots",
     "Stream",
+    "TerminalSize",
     "UnreachableError",
 ]

@@ -43,6 +43,7 @@ from ._types import (
     SandboxInfo,
     Secret,
     Snapshot,
+    TerminalSize,
 )
 from ._version import VERSION
 
@@ -192,9 +193,11 @@ class AsyncExec:
     def __repr__(self) -> str:
         return f"<AsyncExec {self.id} of {self._sandbox}>"
 
-    def stream(self) -> AsyncStream:
-        """Its events from the first; leaving them does not stop it."""
-        return AsyncStream(self._connection, self._sandbox, requests.events(self._sandbox, self.id), self.id, False)
+    def stream(self, *, hang_up: bool = False) -> AsyncStream:
+        """Its events from the first; leaving them does not stop it. With hang_up a command of a Linux sandbox gets SIGHUP, and the
+        end of its input, when the reader goes away before its end."""
+        begin = requests.events(self._sandbox, self.id, hang_up=hang_up)
+        return AsyncStream(self._connection, self._sandbox, begin, self.id, False)
 
     async def wait(self) -> Result:
         return await _result_of(self.stream())
@@ -209,6 +212,14 @@ class AsyncExec:
     async def write_stdin(self, data: Union[str, bytes], *, eof: bool = False) -> None:
         """More of its input, when it was begun with open_stdin; eof: the last. The program reads it as it comes."""
         await self._connection.send(requests.write_stdin(self._sandbox, self.id, data, eof))
+
+    async def signal(self, number: int) -> None:
+        """To a command of a Linux sandbox that runs, as signal.SIGINT."""
+        await self._connection.send(requests.signal(self._sandbox, self.id, number))
+
+    async def resize(self, size: TerminalSize) -> None:
+        """Of one that has a terminal: its columns and rows from now on."""
+        await self._connection.send(requests.resize(self._sandbox, self.id, size))
 
     async def receipt(self) -> Receipt:
         """Of one that was sealed, when it is over."""
@@ -241,9 +252,11 @@ class AsyncFiles:
     async def read_text(self, path: str, *, context: InContext = None) -> str:
         return (await self.read(path, context=context)).decode()
 
-    async def write(self, path: str, data: Union[str, bytes], *, context: InContext = None) -> None:
-        """The whole file; directories above it are made."""
-        await self._connection.send(requests.write(self._sandbox, path, data, context))
+    async def write(
+        self, path: str, data: Union[str, bytes], *, mode: Optional[int] = None, context: InContext = None
+    ) -> None:
+        """The whole file; directories above it are made. mode: its permissions in a Linux sandbox, as 0o755."""
+        await self._connection.send(requests.write(self._sandbox, path, data, mode, context))
 
     async def list(self, path: Optional[str] = None, *, context: InContext = None) -> List[FileInfo]:
         """What is in the directory; without one, the files that the sandbox has made or changed."""
@@ -262,7 +275,7 @@ class AsyncFiles:
         await self._connection.send(requests.remove(self._sandbox, path, recursive, context))
 
     async def read_archive(self, path: str, *, context: InContext = None) -> bytes:
-        """What is below the directory, as a tar archive; links are left out."""
+        """What is below the directory, as a tar archive; of a Linux sandbox with permissions and symbolic links."""
         return await self._connection.send(requests.read_archive(self._sandbox, path, context))
 
     async def write_archive(self, path: str, archive: bytes, *, context: InContext = None) -> None:
@@ -457,64 +470,81 @@ class AsyncSandbox:
     @overload
     async def exec(
         self,
-        code: str,
+        code: Optional[str] = ...,
         *,
+        command: Optional[Sequence[str]] = ...,
+        directory: Optional[str] = ...,
         arguments: Sequence[str] = ...,
         stdin: Union[str, bytes, None] = ...,
         timeout: Optional[Duration] = ...,
         env: Optional[Mapping[str, str]] = ...,
         context: InContext = ...,
         seal: bool = ...,
+        terminal: Optional[TerminalSize] = ...,
         background: Literal[False] = ...,
     ) -> Result: ...
     @overload
     async def exec(
         self,
-        code: str,
+        code: Optional[str] = ...,
         *,
+        command: Optional[Sequence[str]] = ...,
+        directory: Optional[str] = ...,
         arguments: Sequence[str] = ...,
         stdin: Union[str, bytes, None] = ...,
         timeout: Optional[Duration] = ...,
         env: Optional[Mapping[str, str]] = ...,
         context: InContext = ...,
         seal: bool = ...,
+        terminal: Optional[TerminalSize] = ...,
         open_stdin: bool = ...,
         background: Literal[True],
     ) -> AsyncExec: ...
     async def exec(
         self,
-        code: str,
+        code: Optional[str] = None,
         *,
+        command: Optional[Sequence[str]] = None,
+        directory: Optional[str] = None,
         arguments: Sequence[str] = (),
         stdin: Union[str, bytes, None] = None,
         timeout: Optional[Duration] = None,
         env: Optional[Mapping[str, str]] = None,
         context: InContext = None,
         seal: bool = False,
+        terminal: Optional[TerminalSize] = None,
         open_stdin: bool = False,
         background: bool = False,
     ) -> Union[Result, AsyncExec]:
         """Runs code, with all that can be said of how. stdin: text, or bytes that are UTF-8. With open_stdin, in the background,
-        Exec.write_stdin() gives it input, which may be any bytes."""
-        turn = Turn(code, env, context, stdin, arguments, timeout, seal, open_stdin)
+        AsyncExec.write_stdin() gives it input, which may be any bytes.
+
+        In a Linux sandbox code is a script for its shell; command=["git", "status"] in its place is a program, by name or path, and
+        its arguments; directory: where it begins; terminal=(80, 24): its standard streams are a terminal of so many columns and
+        rows, and all that it prints is output."""
+        turn = Turn(code, env, context, stdin, arguments, timeout, seal, open_stdin, command, directory, terminal)
         if background:
             return AsyncExec(self._connection, self.id, await self._connection.send(requests.start(self.id, turn)))
         return await _result_of(self._stream(turn))
 
     def stream(
         self,
-        code: str,
+        code: Optional[str] = None,
         *,
+        command: Optional[Sequence[str]] = None,
+        directory: Optional[str] = None,
         arguments: Sequence[str] = (),
         stdin: Union[str, bytes, None] = None,
         timeout: Optional[Duration] = None,
         env: Optional[Mapping[str, str]] = None,
         context: InContext = None,
         seal: bool = False,
+        terminal: Optional[TerminalSize] = None,
         open_stdin: bool = False,
     ) -> AsyncStream:
-        """Runs code when it is iterated over, and gives what it prints and shows as it comes."""
-        return self._stream(Turn(code, env, context, stdin, arguments, timeout, seal, open_stdin))
+        """Runs code, or a command, when it is iterated over, and gives what it prints and shows as it comes."""
+        turn = Turn(code, env, context, stdin, arguments, timeout, seal, open_stdin, command, directory, terminal)
+        return self._stream(turn)
 
     def _stream(self, turn: Turn) -> AsyncStream:
         return AsyncStream(self._connection, self.id, requests.stream(self.id, turn), "", True)
@@ -523,6 +553,16 @@ class AsyncSandbox:
         """Of an exec that was sealed."""
         exec_id = exec.exec_id if isinstance(exec, Result) else requests.id_of(exec)
         return await _receipt_of(self._connection, self.id, exec_id)
+
+    async def diff(self, *, directory: Optional[str] = None, since: Union[Snapshot, str, None] = None) -> bytes:
+        """What a Linux sandbox has changed since its image, or since a snapshot, as a git patch. directory: only what is below it,
+        by paths from there."""
+        return await self._connection.send(requests.diff(self.id, directory, since))
+
+    async def patch(self, patch: Union[str, bytes], *, directory: Optional[str] = None) -> int:
+        """Applies a git patch to the files of a Linux sandbox, all of it or nothing; gives how many files it changed. directory: where
+        its paths begin."""
+        return await self._connection.send(requests.patch(self.id, patch, directory))
 
     async def fork(self, count: int = 1) -> List[AsyncSandbox]:
         """So many that go on from where this one stands, each for itself."""

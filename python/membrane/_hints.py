@@ -9,6 +9,7 @@ _PHRASES = (
      "sandbox.files.list() says what there is."),
     ("GET /v1/templates lists them.", "membrane templates lists them."),
     ("GET /v1/snapshots lists them.", "Snapshots().list() lists them."),
+    ("GET /v1/secrets lists their names.", "Secrets().list() lists their names."),
     ("GET …/contexts lists them.", "sandbox.contexts.list() lists them."),
     ("GET …/policy says", "sandbox.policy() says"),
     ("(membrane cp, PUT …/files)", "(sandbox.files.write())"),
@@ -25,12 +26,16 @@ _ARGUMENTS = {
     "ttl_s": "ttl",
     "idle_timeout_s": "idle_timeout",
     "timeout_ms": "timeout",
-    **{name: name for name in ("context", "count", "env", "labels", "metadata", "packages", "seal", "snapshot", "stdin", "template")},
+    **{name: name for name in ("command", "context", "count", "directory", "env", "labels", "metadata", "packages", "seal", "since",
+                               "snapshot", "stdin", "template", "terminal")},
 }  # fmt: skip
 _MEMBER = re.compile(r'"(' + "|".join(_ARGUMENTS) + r')((?:\.\w+|\[\d+\])*)"(: )?')
 _LIMIT = re.compile(r'limits\.(\w+) of the sandbox\'s policy(?: \("limits": (\{[^{}]*\})(?:, beside what it grants)?\))?')
 _BOUND = re.compile(r'"(ttl_s|idle_timeout_s|timeout_ms)" must be (at most|at least) (\d{1,15})\b')
 _APPROVALS = re.compile(r"membrane approvals \S+, or GET …/approvals, lists")
+_RESUME = re.compile(r"Resume it: membrane resume \S+, or POST \S+/resume\.")
+_TEMPLATE = re.compile(r"DELETE /v1/templates/(\S+?)\.?$")
+_SECRET = re.compile(r"PUT /v1/secrets/(\w+)")
 _DESCRIPTION = re.compile(r"GET /openapi\.json describes [^.]*\.")
 _UNITS_MS = (("d", 86_400_000), ("h", 3_600_000), ("m", 60_000), ("s", 1000), ("ms", 1))
 
@@ -39,6 +44,9 @@ def in_words_of_client(text: str) -> str:
     for rest, ours in _PHRASES:
         text = text.replace(rest, ours)
     text = _APPROVALS.sub("sandbox.approvals.list() lists", text)
+    text = _RESUME.sub("Resume it: sandbox.resume().", text)
+    text = _TEMPLATE.sub(r'Snapshots().remove_template("\1").', text)
+    text = _SECRET.sub(r'Secrets().put("\1", …)', text)
     text = _DESCRIPTION.sub("", text)
     text = _LIMIT.sub(_update, text)
     text = _BOUND.sub(_bound, text)

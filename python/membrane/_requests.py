@@ -26,6 +26,7 @@ from ._types import (
     SandboxInfo,
     Secret,
     Snapshot,
+    TerminalSize,
     forms_of,
     milliseconds,
     seconds,
@@ -380,9 +381,14 @@ def text_of_stdin(stdin: Union[str, bytes, bytearray, memoryview]) -> str:
         ) from error
 
 
+def terminal_json(size: TerminalSize) -> dict[str, int]:
+    columns, rows = size
+    return {"columns": columns, "rows": rows}
+
+
 @dataclass(frozen=True)
 class Turn:
-    code: str
+    code: Optional[str]  # or the command
     env: Optional[Mapping[str, str]] = None
     context: Union[Context, str, None] = None
     stdin: Union[str, bytes, None] = None
@@ -390,10 +396,22 @@ class Turn:
     timeout: Optional[Duration] = None
     seal: bool = False
     open_stdin: bool = False
+    command: Optional[Sequence[str]] = None
+    directory: Optional[str] = None
+    terminal: Optional[TerminalSize] = None
+
+    def __post_init__(self) -> None:
+        if (self.code is None) == (self.command is None):
+            raise TypeError("code or command= says what is run: one of them")
+        if self.command is not None and (self.arguments or isinstance(self.command, str)):
+            raise TypeError('command= is the program and its arguments, as ["git", "status"]')
 
     def json(self, **more: Any) -> dict[str, Any]:
         return without_none(
             code=self.code,
+            command=None if self.command is None else list(self.command),
+            directory=self.directory,
+            terminal=None if self.terminal is None else terminal_json(self.terminal),
             env=self.env,
             context=id_or_none(self.context),
             stdin=None if self.stdin is None else text_of_stdin(self.stdin),
@@ -415,8 +433,8 @@ def start(sandbox: str, turn: Turn) -> Request[str]:
     )
 
 
-def events(sandbox: str, exec_id: str, after: str = "") -> Request[None]:
-    query = {"after": after} if after else None
+def events(sandbox: str, exec_id: str, after: str = "", hang_up: bool = False) -> Request[None]:
+    query = without_none(after=after or None, hang_up="true" if hang_up else None)
     return request("GET", _path(sandbox, "execs", exec_id, "events"), nothing, query=query, accept=EVENTS)
 
 
@@ -432,6 +450,14 @@ def write_stdin(sandbox: str, exec_id: str, data: Union[str, bytes], eof: bool) 
     body = data.encode() if isinstance(data, str) else bytes(data)
     query = {"eof": "true"} if eof else None
     return request("POST", _path(sandbox, "execs", exec_id, "stdin"), nothing, query=query, bytes_body=body)
+
+
+def signal(sandbox: str, exec_id: str, number: int) -> Request[None]:
+    return request("POST", _path(sandbox, "execs", exec_id, "signal"), nothing, json_body={"signal": int(number)})
+
+
+def resize(sandbox: str, exec_id: str, size: TerminalSize) -> Request[None]:
+    return request("POST", _path(sandbox, "execs", exec_id, "terminal"), nothing, json_body=terminal_json(size))
 
 
 def receipt(sandbox: str, exec_id: str) -> Request[bytes]:
@@ -469,6 +495,22 @@ def _event_of(event: ServerEvent) -> Optional[Event]:
     return Event(event.kind, text=data["text"])
 
 
+# -- patches of Linux sandboxes ------------------------------------------------------------------------------------
+
+
+def diff(sandbox: str, directory: Optional[str], since: Union[Snapshot, str, None]) -> Request[bytes]:
+    query = without_none(directory=directory, since=id_or_none(since))
+    return request("GET", _path(sandbox, "patch"), lambda body: body, query=query, accept="*/*")
+
+
+def patch(sandbox: str, patch: Union[str, bytes], directory: Optional[str]) -> Request[int]:
+    return request(
+        "POST", _path(sandbox, "patch"), lambda body: int(json_of(body)["changed_files"]),
+        query=without_none(directory=directory), content_type="text/x-patch",
+        bytes_body=patch.encode() if isinstance(patch, str) else bytes(patch),
+    )  # fmt: skip
+
+
 # -- files ----------------------------------------------------------------------------------------------------------
 
 
@@ -483,9 +525,12 @@ def read(sandbox: str, path: str, context: InContext) -> Request[bytes]:
     return request("GET", _path(sandbox, "files"), lambda body: body, query=_at(path, context), accept="*/*")
 
 
-def write(sandbox: str, path: str, data: Union[str, bytes], context: InContext) -> Request[None]:
+def write(
+    sandbox: str, path: str, data: Union[str, bytes], mode: Optional[int], context: InContext
+) -> Request[None]:
     body = data.encode() if isinstance(data, str) else bytes(data)
-    return request("PUT", _path(sandbox, "files"), nothing, query=_at(path, context), bytes_body=body)
+    query = _at(path, context, mode=None if mode is None else f"{mode:04o}")
+    return request("PUT", _path(sandbox, "files"), nothing, query=query, bytes_body=body)
 
 
 def list_files(sandbox: str, path: Optional[str], context: InContext) -> Request[list[FileInfo]]:

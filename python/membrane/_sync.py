@@ -31,6 +31,7 @@ from ._types import (
     SandboxInfo,
     Secret,
     Snapshot,
+    TerminalSize,
 )
 from ._version import VERSION
 
@@ -176,9 +177,11 @@ class Exec:
     def __repr__(self) -> str:
         return f"<Exec {self.id} of {self._sandbox}>"
 
-    def stream(self) -> Stream:
-        """Its events from the first; leaving them does not stop it."""
-        return Stream(self._connection, self._sandbox, requests.events(self._sandbox, self.id), self.id, False)
+    def stream(self, *, hang_up: bool = False) -> Stream:
+        """Its events from the first; leaving them does not stop it. With hang_up a command of a Linux sandbox gets SIGHUP, and the
+        end of its input, when the reader goes away before its end."""
+        begin = requests.events(self._sandbox, self.id, hang_up=hang_up)
+        return Stream(self._connection, self._sandbox, begin, self.id, False)
 
     def wait(self) -> Result:
         return _result_of(self.stream())
@@ -193,6 +196,14 @@ class Exec:
     def write_stdin(self, data: Union[str, bytes], *, eof: bool = False) -> None:
         """More of its input, when it was begun with open_stdin; eof: the last. The program reads it as it comes."""
         self._connection.send(requests.write_stdin(self._sandbox, self.id, data, eof))
+
+    def signal(self, number: int) -> None:
+        """To a command of a Linux sandbox that runs, as signal.SIGINT."""
+        self._connection.send(requests.signal(self._sandbox, self.id, number))
+
+    def resize(self, size: TerminalSize) -> None:
+        """Of one that has a terminal: its columns and rows from now on."""
+        self._connection.send(requests.resize(self._sandbox, self.id, size))
 
     def receipt(self) -> Receipt:
         """Of one that was sealed, when it is over."""
@@ -225,9 +236,11 @@ class Files:
     def read_text(self, path: str, *, context: InContext = None) -> str:
         return self.read(path, context=context).decode()
 
-    def write(self, path: str, data: Union[str, bytes], *, context: InContext = None) -> None:
-        """The whole file; directories above it are made."""
-        self._connection.send(requests.write(self._sandbox, path, data, context))
+    def write(
+        self, path: str, data: Union[str, bytes], *, mode: Optional[int] = None, context: InContext = None
+    ) -> None:
+        """The whole file; directories above it are made. mode: its permissions in a Linux sandbox, as 0o755."""
+        self._connection.send(requests.write(self._sandbox, path, data, mode, context))
 
     def list(self, path: Optional[str] = None, *, context: InContext = None) -> List[FileInfo]:
         """What is in the directory; without one, the files that the sandbox has made or changed."""
@@ -246,7 +259,7 @@ class Files:
         self._connection.send(requests.remove(self._sandbox, path, recursive, context))
 
     def read_archive(self, path: str, *, context: InContext = None) -> bytes:
-        """What is below the directory, as a tar archive; links are left out."""
+        """What is below the directory, as a tar archive; of a Linux sandbox with permissions and symbolic links."""
         return self._connection.send(requests.read_archive(self._sandbox, path, context))
 
     def write_archive(self, path: str, archive: bytes, *, context: InContext = None) -> None:
@@ -441,64 +454,81 @@ class Sandbox:
     @overload
     def exec(
         self,
-        code: str,
+        code: Optional[str] = ...,
         *,
+        command: Optional[Sequence[str]] = ...,
+        directory: Optional[str] = ...,
         arguments: Sequence[str] = ...,
         stdin: Union[str, bytes, None] = ...,
         timeout: Optional[Duration] = ...,
         env: Optional[Mapping[str, str]] = ...,
         context: InContext = ...,
         seal: bool = ...,
+        terminal: Optional[TerminalSize] = ...,
         background: Literal[False] = ...,
     ) -> Result: ...
     @overload
     def exec(
         self,
-        code: str,
+        code: Optional[str] = ...,
         *,
+        command: Optional[Sequence[str]] = ...,
+        directory: Optional[str] = ...,
         arguments: Sequence[str] = ...,
         stdin: Union[str, bytes, None] = ...,
         timeout: Optional[Duration] = ...,
         env: Optional[Mapping[str, str]] = ...,
         context: InContext = ...,
         seal: bool = ...,
+        terminal: Optional[TerminalSize] = ...,
         open_stdin: bool = ...,
         background: Literal[True],
     ) -> Exec: ...
     def exec(
         self,
-        code: str,
+        code: Optional[str] = None,
         *,
+        command: Optional[Sequence[str]] = None,
+        directory: Optional[str] = None,
         arguments: Sequence[str] = (),
         stdin: Union[str, bytes, None] = None,
         timeout: Optional[Duration] = None,
         env: Optional[Mapping[str, str]] = None,
         context: InContext = None,
         seal: bool = False,
+        terminal: Optional[TerminalSize] = None,
         open_stdin: bool = False,
         background: bool = False,
     ) -> Union[Result, Exec]:
         """Runs code, with all that can be said of how. stdin: text, or bytes that are UTF-8. With open_stdin, in the background,
-        Exec.write_stdin() gives it input, which may be any bytes."""
-        turn = Turn(code, env, context, stdin, arguments, timeout, seal, open_stdin)
+        Exec.write_stdin() gives it input, which may be any bytes.
+
+        In a Linux sandbox code is a script for its shell; command=["git", "status"] in its place is a program, by name or path, and
+        its arguments; directory: where it begins; terminal=(80, 24): its standard streams are a terminal of so many columns and
+        rows, and all that it prints is output."""
+        turn = Turn(code, env, context, stdin, arguments, timeout, seal, open_stdin, command, directory, terminal)
         if background:
             return Exec(self._connection, self.id, self._connection.send(requests.start(self.id, turn)))
         return _result_of(self._stream(turn))
 
     def stream(
         self,
-        code: str,
+        code: Optional[str] = None,
         *,
+        command: Optional[Sequence[str]] = None,
+        directory: Optional[str] = None,
         arguments: Sequence[str] = (),
         stdin: Union[str, bytes, None] = None,
         timeout: Optional[Duration] = None,
         env: Optional[Mapping[str, str]] = None,
         context: InContext = None,
         seal: bool = False,
+        terminal: Optional[TerminalSize] = None,
         open_stdin: bool = False,
     ) -> Stream:
-        """Runs code when it is iterated over, and gives what it prints and shows as it comes."""
-        return self._stream(Turn(code, env, context, stdin, arguments, timeout, seal, open_stdin))
+        """Runs code, or a command, when it is iterated over, and gives what it prints and shows as it comes."""
+        turn = Turn(code, env, context, stdin, arguments, timeout, seal, open_stdin, command, directory, terminal)
+        return self._stream(turn)
 
     def _stream(self, turn: Turn) -> Stream:
         return Stream(self._connection, self.id, requests.stream(self.id, turn), "", True)
@@ -507,6 +537,16 @@ class Sandbox:
         """Of an exec that was sealed."""
         exec_id = exec.exec_id if isinstance(exec, Result) else requests.id_of(exec)
         return _receipt_of(self._connection, self.id, exec_id)
+
+    def diff(self, *, directory: Optional[str] = None, since: Union[Snapshot, str, None] = None) -> bytes:
+        """What a Linux sandbox has changed since its image, or since a snapshot, as a git patch. directory: only what is below it,
+        by paths from there."""
+        return self._connection.send(requests.diff(self.id, directory, since))
+
+    def patch(self, patch: Union[str, bytes], *, directory: Optional[str] = None) -> int:
+        """Applies a git patch to the files of a Linux sandbox, all of it or nothing; gives how many files it changed. directory: where
+        its paths begin."""
+        return self._connection.send(requests.patch(self.id, patch, directory))
 
     def fork(self, count: int = 1) -> List[Sandbox]:
         """So many that go on from where this one stands, each for itself."""

@@ -7,13 +7,16 @@ import datetime
 import os
 import re
 from dataclasses import dataclass, field
-from typing import Any, Mapping, Optional, Sequence, Union
+from typing import Any, Mapping, Optional, Sequence, Tuple, Union
 
 from ._errors import ProgramError
 from ._hints import in_words_of_client
 
 Duration = Union[float, int, str, datetime.timedelta]
 """Seconds; or text as "500ms", "30s", "10m", "1h", "2d"; or a timedelta."""
+
+TerminalSize = Tuple[int, int]
+"""Columns and rows."""
 
 Forms = Mapping[str, Union[str, bytes]]
 """One value in several forms, by MIME type: "text/plain", "image/png", …"""
@@ -75,11 +78,14 @@ class SandboxInfo:
 
 @dataclass(frozen=True)
 class FileInfo:
-    """A file or directory; `kind` is "file" or "directory"."""
+    """A file or directory; `kind` is "file", "directory", "link" or "other". Of a Linux sandbox also its permissions, and where a
+    symbolic link leads."""
 
     path: str
     size_bytes: int = 0
     kind: str = "file"
+    mode: Optional[int] = None
+    target: Optional[str] = None
 
     @property
     def name(self) -> str:
@@ -87,7 +93,14 @@ class FileInfo:
 
     @classmethod
     def of_json(cls, json: Mapping[str, Any]) -> FileInfo:
-        return cls(json["path"], json.get("size_bytes") or 0, json.get("kind", json.get("type", "file")))
+        mode = json.get("mode")
+        return cls(
+            path=json["path"],
+            size_bytes=json.get("size_bytes") or 0,
+            kind=json.get("kind", json.get("type", "file")),
+            mode=None if mode is None else int(mode, 8),
+            target=json.get("target"),
+        )
 
 
 @dataclass(frozen=True)
