@@ -107,8 +107,9 @@ Result<std::shared_ptr<linux::LiveComputer>> AgentComputer::create(int kept) {
 }
 
 void AgentComputer::keep_beginning(linux::LiveComputer& computer) {
-  if (auto file = linux::memory_to_keep_in()) beginning_ = *std::move(file);
-  if (beginning_ && !computer.keep(beginning_.number(), linux::LiveComputer::Keep::kFiles)) beginning_ = {};
+  auto file = linux::memory_to_keep_in();
+  const bool is_kept = file && computer.keep(file->number(), linux::LiveComputer::Keep::kFiles);
+  beginning_ = is_kept ? *std::move(file) : linux::HostFile();
 }
 
 Status AgentComputer::survey() {

@@ -46,6 +46,7 @@ LINES_NOT_RUN = {
         "asks a service: service/clients_test.py runs those of README.md and docs/clients.md",
     r"npx @modelcontextprotocol/inspector": "cli/mcp_test.py runs it",
     r"membrane (diff|patch)\b|git diff --binary": "asks a service: service/linux_test.py runs them",
+    r"git -C repo apply": "applies what a model has changed: cli/agent_linux_test.py does so",
     r"membrane audit verify\b": "reads the log of a service: service/audit_test.cc makes one",
     r"membrane serve\b": "serves until it is stopped: service/*_test.py start it",
 }

@@ -47,23 +47,23 @@ void set_outcome(linux::ComputerEnd end, int status, const std::string& reason, 
       report.limits_reached.push_back({"wall", 1});
       error(Outcome::kTimedOut, "timed_out",
             "the command ran for " + std::to_string(limits.wall_ms) + " ms, which is its limit",
-            "Raise --wall.");
+            "Make it do less, or raise limits.wall (--wall).");
       break;
     case linux::ComputerEnd::kOutOfOutput:
       report.limits_reached.push_back({"output", 1});
       error(Outcome::kOutOfOutput, "out_of_output",
             "the command printed more than " + std::to_string(limits.output_bytes) + " bytes",
-            "Raise --output.");
+            "Make it print less, or raise limits.output (--output).");
       break;
     case linux::ComputerEnd::kOutOfMemory:
       error(Outcome::kOutOfMemory, "out_of_memory",
             "the sandbox used more than " + std::to_string(limits.memory_bytes) + " bytes of memory",
-            "Raise --memory.");
+            "Make it use less, or raise limits.memory (--memory).");
       break;
     case linux::ComputerEnd::kOutOfCpu:
       error(Outcome::kOutOfCpu, "out_of_cpu",
             "the sandbox used more than " + std::to_string(limits.cpu_ms) + " ms of CPU time",
-            "Raise --cpu.");
+            "Make it do less, or raise limits.cpu (--cpu).");
       break;
     case linux::ComputerEnd::kCancelled:
       error(Outcome::kCancelled, "cancelled", "the owner stopped the command", "");

@@ -1,5 +1,4 @@
 // Patches of sandboxes that run: what a patch of changes makes of a fresh one, and what git says of it.
-#include <sys/mman.h>
 #include <sys/stat.h>
 
 #include <cstdlib>
@@ -45,9 +44,9 @@ class PatchLiveTest : public linux::LiveTest {
   }
 
   static linux::HostFile kept(LiveComputer& computer) {
-    linux::HostFile file(memfd_create("kept", MFD_CLOEXEC));
-    EXPECT_TRUE(computer.keep(file.number(), LiveComputer::Keep::kFiles));
-    return file;
+    auto file = linux::memory_to_keep_in();
+    EXPECT_TRUE(file && computer.keep(file->number(), LiveComputer::Keep::kFiles));
+    return file ? *std::move(file) : linux::HostFile();
   }
   std::unique_ptr<LiveComputer> as_kept(const linux::HostFile& file) {
     linux::LiveSpec of = spec();

@@ -8,8 +8,12 @@
 #include <optional>
 #include <ranges>
 
+#include "service/file_modes.h"
+
 namespace membrane::service {
 namespace {
+
+constexpr uint32_t kModeBits = 07777;
 
 struct FreeArchive {
   void operator()(struct archive* archive) const { archive_free(archive); }
@@ -31,6 +35,11 @@ ApiError too_large() {
           "the archive has more than " + std::to_string(kMostArchiveBytes >> 20) + " MiB or " +
               std::to_string(kMostArchiveEntries) + " entries",
           "Take it in parts, directory by directory."};
+}
+
+ApiError no_entry(const std::string& hint) {
+  return {ApiCode::kInvalidValue, "the archive has an entry that is no file and no directory inside of it",
+          hint};
 }
 
 // A name without "./" and "/" around it; nothing for one that leads elsewhere. "" is the archive's own directory.
@@ -82,8 +91,10 @@ Answer<std::string> write_archive(const std::vector<ArchiveEntry>& entries) {
     archive_entry_clear(entry.get());
     archive_entry_set_pathname(
         entry.get(), (each.name + (each.is_directory ? "/" : "")).c_str());  // bytes, whatever the locale
-    archive_entry_set_filetype(entry.get(), each.is_directory ? AE_IFDIR : AE_IFREG);
-    archive_entry_set_perm(entry.get(), each.is_directory ? 0755 : 0644);
+    const bool is_link = !each.target.empty();
+    archive_entry_set_filetype(entry.get(), each.is_directory ? AE_IFDIR : is_link ? AE_IFLNK : AE_IFREG);
+    if (is_link) archive_entry_set_symlink(entry.get(), each.target.c_str());
+    archive_entry_set_perm(entry.get(), each.mode != 0 ? each.mode : each.is_directory ? 0755 : 0644);
     archive_entry_set_size(entry.get(), static_cast<la_int64_t>(each.bytes.size()));
     archive_entry_set_mtime(entry.get(), each.modified_s, 0);
     ok = archive_write_header(archive.get(), entry.get()) >= ARCHIVE_WARN &&
@@ -114,17 +125,36 @@ Answer<std::vector<ArchiveEntry>> read_archive(std::string_view bytes) {
     if (raw == nullptr) raw = archive_entry_pathname(entry);
     const auto name = relative_name(raw == nullptr ? "/" : raw);
     const auto type = archive_entry_filetype(entry);
-    const bool is_link = archive_entry_hardlink(entry) != nullptr;
-    if (!name || is_link || (type != AE_IFREG && type != AE_IFDIR))
-      return refuse(ApiCode::kInvalidValue,
-                    "the archive has an entry that is no file and no directory inside of it",
-                    "Names are relative and have no \"..\"; links and devices are not taken.");
+    const char* const other = archive_entry_hardlink(entry);
+    const bool is_known = other != nullptr || type == AE_IFREG || type == AE_IFDIR || type == AE_IFLNK;
+    if (!name || !is_known)
+      return std::unexpected(
+          no_entry("Names are relative and have no \"..\"; devices and pipes are not taken."));
     if (entries.size() == kMostArchiveEntries) return std::unexpected(too_large());
-    auto contents = read_bytes(archive.get(), left);
-    if (!contents) return std::unexpected(contents.error());
-    left -= contents->size();
-    if (!name->empty())
-      entries.push_back({*name, type == AE_IFDIR, *std::move(contents), archive_entry_mtime(entry)});
+    ArchiveEntry made = {.name = *name,
+                         .is_directory = other == nullptr && type == AE_IFDIR,
+                         .bytes = {},
+                         .modified_s = archive_entry_mtime(entry),
+                         .mode = static_cast<uint32_t>(archive_entry_perm(entry)) & kModeBits};
+    if (other != nullptr) {
+      const auto first = std::ranges::find(entries, relative_name(other).value_or(""), &ArchiveEntry::name);
+      if (first == entries.end() || first->is_directory)
+        return std::unexpected(no_entry("A link to a file comes after that file."));
+      if (first->bytes.size() > left) return std::unexpected(too_large());
+      made.bytes = first->bytes;
+      made.target = first->target;
+    } else if (type == AE_IFLNK) {
+      const char* const target = archive_entry_symlink(entry);
+      if (target == nullptr || *target == '\0')
+        return std::unexpected(no_entry("A symbolic link says where it leads."));
+      made.target = target;
+    } else {
+      auto contents = read_bytes(archive.get(), left);
+      if (!contents) return std::unexpected(contents.error());
+      made.bytes = *std::move(contents);
+    }
+    left -= made.bytes.size();
+    if (!name->empty()) entries.push_back(std::move(made));
   }
 }
 
@@ -133,17 +163,26 @@ Answer<std::string> pack_files(Guest& guest, const std::string& context, const s
   if (!facts) return std::unexpected(facts.error());
   std::string base = directory;
   while (base.ends_with('/')) base.pop_back();
+  auto* const modes = dynamic_cast<FileModes*>(&guest);
   std::vector<ArchiveEntry> entries;
   uint64_t left = kMostArchiveBytes;
   for (const wasi::FileFact& fact : *facts) {
     const bool is_directory = fact.type == wasi::FileType::kDirectory;
-    if (!is_directory && fact.type != wasi::FileType::kRegularFile) continue;
+    const bool is_link = modes != nullptr && fact.type == wasi::FileType::kSymbolicLink;
+    if (!is_directory && !is_link && fact.type != wasi::FileType::kRegularFile) continue;
     if (entries.size() == kMostArchiveEntries || fact.size_bytes > left) return std::unexpected(too_large());
     ArchiveEntry entry{fact.path.substr(base.size() + 1),
                        is_directory,
                        {},
                        static_cast<int64_t>(fact.modified_ns / 1'000'000'000)};
-    if (!is_directory) {
+    if (modes != nullptr) {
+      const auto facts = modes->mode_facts(fact.path, false);
+      if (!facts && facts.error().code == ApiCode::kNotFound) continue;  // gone by now
+      if (!facts) return std::unexpected(facts.error());
+      entry.mode = facts->mode;
+      if (is_link) entry.target = facts->target;
+    }
+    if (!is_directory && !is_link) {
       auto bytes = guest.read_file(context, fact.path);
       if (!bytes) return std::unexpected(bytes.error());
       left -= bytes->size();
@@ -154,10 +193,28 @@ Answer<std::string> pack_files(Guest& guest, const std::string& context, const s
   return write_archive(entries);
 }
 
+namespace {
+
+// What is written there is not written where a link leads.
+Answer<void> remove_link(Guest& guest, FileModes& modes, const std::string& context,
+                         const std::string& path) {
+  const auto facts = modes.mode_facts(path, false);
+  if (!facts || facts->target.empty()) return {};
+  const auto removed = guest.act_on_files(context, {wasi::FileAct::kRemove, path, "", false});
+  if (!removed) return std::unexpected(removed.error());
+  return {};
+}
+
+}  // namespace
+
 Answer<void> unpack_files(Guest& guest, const std::string& context, const std::string& directory,
                           std::string_view archive) {
   const auto entries = read_archive(archive);
   if (!entries) return std::unexpected(entries.error());
+  auto* const modes = dynamic_cast<FileModes*>(&guest);
+  if (modes == nullptr &&
+      std::ranges::any_of(*entries, [](const auto& each) { return !each.target.empty(); }))
+    return std::unexpected(no_entry("Files of Linux sandboxes alone have symbolic links."));
   const auto make_directory = [&](const std::string& path) {
     return guest.act_on_files(context, {wasi::FileAct::kMakeDirectory, path, "", false});
   };
@@ -166,12 +223,22 @@ Answer<void> unpack_files(Guest& guest, const std::string& context, const std::s
   if (const auto made = make_directory(directory); !made) return std::unexpected(made.error());
   for (const ArchiveEntry& entry : *entries) {
     const std::string path = base + "/" + entry.name;
+    if (!entry.target.empty()) {
+      if (auto made = modes->make_link(path, entry.target); !made) return made;
+      continue;
+    }
+    if (modes != nullptr && !entry.is_directory)
+      if (auto removed = remove_link(guest, *modes, context, path); !removed) return removed;
     if (!entry.is_directory) {
       if (auto written = guest.write_file(context, path, entry.bytes); !written) return written;
     } else if (const auto made = make_directory(path); !made) {
       return std::unexpected(made.error());
     }
   }
+  if (modes == nullptr) return {};
+  for (const ArchiveEntry& entry : *entries | std::views::reverse)  // a directory may forbid what is in it
+    if (entry.target.empty() && entry.mode != 0)
+      if (auto set = modes->set_mode(base + "/" + entry.name, entry.mode); !set) return set;
   return {};
 }
 

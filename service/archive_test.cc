@@ -53,7 +53,33 @@ TEST(Archive, NamesThatLeadOutAreRefused) {
     EXPECT_EQ(read_archive(ustar(name, '0', "x") + kEnd).error().code, ApiCode::kInvalidValue) << name;
 }
 
-TEST(Archive, LinksAndDevicesAreRefused) {
+TEST(Archive, LinksAndPermissionsAreReadAsTheyWereWritten) {
+  const auto bytes =
+      write_archive({{.name = "run", .bytes = "text", .mode = 0755}, {.name = "link", .target = "../run"}});
+  const auto entries = read_archive(*bytes);
+  ASSERT_TRUE(entries) << entries.error().message;
+  ASSERT_EQ(entries->size(), 2u);
+  EXPECT_EQ((*entries)[0].mode, 0755u);
+  EXPECT_EQ((*entries)[1].target, "../run");
+}
+
+TEST(Archive, AFurtherNameOfAFileIsAnotherFile) {
+  std::string link = ustar("b", '1', "");
+  link.replace(157, 1, "a");
+  unsigned sum = 0;  // of the header, with blanks for itself
+  link.replace(148, 8, std::string(8, ' '));
+  for (size_t i = 0; i < 512; ++i) sum += static_cast<unsigned char>(link[i]);
+  std::array<char, 16> digits{};
+  std::snprintf(digits.data(), digits.size(), "%06o", sum);
+  std::copy_n(digits.data(), 7, link.data() + 148);
+  const auto entries = read_archive(ustar("a", '0', "x") + link + kEnd);
+  ASSERT_TRUE(entries) << entries.error().message;
+  EXPECT_EQ(entries->at(1).name, "b");
+  EXPECT_EQ(entries->at(1).bytes, "x");
+  EXPECT_FALSE(read_archive(link + kEnd));
+}
+
+TEST(Archive, DevicesAndLinksToNothingAreRefused) {
   for (const char type : {'1', '2', '3', '4', '6'})
     EXPECT_EQ(read_archive(ustar("a", type, "") + kEnd).error().code, ApiCode::kInvalidValue) << type;
 }

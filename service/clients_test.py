@@ -744,9 +744,12 @@ class Python(PythonClient):
                     except MembraneError as error:
                         print(error.hint)
                     sandbox.resume() if sandbox.info().state == "paused" else None
+            with Sandbox.create(template="linux", policy={"limits": {"wall": "100ms"}}) as sandbox:
+                print(sandbox.exec(command=["sleep", "1000"]).error.hint)
         """)
         self.assertEqual(done.returncode, 0, done.stderr)
-        self.assertEqual(done.stdout, "Resume it: sandbox.resume().\nSnapshots().list() lists them.\nmembrane templates lists them.\n")
+        self.assertEqual(done.stdout, "Resume it: sandbox.resume().\nSnapshots().list() lists them.\nmembrane templates lists them.\n"
+                                      "Make it do less, or raise limits.wall: sandbox.update(limits={\"wall\": …}).\n")
 
     def test_all_of_that_on_asyncio(self):
         self.check("""

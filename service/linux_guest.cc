@@ -584,15 +584,14 @@ class LinuxGuest final : public Guest {
   Answer<std::unique_ptr<linux::LiveComputer>> files_of(const KeptContext& then, const linux::Layer* image) {
     const auto file = memory_file_of(then.bytes);
     if (!file) return std::unexpected(api_error(file.error()));
-    const auto kept = linux::read_kept_facts(file->number());
-    if (!kept) return std::unexpected(api_error(kept.error()));
-    if (kept->image_digest != (image == nullptr ? std::string_view() : image->digest()))
+    const auto facts = linux::read_kept_facts(file->number());
+    if (!facts) return std::unexpected(api_error(facts.error()));
+    if (facts->image_digest != (image == nullptr ? std::string_view() : image->digest()))
       return refuse(ApiCode::kConflict, "the snapshot and the sandbox began with different images",
                     "Name a snapshot of this sandbox, or of one of the same image.");
-    linux::LiveSpec spec;
-    spec.kept = file->number();
+    const HostFile image_file = this->image_file();
+    linux::LiveSpec spec = spec_from(*file, image_file);
     spec.kept_files_only = true;
-    if (image != nullptr) spec.image_file = image->fd();
     spec.limits.disk_bytes = UINT64_MAX;  // the limit may be less by now
     auto made = source_.create(spec);
     if (!made) return std::unexpected(computer_error(made.error()));
