@@ -725,6 +725,7 @@ Result<BuiltImage> build_image(const ImageBuild& build, linux::ComputerSource& s
 
 Result<BuiltImage> build_image(const ImageBuild& build) {
   MEMBRANE_ASSIGN(const auto source, linux::ComputerSource::create(1));
+  source->make_ready();
   return build_image(build, *source);
 }
 

@@ -221,6 +221,14 @@ void retire_image(const std::string& path) {
   }
 }
 
+bool may_be_image(const std::string& path) {
+  return std::ranges::any_of(directories(), [&path](const std::string& directory) {
+    if (!path.starts_with(directory + "/") || !path.ends_with(kEnding)) return false;
+    const std::string_view name = std::string_view(path).substr(directory.size() + 1);
+    return name.size() > kEnding.size() && is_image_name(name.substr(0, name.size() - kEnding.size()));
+  });
+}
+
 std::string path_of_image(const std::string& path, std::string_view digest) {
   if (has_digest(path, digest)) return path;
   std::string removed = path_of_removed(path, digest);

@@ -36,6 +36,8 @@ Result<std::vector<StoredImage>> list_images();
 Status remove_image(const std::string& name);
 // The same before another file takes that path. Nothing where no image is there.
 void retire_image(const std::string& path);
+// Whether the store keeps images at such a path: for one that was named by somebody who is not trusted.
+bool may_be_image(const std::string& path);
 // Where the image with that digest is that was at the path: there, or among those that were removed or replaced since; the path when it is
 // nowhere.
 std::string path_of_image(const std::string& path, std::string_view digest);

@@ -62,7 +62,7 @@ void KernelServer::run() {
     return std::ranges::any_of(commands_, [](const auto& each) { return each.second->expects_input(); });
   };
   has_news_ = true;
-  kernel_.thaw();  // of a sandbox that was kept
+  if (!is_frozen_by_owner_) kernel_.thaw();  // of a sandbox that was kept
   kernel_.run_while([this] { return !is_over_; });
   // What processes do at their end is nobody's any more.
   kernel_.on_outside = {};

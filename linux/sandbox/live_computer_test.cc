@@ -285,6 +285,7 @@ TEST_F(LiveTest, APlatformThatIsNotThereIsTold) {
 TEST_F(LiveTest, ASourceMakesThemForManyThreads) {
   const auto source = ComputerSource::create(2);
   ASSERT_TRUE(source);
+  (*source)->make_ready();
   std::vector<std::thread> threads;
   for (int i = 0; i < 6; ++i)
     threads.emplace_back([&, i] {
@@ -340,12 +341,31 @@ TEST_F(LiveTest, ComputersOutliveTheirSource) {
   EXPECT_EQ(run(**made, "echo on"), "on\n");
 }
 
+// One that answers no order, as one that was taken over may, keeps nobody waiting.
+TEST_F(LiveTest, EndsAKernelProcessThatDoesNotAnswer) {
+  auto made = start_computer(spec());
+  ASSERT_TRUE(made);
+  const std::string children = read_file("/proc/self/task/" + std::to_string(gettid()) + "/children");
+  const pid_t kernel_process = std::stoi(children);
+  ASSERT_EQ(kill(kernel_process, SIGSTOP), 0);
+  std::thread waits([&] {
+    const auto told = (*made)->stat("/", true);
+    ASSERT_FALSE(told);
+    EXPECT_EQ(told.error().code, ErrorCode::kUnavailable);
+  });
+  (*made)->end();
+  waits.join();
+  made->reset();
+  EXPECT_EQ(kill(kernel_process, 0), -1);
+}
+
 // Orphans are children of this process, which waits for all of them.
 TEST_F(LiveTest, NothingIsLeft) {
   ASSERT_EQ(prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0), 0);
   {
     const auto source = ComputerSource::create(3);
     ASSERT_TRUE(source);
+    (*source)->make_ready();
     auto made = (*source)->create(spec());
     ASSERT_TRUE(made);
     auto command = (*made)->start(shell("sleep 1000 & sleep 1000"), {});
@@ -363,6 +383,7 @@ TEST_F(LiveTest, NothingIsLeftOfAnOwnerThatIsKilled) {
   if (owner == 0) {
     const auto source = ComputerSource::create(3);
     if (!source) _exit(1);
+    (*source)->make_ready();
     auto made = (*source)->create(spec());
     if (!made || !(*made)->start(shell("sleep 1000 & sleep 1000"), {})) _exit(1);
     if (write(ends[1], "x", 1) != 1) _exit(1);

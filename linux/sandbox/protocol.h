@@ -157,6 +157,7 @@ struct BeginOrder {
   std::string image_name;  // where the image is, for what is kept of the sandbox
   ComputerLimits limits;
   std::optional<Determinism> deterministic;
+  bool stands_still = false;
   bool has_image = false, has_kept = false, has_network = false;
   struct Directory {
     std::string path;
