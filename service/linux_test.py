@@ -274,6 +274,16 @@ class LinuxSandboxes(unittest.TestCase):
         self.membrane("resume", sandbox)
         self.assertEqual(self.ask(sandbox, "b"), "2 b\n")
 
+    def test_a_sandbox_outlives_its_image(self):
+        self.membrane("image", "import", self.folder / "host.tar", "--tag", "gone")
+        sandbox = self.membrane("create", "--template", "linux:gone").decode().strip()
+        self.addCleanup(self.membrane, "rm", sandbox)
+        self.membrane("exec", sandbox, "-e", "echo kept > /tmp/x")
+        self.membrane("pause", sandbox)
+        self.membrane("image", "rm", "gone")
+        self.membrane("resume", sandbox)
+        self.assertEqual(self.membrane("exec", sandbox, "cat", "/tmp/x"), b"kept\n")
+
     def test_a_snapshot_has_its_processes(self):
         sandbox = self.create()
         self.membrane("exec", sandbox, "-e", self.COUNTING)
