@@ -74,7 +74,8 @@ Status write_diff(linux::LiveComputer& computer, const std::string& image, const
   std::ofstream to(file, std::ios::binary | std::ios::trunc);
   to << patch.text;
   to.close();
-  if (!to) return fail(ErrorCode::kUnavailable, "cannot write the patch to " + file + ": " + std::strerror(errno));
+  if (!to)
+    return fail(ErrorCode::kUnavailable, "cannot write the patch to " + file + ": " + std::strerror(errno));
   if (patch.left_out > 0)
     print(
         stderr,
@@ -192,7 +193,8 @@ Result<sandbox::Report> run_linux(const LinuxCommand& command, std::atomic<bool>
   MEMBRANE_ASSIGN(const linux::ComputerReport ended, std::move(outcome));
   MEMBRANE_TRY(written);
   if (!command.diff_file.empty() && !command.policy.fs.empty())
-    print(stderr, "note: what was changed in granted directories is changed there, and no part of the patch\n");
+    print(stderr,
+          "note: what was changed in granted directories is changed there, and no part of the patch\n");
   for (const std::string& wall : ended.missing_walls)
     print(stderr, "warning: this machine refuses a wall of Linux sandboxes: " + wall + "\n");
   if (ended.preemptions > 0)

@@ -4,6 +4,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
 #include <filesystem>
@@ -11,11 +12,12 @@
 
 #include "base/base64.h"
 #include "base/write_at.h"
+#include "host/files/links.h"
 
 namespace membrane::cli {
 namespace {
 
-constexpr unsigned kFileMode = 0644, kDirectoryMode = 0755;
+constexpr unsigned kFileMode = 0644, kProgramMode = 0755, kDirectoryMode = 0755;
 constexpr std::pair<std::string_view, std::string_view> kImages[] = {
     {"image/png", ".png"}, {"image/jpeg", ".jpg"}, {"image/svg+xml", ".svg"}, {"image/gif", ".gif"}};
 
@@ -51,18 +53,23 @@ Result<host::Fd> OutDirectory::open_directory(std::string_view below, const std:
   return at;
 }
 
-Status OutDirectory::write(const std::string& below, std::string_view bytes) {
+Status OutDirectory::write(const std::string& below, std::string_view bytes, bool is_executable) {
   const std::string path = path_of(below);
   const size_t slash = below.rfind('/');
   const size_t begin = slash == std::string::npos ? 0 : slash + 1;
   MEMBRANE_ASSIGN(const host::Fd at, open_directory(std::string_view(below).substr(0, begin), path));
   constexpr int kFlags = O_WRONLY | O_CREAT | O_NOFOLLOW | O_NONBLOCK;  // a FIFO does not make us wait
-  const auto file =
-      host::open_beneath(at.get(), below.substr(begin), kFlags, host::Symlinks::kNone, kFileMode);
+  const auto file = host::open_beneath(at.get(), below.substr(begin), kFlags, host::Symlinks::kNone,
+                                       is_executable ? kProgramMode : kFileMode);
   if (!file) return refused(path, file.error().reason);
   struct stat status{};
   if (fstat(file->get(), &status) != 0 || !S_ISREG(status.st_mode) || status.st_nlink > 1)
     return refused(path, "it is no regular file, or one with other names");
+  // One that was there keeps who may read and write it.
+  constexpr mode_t kRun = 0111, kRead = 0444;
+  const mode_t run = is_executable ? (status.st_mode & kRead) >> 2 : 0;
+  if ((status.st_mode & kRun) != run && fchmod(file->get(), (status.st_mode & 0777 & ~kRun) | run) != 0)
+    return refused(path, std::strerror(errno));
   const auto* const data = reinterpret_cast<const uint8_t*>(bytes.data());
   if (ftruncate(file->get(), 0) != 0 || !write_at(file->get(), 0, {data, bytes.size()}))
     return refused(path, std::strerror(errno));
@@ -70,11 +77,35 @@ Status OutDirectory::write(const std::string& below, std::string_view bytes) {
   return {};
 }
 
-void OutDirectory::keep(std::string_view guest_path, std::string_view bytes) {
+void OutDirectory::keep(std::string_view guest_path, std::string_view bytes, bool is_executable) {
   guest_path.remove_prefix(std::min(guest_path.find_first_not_of('/'), guest_path.size()));
   if (guest_path.empty()) return;
-  Status written = write(std::string(guest_path), bytes);
+  Status written = write(std::string(guest_path), bytes, is_executable);
   if (status_) status_ = std::move(written);
+}
+
+Status OutDirectory::write_link(const std::string& below, const std::string& target) {
+  const std::string path = path_of(below);
+  const size_t slash = below.rfind('/');
+  const size_t begin = slash == std::string::npos ? 0 : slash + 1;
+  MEMBRANE_ASSIGN(const host::Fd at, open_directory(std::string_view(below).substr(0, begin), path));
+  const std::string name = below.substr(begin);
+  if (unlinkat(at.get(), name.c_str(), 0) != 0 && errno != ENOENT) return refused(path, std::strerror(errno));
+  if (symlinkat(target.c_str(), at.get(), name.c_str()) != 0) return refused(path, std::strerror(errno));
+  kept_.push_back(path);
+  return {};
+}
+
+bool OutDirectory::keep_link(std::string_view guest_path, const std::string& target,
+                             std::string_view within) {
+  const auto depth_of = [](std::string_view path) {
+    return static_cast<size_t>(std::ranges::count(path.substr(0, path.find_last_not_of('/') + 1), '/'));
+  };
+  const size_t depth = depth_of(guest_path) - (within.empty() ? 0 : depth_of(within) + 1);
+  if (!host::check_new_target(target, depth, std::string(guest_path))) return false;
+  Status written = write_link(std::string(guest_path), target);
+  if (status_) status_ = std::move(written);
+  return true;
 }
 
 void OutDirectory::keep_directory(std::string_view guest_path) {

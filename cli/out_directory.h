@@ -23,7 +23,10 @@ class OutDirectory {
   static Result<OutDirectory> open(const std::string& path);
 
   // A file by its absolute path in the program: "/plots/a.png" becomes plots/a.png.
-  void keep(std::string_view guest_path, std::string_view bytes);
+  void keep(std::string_view guest_path, std::string_view bytes, bool is_executable = false);
+  // A symbolic link that is relative and stays below `within`, a directory that is kept; any other is left out, and the answer is false. A file
+  // or link that is there already is replaced.
+  bool keep_link(std::string_view guest_path, const std::string& target, std::string_view within);
   // A directory, with those above it; it may be there already.
   void keep_directory(std::string_view guest_path);
   // value.png, display-1.png, display-2.svg, …
@@ -39,7 +42,8 @@ class OutDirectory {
       : path_(std::move(path)), directory_(std::move(directory)) {}
   [[nodiscard]] std::string path_of(std::string_view below) const;
   Result<host::Fd> open_directory(std::string_view below, const std::string& path);
-  Status write(const std::string& below, std::string_view bytes);
+  Status write(const std::string& below, std::string_view bytes, bool is_executable);
+  Status write_link(const std::string& below, const std::string& target);
   void keep_image(const sandbox::RichValue& value, const std::string& name);
 
   std::string path_;
