@@ -101,8 +101,8 @@ class LinuxSandboxes(unittest.TestCase):
                          b"ran\n755\n644\nbin/run.sh\n/etc/passwd\n")
         self.membrane("exec", sandbox, "-e", "cd /root/tree && chmod +x plain && chmod -x bin/run.sh && ln -s ../../up bin/up && ln -s ../plain bin/down")
         for _ in range(2):
-            self.membrane("cp", "-r", f"{sandbox}:/root/tree", self.folder / "back")
-        back = self.folder / "back"
+            self.membrane("cp", "-r", f"{sandbox}:/root/tree", self.folder / "tree-back")
+        back = self.folder / "tree-back"
         if (back / "tree").exists():
             back = back / "tree"
         self.assertEqual(sorted(str(each.relative_to(back)) for each in back.rglob("*")), ["bin", "bin/down", "bin/run.sh", "link", "plain"])
