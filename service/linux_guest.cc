@@ -22,6 +22,7 @@
 #include "sandbox/receipt_recorder.h"
 #include "service/client_policy.h"
 #include "service/environments.h"
+#include "service/file_modes.h"
 #include "service/session_guest.h"
 
 namespace membrane::service {
@@ -226,7 +227,7 @@ host::Secrets secrets_of(const host::Secrets& secrets) {
   return [](const std::string&) -> std::optional<std::string> { return std::nullopt; };
 }
 
-class LinuxGuest final : public Guest {
+class LinuxGuest final : public Guest, public FileModes {
  public:
   LinuxGuest(linux::ComputerSource& source, GuestSpec spec, linux::StoredImage image)
       : source_(source),
@@ -401,7 +402,7 @@ class LinuxGuest final : public Guest {
   // A file that is there keeps its mode.
   Answer<void> write_file(const std::string& context, const std::string& path,
                           std::string_view bytes) override {
-    constexpr uint32_t kMode = 0644, kModeBits = 07777;
+    constexpr uint32_t kMode = 0644;
     if (const auto checked = check(context, path); !checked) return checked;
     const auto computer = this->computer();
     const auto there = computer->stat(path, true);
@@ -409,6 +410,27 @@ class LinuxGuest final : public Guest {
     if (const Status written = computer->write_file(path, bytes, mode); !written)
       return std::unexpected(file_error(written.error()));
     return {};
+  }
+  Answer<Facts> mode_facts(const std::string& path, bool follows_links) override {
+    if (const auto checked = check_path(path); !checked) return std::unexpected(checked.error());
+    auto facts = computer()->stat(path, follows_links);
+    if (!facts) return std::unexpected(file_error(facts.error()));
+    return Facts{.mode = facts->mode & kModeBits, .target = std::move(facts->target)};
+  }
+  Answer<void> set_mode(const std::string& path, uint32_t mode) override {
+    if (const auto checked = check_path(path); !checked) return checked;
+    return file_answer(computer()->set_mode(path, mode & kModeBits));
+  }
+  Answer<void> make_link(const std::string& path, const std::string& target) override {
+    if (const auto checked = check_path(path); !checked) return checked;
+    const auto computer = this->computer();
+    if (const auto there = computer->stat(path, false); there && !S_ISDIR(there->mode))
+      if (auto removed = file_answer(computer->remove(path, false)); !removed) return removed;
+    const size_t above = path.rfind('/');
+    if (above > 0)
+      if (const auto made = make_directories(*computer, path.substr(0, above)); !made)
+        return std::unexpected(made.error());
+    return file_answer(computer->make_link(path, target));
   }
   Answer<std::string> make_patch(const std::string& directory, const KeptContext* since) override {
     if (const auto checked = check_path(directory); !checked) return std::unexpected(checked.error());
@@ -463,6 +485,11 @@ class LinuxGuest final : public Guest {
   [[nodiscard]] std::shared_ptr<host::Flows> flows() const override { return flows_; }
 
  private:
+  static constexpr uint32_t kModeBits = 07777;
+  static Answer<void> file_answer(const Status& done) {
+    if (!done) return std::unexpected(file_error(done.error()));
+    return {};
+  }
   static sandbox::Invocation invocation_of(const GuestTurn& turn, const computers::CommandRun& run) {
     sandbox::Invocation invocation;
     invocation.name = turn.name;
