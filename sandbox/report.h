@@ -115,7 +115,7 @@ struct Report {
   std::optional<int> exit_code;      // of a program that ended itself: sys.exit(3)
   std::string answer;                // what it gave to agent.submit
   bool submitted = false;
-  std::string stdout_text;
+  std::string stdout_text;  // of a Linux sandbox it may be no UTF-8
   std::string stderr_text;
   uint64_t fuel_used = 0;
   uint32_t cost_version = 0;

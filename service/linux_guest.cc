@@ -316,6 +316,7 @@ class LinuxGuest final : public Guest {
     run.stop_reading = turn.stop_reading;
     run.on_output = turn.on_stdout;
     run.on_error = turn.on_stderr;
+    run.is_exact = true;
     run.on_begun = turn.on_begun;
     run.is_cancelled = [this, &turn] { return is_stopped_ || (turn.is_cancelled && turn.is_cancelled()); };
     sandbox::Invocation invocation;
