@@ -90,6 +90,8 @@ struct HostCallRecord {
   uint64_t bytes_in = 0;  // to the program
   uint64_t bytes_out = 0;
   uint64_t latency_us = 0;
+  // Of a Linux sandbox: what a policy decides it by, whole (host/recorded_calls.h), for a receipt. Not rendered.
+  std::vector<std::string> decided_by = {};
 };
 
 struct ReportValue {

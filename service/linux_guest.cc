@@ -327,6 +327,7 @@ class LinuxGuest final : public Guest {
     sandbox::Report report = computers::run_command(*computer, std::move(run));
     --running_;
     gateway->tell(report);
+    if (const auto directories = this->directories()) directories->tell_uses(report);
     if (turn.seal == nullptr) return report;
     if (const auto sealed = seal(turn, std::move(invocation), computer->platform(), began_in, report);
         !sealed)
@@ -513,6 +514,10 @@ class LinuxGuest final : public Guest {
   [[nodiscard]] std::shared_ptr<computers::Gateway> gateway() const {
     const std::lock_guard lock(mutex_);
     return gateway_;
+  }
+  [[nodiscard]] std::shared_ptr<computers::DirectoryBroker> directories() const {
+    const std::lock_guard lock(mutex_);
+    return directories_;
   }
   Answer<void> make(linux::LiveSpec spec, const policy::Policy& policy) {
     spec.limits = computers::limits_of(policy.limits);

@@ -17,6 +17,7 @@
 #include "linux/sandbox/live_computer.h"
 #include "policy/budget.h"
 #include "policy/policy.h"
+#include "sandbox/report.h"
 
 namespace membrane::computers {
 
@@ -33,6 +34,8 @@ class DirectoryBroker {
   [[nodiscard]] std::vector<linux::MountedDirectory> mounts() const;
   void begin();
   void end();
+  // Which directories were used since this was asked last: a line of host calls for each that was read, and for each that was written.
+  void tell_uses(sandbox::Report& report);
 
  private:
   class Served;
