@@ -9,10 +9,13 @@
 
 namespace membrane::cli {
 
+// A report has values and displays of many bytes.
+constexpr JsonLimits kEventLimits{.bytes = 512u << 20, .memory_bytes = 2ull << 30};
+
 void ExecView::take(const agent::SseEvent& event) {
   last_id = event.last_event_id;
   ++count;
-  const auto json = read_ordered_json(event.data, "an event");
+  const auto json = read_ordered_json(event.data, "an event", kEventLimits);
   if (!json || !json->is_object()) return;
   if (event.type == "report") report = *json;
   if (event.type == "stdout") take_output(stdout, output_in(*json), printed_, in_line_);
