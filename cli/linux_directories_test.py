@@ -166,11 +166,12 @@ with open("a", "r+b") as file:
         self.addCleanup(setattr, type(self), "environment", before)
         self.membrane("keys", "generate", check=True)
         receipt = self.outside / "run.receipt"
-        done = self.run_linux("bash", "-c", "cat /data/a; echo x > /out/x; ls /", options=[
-            "--json", "--deterministic", "--seal", receipt, "--dir", f"{self.host}:/data:ro", "--dir", f"{self.outside}:/out",
-            "--dir", f"{self.host}:/unused"])
+        path = f"--env=PATH={linux_test.ENVIRONMENT['PATH']}"
+        done = self.membrane("run", "--kind", "linux", "--image", "host", "--json", *self.platform(), path, "--deterministic", "--seal",
+                             receipt, "--dir", f"{self.host}:/data:ro", "--dir", f"{self.outside}:/out", "--dir",
+                             f"{self.host}:/unused", "--", "bash", "-c", "cat /data/a; echo x > /out/x; ls /")
         calls = [(call["name"], call["arguments"], call["bytes_in"], call["bytes_out"]) for call in json.loads(done.stdout)["host_calls"]]
-        self.assertIn(("directory.read", "/data", 10, 0), calls)
+        self.assertIn(("directory.read", "/data", 10, 0), calls, done.stdout)
         self.assertIn(("directory.write", "/out", 0, 2), calls)
         self.assertNotIn("/unused", [path for _, path, _, _ in calls])
         self.assertNotIn(("directory.write", "/data"), [call[:2] for call in calls])
