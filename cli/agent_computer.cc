@@ -141,9 +141,8 @@ Result<agent::Executor> AgentComputer::executor(sandbox::ReceiptBook* receipts) 
   options.after_command = [this](sandbox::Report& report) {
     const auto latest = latest_.lock();
     if (latest == nullptr) return;
-    computers::Gateway::Account account = latest->gateway->take_account();
-    report.host_calls = std::move(account.calls);
-    report.host_calls_dropped = account.dropped;
+    latest->gateway->tell(report);
+    latest->directories->tell_uses(report);
   };
   if (receipts != nullptr) {
     MEMBRANE_ASSIGN(options.description,

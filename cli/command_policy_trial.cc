@@ -6,6 +6,8 @@
 
 #include "cli/cli.h"
 #include "cli/receipt_options.h"
+#include "computers/replay.h"
+#include "computers/settings.h"
 
 namespace membrane::cli {
 namespace {
@@ -19,14 +21,14 @@ struct Options {
   bool json = false;
 };
 
-// A policy with the limits of the engine's programs and with those of languages, each with its judge.
+// A policy with the limits of the engine's programs, with those of languages and with those of Linux programs, each with its judge.
 class Trial {
  public:
   static Result<Trial> create(const std::string& file) {
     Trial trial;
-    for (const bool is_language : {false, true}) {
-      MEMBRANE_ASSIGN(policy::Policy policy,
-                      policy::load_policy(file, is_language ? policy::language_limits() : policy::Limits()));
+    for (const policy::Limits& limits :
+         {policy::Limits(), policy::language_limits(), computers::usual_limits()}) {
+      MEMBRANE_ASSIGN(policy::Policy policy, policy::load_policy(file, limits));
       MEMBRANE_ASSIGN(host::CallJudge judge, host::CallJudge::create(policy));
       trial.policies_.push_back(std::move(policy));
       trial.judges_.push_back(std::move(judge));
@@ -35,7 +37,10 @@ class Trial {
   }
 
   Result<std::vector<sandbox::RefusedCall>> refused(const sandbox::SealedRun& run) {
-    const size_t which = limits_for(run.receipt) == policy::language_limits() ? 1 : 0;
+    const size_t which = computers::is_of_computer(run.receipt)                 ? 2
+                         : limits_for(run.receipt) == policy::language_limits() ? 1
+                                                                                : 0;
+    MEMBRANE_TRY(check_holds(policies_[which], run.receipt));
     return sandbox::refused_calls(run, judges_[which], policies_[which]);
   }
 

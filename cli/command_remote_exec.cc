@@ -150,6 +150,7 @@ Result<int> exec(const ExecOptions& options) {
     request = events_of(options.id, id, "");
   } else {
     turn["stream"] = true;
+    turn["output"] = kOutputForm;
     request = json_request("POST", of_sandbox(options.id, {"exec"}), turn);
   }
   const Status read = follow(remote, options.id, std::move(request), id, view);
@@ -162,7 +163,7 @@ Result<int> exec(const ExecOptions& options) {
     return kExitInterrupted;
   }
   MEMBRANE_TRY(read);
-  if (options.json) print_json(view.report);
+  if (options.json) print_json(view.whole_report());
   else view.show_end();
   if (options.seal_file.empty()) return view.exit_code();
   const Status saved = save_receipt(remote, options, text_at(view.report, "exec_id"));

@@ -46,18 +46,26 @@ Result<int> wait(const ExecsOptions& options) {
   const Status read = follow(remote, options.id, events_of(options.id, options.exec, ""), options.exec, view);
   if (!read && read.error().code == ErrorCode::kCancelled) return kExitInterrupted;
   MEMBRANE_TRY(read);
-  if (options.json) print_json(view.report);
+  if (options.json) print_json(view.whole_report());
   else print(text_at(view.report, "outcome") + "\n");
   return view.exit_code();
+}
+
+// As the list of execs has it, without its report, which may be long.
+Result<Json> find_exec(Remote& remote, const std::string& sandbox, const std::string& exec) {
+  MEMBRANE_ASSIGN(const Json answer, remote.send_json({.path = of_sandbox(sandbox, {"execs"})}));
+  for (const Json& each : list_at(answer, "execs"))
+    if (text_at(each, "exec_id") == exec) return each;
+  return remote.send_json({.path = of_sandbox(sandbox, {"execs", exec})});  // the service says why not
 }
 
 Result<int> cancel(const ExecsOptions& options) {
   MEMBRANE_ASSIGN(Remote remote, Remote::open(options.remote));
   const auto path = of_sandbox(options.id, {"execs", options.exec});
-  MEMBRANE_ASSIGN(const Json exec, remote.send_json({.path = path}));
+  MEMBRANE_ASSIGN(const Json exec, find_exec(remote, options.id, options.exec));
   if (text_at(exec, "state") == "done")
     return fail(ErrorCode::kInvalidArgument,
-                "the exec " + options.exec + " is over: " + text_at(exec["report"], "outcome"),
+                "the exec " + options.exec + " is over: " + text_at(exec, "outcome"),
                 "membrane logs " + options.id + " --exec " + options.exec + " shows what it printed.");
   MEMBRANE_TRY(remote.send({.method = "DELETE", .path = path}));
   print(options.exec + "\n");
@@ -93,8 +101,7 @@ Result<bool> show_execs(Remote& remote, const LogOptions& options, std::set<std:
 
 // What one exec prints. Ctrl-C leaves it running.
 Result<int> show_exec(Remote& remote, const LogOptions& options) {
-  MEMBRANE_ASSIGN(const Json exec,
-                  remote.send_json({.path = of_sandbox(options.id, {"execs", options.exec})}));
+  MEMBRANE_ASSIGN(const Json exec, find_exec(remote, options.id, options.exec));
   if (text_at(exec, "state") != "done" && !options.is_followed) {
     print(stderr, "the exec still runs: -f follows it\n");
     return kExitOk;

@@ -59,16 +59,25 @@ void run_in(const worker::Guests& guests, sandbox::ReplayOptions& options) {
   };
 }
 
+// What --policy would have refused.
+Status judge(const sandbox::SealedRun& run, const Options& options, Outcome& outcome) {
+  if (options.policy_file.empty()) return {};
+  MEMBRANE_ASSIGN(const policy::Policy policy,
+                  policy::load_policy(options.policy_file, limits_for(run.receipt)));
+  MEMBRANE_TRY(check_holds(policy, run.receipt));
+  MEMBRANE_ASSIGN(host::CallJudge judge, host::CallJudge::create(policy));
+  MEMBRANE_ASSIGN(outcome.refused, sandbox::refused_calls(run, judge, policy));
+  return {};
+}
+
 Result<Outcome> replay_one(const std::string& file, const sandbox::KeyRing& keys, const Options& options,
                            const worker::Guests& guests) {
   Outcome outcome;
   outcome.file = file;
   MEMBRANE_ASSIGN(const std::vector<sandbox::SealedRun> turns, sandbox::read_turns(file, keys));
   if (computers::is_of_computer(turns.back().receipt)) {
-    if (!options.policy_file.empty())
-      return fail(ErrorCode::kUnsupported, "--policy is about host calls, and a Linux command makes none",
-                  "Leave it out.");
     MEMBRANE_ASSIGN(outcome.replayed, computers::replay(turns, [] { return interrupted.load(); }));
+    MEMBRANE_TRY(judge(turns.back(), options, outcome));
     return outcome;
   }
   sandbox::ReplayOptions replay_options;
@@ -79,11 +88,7 @@ Result<Outcome> replay_one(const std::string& file, const sandbox::KeyRing& keys
   replay_options.cancel = &interrupted;
   run_in(guests, replay_options);
   MEMBRANE_ASSIGN(outcome.replayed, sandbox::replay(turns, replay_options));
-  if (options.policy_file.empty()) return outcome;
-  MEMBRANE_ASSIGN(const policy::Policy policy,
-                  policy::load_policy(options.policy_file, limits_for(turns.back().receipt)));
-  MEMBRANE_ASSIGN(host::CallJudge judge, host::CallJudge::create(policy));
-  MEMBRANE_ASSIGN(outcome.refused, sandbox::refused_calls(turns.back(), judge, policy));
+  MEMBRANE_TRY(judge(turns.back(), options, outcome));
   return outcome;
 }
 

@@ -1,13 +1,15 @@
 #include "cli/exec_view.h"
 
+#include "base/base64.h"
 #include "base/json.h"
+#include "base/utf8.h"
 #include "cli/cli.h"
 #include "cli/remote_hints.h"
 #include "sandbox/report.h"
 
 namespace membrane::cli {
 
-// The report's event has all that was printed: as much as a sandbox may print, escaped.
+// A report has values and displays of many bytes.
 constexpr JsonLimits kEventLimits{.bytes = 512u << 20, .memory_bytes = 2ull << 30};
 
 void ExecView::take(const agent::SseEvent& event) {
@@ -16,9 +18,9 @@ void ExecView::take(const agent::SseEvent& event) {
   const auto json = read_ordered_json(event.data, "an event", kEventLimits);
   if (!json || !json->is_object()) return;
   if (event.type == "report") report = *json;
+  if (event.type == "stdout") take_output(stdout, output_in(*json), printed_, in_line_);
+  if (event.type == "stderr") take_output(stderr, output_in(*json), error_printed_, error_in_line_);
   if (is_quiet_) return;
-  if (event.type == "stdout") show(stdout, text_at(*json, "text"), in_line_);
-  if (event.type == "stderr") show(stderr, text_at(*json, "text"), error_in_line_);
   if (event.type == "approval") show_approval(*json);
 }
 
@@ -57,16 +59,35 @@ void ExecView::show_approval(const Json& approval) const {
           "hint: membrane approve " + sandbox_ + " " + id + " lets it go; with --deny it is refused\n");
 }
 
-void ExecView::show(std::FILE* to, const std::string& text, bool& in_line) {
-  if (text.empty()) return;
-  print(to, text);
+void ExecView::take_output(std::FILE* to, const std::string& bytes, std::string& kept, bool& in_line) {
+  if (bytes.empty()) return;
+  if (is_quiet_) {
+    kept += bytes;
+    return;
+  }
+  print(to, is_terminal(to) ? utf8_repair(bytes) : bytes);
   std::fflush(to);
-  in_line = !text.ends_with('\n');
+  in_line = !bytes.ends_with('\n');
 }
 
+Json ExecView::whole_report() const {
+  Json whole = report;
+  const auto put = [&whole](const std::string& name, const std::string& bytes) {
+    if (bytes.empty()) return;
+    whole[name] = utf8_repair(bytes);
+    if (!is_utf8(bytes)) whole[name + "_base64"] = base64_encode(bytes);
+  };
+  put("stdout", printed_);
+  put("stderr", error_printed_);
+  return whole;
+}
+
+std::string output_in(const Json& event) { return base64_decode(text_at(event, "base64")).value_or(""); }
+
 RemoteRequest events_of(const std::string& sandbox, const std::string& exec, const std::string& after) {
-  RemoteRequest request{.path = of_sandbox(sandbox, {"execs", exec, "events"})};
-  if (!after.empty()) request.query = {{"after", after}};
+  RemoteRequest request{.path = of_sandbox(sandbox, {"execs", exec, "events"}),
+                        .query = {{"output", kOutputForm}}};
+  if (!after.empty()) request.query.emplace_back("after", after);
   return request;
 }
 

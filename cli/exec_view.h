@@ -17,10 +17,15 @@ namespace membrane::cli {
 
 inline constexpr int kExitInterrupted = 130;  // by Ctrl-C
 
+// How output is asked for: as bytes, in events alone. The report does not say it again, which may be more than JSON is read of.
+inline constexpr const char* kOutputForm = "base64";
+// Of an event with output that was asked for so.
+std::string output_in(const Json& event);
+
 // Shows the events of an exec as they come, and keeps its report.
 class ExecView {
  public:
-  // `is_quiet`: it only keeps the report.
+  // `is_quiet`: it shows nothing, for whole_report().
   ExecView(std::string sandbox, bool is_quiet) : sandbox_(std::move(sandbox)), is_quiet_(is_quiet) {}
 
   void take(const agent::SseEvent& event);
@@ -29,17 +34,21 @@ class ExecView {
   // As that of membrane run.
   [[nodiscard]] int exit_code() const;
 
-  Json report;
+  // Of a quiet one: what was printed is in it again.
+  [[nodiscard]] Json whole_report() const;
+
+  Json report;  // without what was printed
   std::string last_id;
   uint64_t count = 0;
 
  private:
   void show_approval(const Json& approval) const;
-  static void show(std::FILE* to, const std::string& text, bool& in_line);
+  void take_output(std::FILE* to, const std::string& bytes, std::string& kept, bool& in_line);
 
   const std::string sandbox_;
   const bool is_quiet_;
   bool in_line_ = false, error_in_line_ = false;
+  std::string printed_, error_printed_;  // of a quiet one
 };
 
 // The events of an exec, after the one with this id; "": all.

@@ -160,6 +160,29 @@ with open("a", "r+b") as file:
         self.assertEqual(said, "first\n")
         self.assertTrue((self.host / ".git" / "HEAD").exists())
 
+    def test_their_use_is_in_report_and_receipt(self):
+        environment = {f"XDG_{name}_HOME": str(self.outside / name) for name in ("CONFIG", "STATE", "CACHE")}
+        before, type(self).environment = self.environment, {**self.environment, **environment}
+        self.addCleanup(setattr, type(self), "environment", before)
+        self.membrane("keys", "generate", check=True)
+        receipt = self.outside / "run.receipt"
+        path = f"--env=PATH={linux_test.ENVIRONMENT['PATH']}"
+        done = self.membrane("run", "--kind", "linux", "--image", "host", "--json", *self.platform(), path, "--deterministic", "--seal",
+                             receipt, "--dir", f"{self.host}:/data:ro", "--dir", f"{self.outside}:/out", "--dir",
+                             f"{self.host}:/unused", "--", "bash", "-c", "cat /data/a; echo x > /out/x; ls /")
+        calls = [(call["name"], call["arguments"], call["bytes_in"], call["bytes_out"]) for call in json.loads(done.stdout)["host_calls"]]
+        self.assertIn(("directory.read", "/data", 10, 0), calls, done.stdout)
+        self.assertIn(("directory.write", "/out", 0, 2), calls)
+        self.assertNotIn("/unused", [path for _, path, _, _ in calls])
+        self.assertNotIn(("directory.write", "/data"), [call[:2] for call in calls])
+        self.assertIn(f"host calls: {len(calls)} (0 denied)".encode(), self.membrane("verify", receipt, check=True).stdout)
+        replayed = self.membrane("replay", receipt)
+        self.assertEqual((replayed.returncode, b"directories of this machine" in replayed.stderr), (2, True), replayed.stderr)
+        policy = self.outside / "read.toml"
+        policy.write_text(f'[[fs]]\nhost = "{self.host}"\nguest = "/data"\nmode = "read"\n[[fs]]\nhost = "{self.outside}"\nguest = "/out"\nmode = "read"\n')
+        done = self.membrane("policy", "test", policy, self.outside)
+        self.assertEqual((done.returncode, b"directory.write /out" in done.stdout), (1, True), done.stdout)
+
     def test_what_cannot_be_mounted_is_refused(self):
         for flag in (f"{self.host}:/", f"{self.host}:/proc/x", f"{self.host}/nowhere:/data"):
             done = self.run_linux("true", options=["--dir", flag])

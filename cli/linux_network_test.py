@@ -129,6 +129,53 @@ print(c.recv(10))""", f"http:localhost:{port}")
         self.assertIn("EBUDGET", [call["errno"] for call in report["host_calls"]])
 
 
+class Receipts(Served):
+    @classmethod
+    def setUpClass(cls):
+        super().setUpClass()
+        for name in ("CONFIG", "STATE", "CACHE"):
+            cls.environment |= {f"XDG_{name}_HOME": str(cls.folder / name)}
+        cls.membrane("keys", "generate", check=True)
+
+    def trial(self, receipt, *allowed):
+        policy = self.folder / "new.toml"
+        grants = "".join(f"[[http]]\nurl = \"{url}\"\nmethods = [\"{method}\"]\n" for method, url in allowed)
+        policy.write_text(grants)
+        done = self.membrane("policy", "test", policy, receipt.parent, "--json")
+        return done.returncode, json.loads(done.stdout)
+
+    def test_calls_are_sealed_and_judged(self):
+        server, port = self.serve()
+        receipt = self.folder / "calls" / "run.receipt"
+        receipt.parent.mkdir()
+        report = self.python(f"get('http://127.0.0.1:{port}/a'); get('http://127.0.0.1:{port}/b'); get('http://example.org/')",
+                             f"http:GET:http://127.0.0.1:{port}/a", options=["--seal", receipt])
+        self.assertEqual([call["decision"] for call in report["host_calls"]], ["allowed", "denied", "denied"], report)
+        verified = json.loads(self.membrane("verify", receipt, "--json", check=True).stdout)
+        self.assertEqual([(item["function"], item["decision"]) for item in verified["items"] if item["item"] == "call"],
+                         [("http.request", "allowed"), ("http.request", "denied"), ("net.resolve", "denied")])
+        code, row = self.trial(receipt)
+        self.assertEqual((code, row["verdict"], row["calls"], row["stopped_at"]["call"]), (1, "stopped", 3, 1), row)
+        self.assertEqual([each["call"] for each in row["refused"]], [1, 2, 3])
+        self.assertIn(f"GET http://127.0.0.1:{port}/a", row["stopped_at"]["about"])
+        code, row = self.trial(receipt, ("GET", f"http://127.0.0.1:{port}/*"))
+        self.assertEqual((code, row["verdict"], [each["call"] for each in row["refused"]]), (0, "runs", [3]), row)
+        done = self.membrane("replay", receipt)
+        self.assertEqual(done.returncode, 2)
+
+    def test_a_policy_that_no_linux_sandbox_has_judges_none(self):
+        receipt = self.folder / "other" / "run.receipt"
+        receipt.parent.mkdir()
+        self.python("", options=["--seal", receipt, "--deterministic"])
+        policy = self.folder / "kv.toml"
+        policy.write_text("[kv]\n")
+        done = self.membrane("policy", "test", policy, receipt.parent)
+        self.assertEqual((done.returncode, b"cannot be judged" in done.stdout), (1, True), done.stdout)
+        policy.write_text("")
+        again = self.membrane("replay", receipt, "--policy", policy)
+        self.assertEqual((again.returncode, b"the policy refuses nothing" in again.stdout), (0, True), again.stderr)
+
+
 @unittest.skipUnless(shutil.which("openssl"), "there is no openssl, which makes the certificates")
 class Encrypted(Served):
     @classmethod

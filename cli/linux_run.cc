@@ -209,6 +209,7 @@ Result<sandbox::Report> run_linux(const LinuxCommand& command, std::atomic<bool>
   directories->tell(report);
   gateway->end();  // so that the account of its connections is whole
   gateway->tell(report);
+  directories->tell_uses(report);
   report.platform = ended.platform;
   report.memory_peak_bytes = ended.memory_peak_bytes;
   report.compile_us = ended.start_us;

@@ -410,7 +410,8 @@ class Receipts(LinuxTest):
     @classmethod
     def setUpClass(cls):
         super().setUpClass()
-        cls.environment |= {"XDG_CONFIG_HOME": str(cls.folder / "config"), "XDG_STATE_HOME": str(cls.folder / "state")}
+        cls.environment |= {"XDG_CONFIG_HOME": str(cls.folder / "config"), "XDG_STATE_HOME": str(cls.folder / "state"),
+                            "XDG_CACHE_HOME": str(cls.folder / "cache")}
         cls.membrane("keys", "generate", check=True)
 
     def sealed(self, name, *words, options=(), input=None):

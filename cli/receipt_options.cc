@@ -4,6 +4,8 @@
 #include <nlohmann/json.hpp>
 
 #include "base/terminal.h"
+#include "computers/replay.h"
+#include "computers/settings.h"
 
 namespace membrane::cli {
 
@@ -34,8 +36,13 @@ Result<sandbox::KeyRing> KeysOption::keys() const {
 }
 
 policy::Limits limits_for(const sandbox::Receipt& receipt) {
+  if (computers::is_of_computer(receipt)) return computers::usual_limits();
   const sandbox::ReceiptItem* const of = receipt.find("template");
   return of != nullptr && of->fact("language") != "wasm" ? policy::language_limits() : policy::Limits();
+}
+
+Status check_holds(const policy::Policy& policy, const sandbox::Receipt& receipt) {
+  return computers::is_of_computer(receipt) ? computers::check_grants(policy) : Status();
 }
 
 nlohmann::ordered_json json_of(const sandbox::RefusedCall& call) {

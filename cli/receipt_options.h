@@ -27,6 +27,9 @@ class KeysOption {
 // The limits that a policy has, for a run of the receipt, where it names none.
 policy::Limits limits_for(const sandbox::Receipt& receipt);
 
+// Errors: kUnsupported for a policy that what the receipt is of could not run under, whatever it called.
+Status check_holds(const policy::Policy& policy, const sandbox::Receipt& receipt);
+
 nlohmann::ordered_json json_of(const sandbox::RefusedCall& call);
 // In one line: "call 3, http.request GET https://example.org/: No grant allows …".
 std::string text_of(const sandbox::RefusedCall& call);

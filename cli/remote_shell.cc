@@ -103,7 +103,7 @@ Result<int> run_remote_shell(const RemoteShell& shell, std::atomic<bool>& cancel
     read = remote.stream(request, [&report](const agent::SseEvent& event) {
       auto data = read_ordered_json(event.data, "the event", kEventLimits);
       if (!data) return;
-      if (event.type == "stdout" || event.type == "stderr") OuterTerminal::write(text_at(*data, "text"));
+      if (event.type == "stdout" || event.type == "stderr") OuterTerminal::write(output_in(*data));
       else if (event.type == "report") report = *std::move(data);
     });
   }

@@ -24,9 +24,9 @@ constexpr std::chrono::seconds kLastPatience(10);
 // What a command prints: counted, and told in whole characters. It is used by the computer's thread, and outlives it there.
 class Printed {
  public:
-  Printed(uint64_t most_bytes, std::function<void(std::string_view)> on_output,
+  Printed(uint64_t most_bytes, bool is_exact, std::function<void(std::string_view)> on_output,
           std::function<void(std::string_view)> on_error)
-      : most_bytes_(most_bytes), on_{std::move(on_output), std::move(on_error)} {}
+      : most_bytes_(most_bytes), is_exact_(is_exact), on_{std::move(on_output), std::move(on_error)} {}
 
   void add(bool is_error, std::string_view bytes) {
     const std::lock_guard lock(mutex_);
@@ -34,12 +34,16 @@ class Printed {
     const std::string_view part = bytes.substr(0, std::min<uint64_t>(bytes.size(), most_bytes_ - count_));
     count_ += part.size();
     if (part.size() < bytes.size()) is_too_much_ = true;
-    tell(is_error, characters_[is_error ? 1 : 0].add(part));
+    wasi::TextStream& characters = characters_[is_error ? 1 : 0];
+    tell(is_error, is_exact_ ? characters.add_bytes(part) : characters.add(part));
   }
   // Nothing more is told.
   void finish(sandbox::Report& report) {
     const std::lock_guard lock(mutex_);
-    for (const bool is_error : {false, true}) tell(is_error, characters_[is_error ? 1 : 0].finish());
+    for (const bool is_error : {false, true}) {
+      wasi::TextStream& characters = characters_[is_error ? 1 : 0];
+      tell(is_error, is_exact_ ? characters.finish_bytes() : characters.finish());
+    }
     is_over_ = true;
     report.stdout_text = std::move(text_[0]);
     report.stderr_text = std::move(text_[1]);
@@ -55,6 +59,7 @@ class Printed {
   }
 
   const uint64_t most_bytes_;
+  const bool is_exact_;
   const std::function<void(std::string_view)> on_[2];
   std::mutex mutex_;  // guards what follows
   wasi::TextStream characters_[2];
@@ -141,8 +146,8 @@ Ended wait_for(linux::Command& command, const CommandRun& run, const Printed& pr
 sandbox::Report run_command(linux::LiveComputer& computer, CommandRun run) {
   const auto began = Clock::now();
   sandbox::Report report;
-  const auto printed =
-      std::make_shared<Printed>(run.limits.output_bytes, std::move(run.on_output), std::move(run.on_error));
+  const auto printed = std::make_shared<Printed>(run.limits.output_bytes, run.is_exact,
+                                                 std::move(run.on_output), std::move(run.on_error));
   auto started = computer.start(
       run.spec, {.on_output = [printed](std::string_view bytes) { printed->add(false, bytes); },
                  .on_error = [printed](std::string_view bytes) { printed->add(true, bytes); },

@@ -26,8 +26,9 @@ struct CommandRun {
   std::function<sandbox::InputPiece(std::chrono::milliseconds)> read_input = {};
   // Makes a read_input() that waits return: nobody will read more. May be null.
   std::function<void()> stop_reading = {};
-  // Hear UTF-8 as it is written, which is in the report, too; may be null.
+  // Hear what is written, which is in the report, too: UTF-8, in whole characters. May be null.
   std::function<void(std::string_view)> on_output = {}, on_error = {};
+  bool is_exact = false;  // what is no UTF-8 is told as it is; else as U+FFFD
   // It has begun: who has this can send it signals and resize its terminal. May be null.
   std::function<void(std::shared_ptr<linux::Command>)> on_begun = {};
   // Asked now and then; true ends it. May be null.

@@ -37,6 +37,16 @@ TEST_F(CommandRunTest, TellsOutputAsItComes) {
   EXPECT_EQ(report.stdout_text, "hello\n");
 }
 
+TEST_F(CommandRunTest, TellsBytesThatAreNoTextAsItIsAsked) {
+  CommandRun of = run_of({"echo", "a\xFF\xC3\xA9"});
+  EXPECT_EQ(run(of).stdout_text, "a\xEF\xBF\xBD\xC3\xA9\n");
+  std::string heard;
+  of.is_exact = true;
+  of.on_output = [&](std::string_view bytes) { heard += bytes; };
+  EXPECT_EQ(run(of).stdout_text, "a\xFF\xC3\xA9\n");
+  EXPECT_EQ(heard, "a\xFF\xC3\xA9\n");
+}
+
 TEST_F(CommandRunTest, GivesItInput) {
   CommandRun of = run_of({"cat"});
   of.input = "short";

@@ -67,6 +67,7 @@ class ComputerSession final : public sandbox::Session {
     gateway_->renew(options_.limits);
     sandbox::Report report = run_command(*computer_, std::move(run));
     gateway_->tell(report);
+    directories_->tell_uses(report);
     report.platform = computer_->platform();
     return report;
   }

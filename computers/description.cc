@@ -2,25 +2,21 @@
 
 #include <sys/stat.h>
 
+#include <ctime>
 #include <map>
 #include <mutex>
 
 #include "base/file_mapping.h"
 #include "base/private_file.h"
 #include "base/sha256.h"
+#include "computers/image_digests.h"
 #include "sandbox/receipt_content.h"
 
 namespace membrane::computers {
 
 std::string mark_of(const linux::StoredImage& image) {
   struct stat facts = {};
-  if (stat(image.path.c_str(), &facts) != 0) return "";
-  std::string mark;
-  for (const auto part : {static_cast<uint64_t>(facts.st_dev), static_cast<uint64_t>(facts.st_ino),
-                          static_cast<uint64_t>(facts.st_size), static_cast<uint64_t>(facts.st_mtim.tv_sec),
-                          static_cast<uint64_t>(facts.st_mtim.tv_nsec)})
-    mark += std::to_string(part) + ":";
-  return mark;
+  return stat(image.path.c_str(), &facts) == 0 ? ImageDigests::mark_of(facts) : "";
 }
 
 Result<std::string> sha256_of(const linux::StoredImage& image, const std::string& mark) {
@@ -29,16 +25,22 @@ Result<std::string> sha256_of(const linux::StoredImage& image, const std::string
   static std::map<std::string, std::string> known;
   const std::lock_guard lock(mutex);
   if (const auto found = known.find(mark); found != known.end()) return found->second;
+  if (known.size() >= kMostKnown) known.clear();
+  const ImageDigests digests(ImageDigests::default_directory());
+  if (const auto found = digests.find(mark)) return known[mark] = *found;
   const OpenedFile opened(image.path);
-  if (!opened.usable()) return fail(ErrorCode::kUnavailable, "the image " + image.path + " cannot be read");
+  struct stat facts = {};
+  if (!opened.usable() || fstat(opened.number(), &facts) != 0)
+    return fail(ErrorCode::kUnavailable, "the image " + image.path + " cannot be read");
+  const bool is_settled = ImageDigests::is_settled(facts, std::time(nullptr));
   const FileMapping mapping(opened.number(), 0, opened.bytes());
   MEMBRANE_ASSIGN(const std::string sha256,
                   sha256_hex(std::string_view(reinterpret_cast<const char*>(mapping.bytes().data()),
                                               mapping.bytes().size())));
-  if (mark.empty() || mark_of(image) != mark)
+  if (mark.empty() || ImageDigests::mark_of(facts) != mark || mark_of(image) != mark)
     return fail(ErrorCode::kNotFound, "the image " + image.name + " is another one by now",
                 "Make another sandbox.");
-  if (known.size() >= kMostKnown) known.clear();
+  if (is_settled) digests.keep(mark, sha256);
   return known[mark] = sha256;
 }
 

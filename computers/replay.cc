@@ -50,10 +50,18 @@ Status check(const sandbox::SealedRun& run, const sandbox::ComputerDescription& 
 }
 
 Status check(const policy::Policy& policy) {
-  if (policy.http.empty()) return {};
-  return fail(ErrorCode::kUnsupported,
-              "the command could reach the network, and what that answered is not in the receipt",
-              "Only a command without network is replayed. The receipt verifies all the same.");
+  constexpr const char* kHint =
+      "Only a command without network and directories is replayed. The receipt verifies all the same, and "
+      "membrane policy test judges its host calls.";
+  if (!policy.http.empty())
+    return fail(ErrorCode::kUnsupported,
+                "the command could reach the network, and what that answered is not in the receipt", kHint);
+  if (!policy.fs.empty())
+    return fail(
+        ErrorCode::kUnsupported,
+        "the command was granted directories of this machine, and what was in them is not in the receipt",
+        kHint);
+  return {};
 }
 
 Result<linux::StoredImage> image_of(const sandbox::ComputerDescription& computer) {

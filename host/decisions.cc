@@ -25,6 +25,13 @@ HostError http_denial(std::string_view method, const policy::Url& url, bool is_r
           policy::allow_flag("http:" + std::string(method) + ":" + url.origin() + "/*")};
 }
 
+HostError reach_denial(std::string_view host, bool is_name) {
+  const std::string text(host);
+  return {Errno::kAccess,
+          is_name ? "No grant names the host " + text + "." : "No grant reaches " + text + ".",
+          policy::allow_flag("http:" + text)};
+}
+
 bool begins_with(const Components& path, const Components& prefix) {
   return path.size() >= prefix.size() && std::equal(prefix.begin(), prefix.end(), path.begin());
 }

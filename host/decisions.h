@@ -46,6 +46,17 @@ HostResult<const Rule*> find_rule(const std::vector<Rule>& rules, std::string_vi
   return std::unexpected(http_denial(method, url, is_redirected, is_for_other_methods));
 }
 
+// What Linux programs may connect to: a host and port of any rule, whatever is asked there. `url` has the host, and the port where
+// there is one; 0 for any.
+template <typename Rule>
+bool reaches(const std::vector<Rule>& rules, const policy::Url& url, uint16_t port) {
+  return std::ranges::any_of(rules, [&](const Rule& rule) {
+    return (port == 0 || rule.url.url().port == port) && rule.url.allows_host(url);
+  });
+}
+// Of a host, or a host and port, that no rule reaches.
+HostError reach_denial(std::string_view host, bool is_name);
+
 // -- fs
 
 // A grant with its guest path parsed. Borrows the grant.

@@ -13,7 +13,11 @@ using policy::FsMode;
 
 enum class Decision : uint8_t {
   kNothing,
-  kHttp,        // method, URL
+  kHttp,     // method, URL
+  kConnect,  // the URL of a host that is spoken to by TLS; or a host and port that was not reached
+  kLookUp,   // the name of a host
+  kMounted,  // a granted directory that is read
+  kMountedToWrite,
   kRead,        // a path that is read
   kLook,        // a path that is looked at: directories above the grants exist, too
   kWrite,       // a path that is written
@@ -104,6 +108,8 @@ class CallJudge::Impl {
 
  private:
   [[nodiscard]] HostResult<void> check_http(const RecordedCall& call) const;
+  [[nodiscard]] HostResult<void> check_connect(std::string_view to) const;
+  [[nodiscard]] HostResult<void> check_look_up(std::string_view name) const;
   [[nodiscard]] HostResult<void> check_hops(std::span<const HttpHop> redirected) const;
   HostResult<void> check_fs(std::string_view text, FsMode mode, bool may_be_above = false);
   HostResult<void> check_name(std::string_view text, bool needs_links = false);
@@ -147,6 +153,24 @@ HostResult<void> CallJudge::Impl::check_http(const RecordedCall& call) const {
   return {};
 }
 
+HostResult<void> CallJudge::Impl::check_connect(std::string_view to) const {
+  if (!to.contains("://")) {
+    const auto url = policy::parse_url("http://" + std::string(to) + "/");
+    if (!url || reaches(http_, *url, url->port)) return {};
+    return std::unexpected(reach_denial(to, false));
+  }
+  const auto url = policy::parse_url(to);
+  if (!url) return {};
+  if (auto rule = find_rule(http_, "CONNECT", *url, false); !rule) return std::unexpected(rule.error());
+  return {};
+}
+
+HostResult<void> CallJudge::Impl::check_look_up(std::string_view name) const {
+  const auto url = policy::parse_url("http://" + std::string(name) + "/");
+  if (!url || reaches(http_, *url, 0)) return {};
+  return std::unexpected(reach_denial(name, true));
+}
+
 HostResult<void> CallJudge::Impl::check_fs(std::string_view text, FsMode mode, bool may_be_above) {
   const auto path = parse_guest_path(text);
   if (!path || (may_be_above && is_above_grants(*path))) return {};
@@ -171,6 +195,10 @@ HostResult<void> CallJudge::Impl::decide(const Row& row, const RecordedCall& cal
   switch (row.decision) {
     case Decision::kNothing: return {};
     case Decision::kHttp: return check_http(call);
+    case Decision::kConnect: return check_connect(argument(0));
+    case Decision::kLookUp: return check_look_up(argument(0));
+    case Decision::kMounted: return check_fs(argument(0), FsMode::kRead);
+    case Decision::kMountedToWrite: return check_fs(argument(0), FsMode::kWrite);
     case Decision::kRead:
     case Decision::kLook: return check_fs(argument(0), FsMode::kRead, true);
     case Decision::kWrite: return check_fs(argument(0), FsMode::kWrite);
@@ -230,8 +258,10 @@ Result<std::optional<HostError>> CallJudge::judge(const RecordedCall& call) {
   if (call.decided_by.size() < row->arguments)
     return fail(ErrorCode::kInvalidInput,
                 "the record of a call of " + std::string(call.function) + " does not say what decides it");
-  HostResult<void> may = impl_->pay(row->price);
+  const bool pays_last = row->decision == Decision::kConnect;  // a connection that is refused costs nothing
+  HostResult<void> may = pays_last ? HostResult<void>() : impl_->pay(row->price);
   if (may) may = impl_->decide(*row, call);
+  if (may && pays_last) may = impl_->pay(row->price);
   const bool is_refused = !may && (may.error().code == Errno::kAccess || may.error().code == Errno::kBudget);
   auto stopped = impl_->stop(call, !is_refused);
   return is_refused ? std::optional(may.error()) : stopped;

@@ -125,6 +125,40 @@ TEST_F(RecordedCalls, AreJudgedAsTheBrokerDecidedThem) {
   }
 }
 
+// "": nothing is refused.
+std::string judged(const Policy& policy, std::string_view function, std::vector<std::string> decided_by) {
+  auto judge = CallJudge::create(policy);
+  const auto refused = judge->judge({function, decided_by});
+  EXPECT_TRUE(refused) << refused.error().to_string();
+  return refused && *refused ? (*refused)->reason + " " + (*refused)->grant : "";
+}
+
+TEST_F(RecordedCalls, ConnectionsOfLinuxProgramsAreJudged) {
+  const Policy host = allowing({"http:a.org"}), single = allowing({"http:GET:https://a.org/x"});
+  EXPECT_EQ(judged(host, "http.connect", {"https://a.org/"}), "");
+  EXPECT_EQ(judged(host, "http.connect", {"a.org:80"}), "");
+  EXPECT_EQ(judged(host, "net.resolve", {"a.org"}), "");
+  EXPECT_EQ(judged(host, "net.resolve", {"b.org"}), "No grant names the host b.org. --allow http:b.org");
+  EXPECT_EQ(judged(host, "http.connect", {"192.0.2.1:80"}),
+            "No grant reaches 192.0.2.1:80. --allow http:192.0.2.1:80");
+  EXPECT_NE(judged(single, "http.connect", {"https://a.org/"}), "");
+  EXPECT_EQ(judged(single, "http.connect", {"a.org:443"}), "");
+  EXPECT_NE(judged(single, "http.connect", {"a.org:80"}), "");
+  Policy none;
+  none.limits.host_calls = 0;
+  EXPECT_EQ(judged(none, "net.resolve", {"b.org"}), "No grant names the host b.org. --allow http:b.org");
+}
+
+TEST_F(RecordedCalls, GrantedDirectoriesOfLinuxProgramsAreJudged) {
+  const Policy policy =
+      allowing({("fs:read:" + in("in") + ":/data/in").c_str(), ("fs:write:" + in("out") + ":/out").c_str()});
+  for (const char* const path : {"/data/in", "/out", "/out/below"})
+    EXPECT_EQ(judged(policy, "directory.read", {path}), "");
+  EXPECT_EQ(judged(policy, "directory.write", {"/out"}), "");
+  EXPECT_NE(judged(policy, "directory.write", {"/data/in"}), "");
+  EXPECT_NE(judged(policy, "directory.read", {"/data"}), "");  // of which only a part is granted
+}
+
 TEST_F(RecordedCalls, EveryFunctionOfTheBrokerIsKnown) {
   const Policy policy;
   policy::Budget budget(policy.limits);

@@ -16,6 +16,7 @@ OrderedJson described(std::string_view type, std::string_view description) {
 
 // The text, or as much as there is room for; `is_cut` becomes true for the latter.
 std::string bounded(std::string_view text, bool& is_cut) {
+  if (!is_utf8(text)) return bounded(utf8_repair(text), is_cut);
   if (text.size() <= kStructuredTextBytes) return std::string(text);
   is_cut = true;
   return std::string(text.substr(0, utf8_cut(text, kStructuredTextBytes)));

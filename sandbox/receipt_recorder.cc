@@ -6,6 +6,7 @@
 #include "base/hex.h"
 #include "base/sha256.h"
 #include "engine/fuel.h"
+#include "sandbox/telling.h"
 
 namespace membrane::sandbox {
 namespace {
@@ -91,6 +92,29 @@ Status ReceiptRecorder::append(host::JournalEntry entry, const WriteResult& resu
   MEMBRANE_TRY(calls_.add("call", facts, json_of_call(line, entry.decided_by)));
   MEMBRANE_TRY(check_calls());
   return also_ == nullptr ? Status() : also_->append(std::move(entry), write_result);
+}
+
+// Of a Linux sandbox, whose calls are known by its report alone.
+Status ReceiptRecorder::add_calls(const Report& report) {
+  if (report.host_calls_dropped != 0)
+    return fail(ErrorCode::kExhausted,
+                "the command made " + std::to_string(report.host_calls_dropped) +
+                    " more host calls than are kept, so that no receipt has them all",
+                "Seal commands that make fewer: at most 10,000 each.");
+  for (const HostCallRecord& record : report.host_calls) {
+    std::string arguments;
+    for (const std::string& each : record.decided_by) arguments += std::to_string(each.size()) + ":" + each;
+    host::JournalEntry entry;
+    entry.function = record.name;
+    MEMBRANE_ASSIGN(entry.arguments_sha256, sha256_hex(arguments));
+    entry.code = call_of(record).code;
+    entry.reason = record.reason;
+    entry.grant = record.grant;
+    entry.latency_us = record.latency_us;
+    entry.decided_by = record.decided_by;
+    MEMBRANE_TRY(append(std::move(entry), [](host::JsonWriter& out) { out.raw("null"); }));
+  }
+  return {};
 }
 
 // Of a turn that was sealed, the entry stays in its receipt: the next one has another with its number.
@@ -240,7 +264,9 @@ Result<SealedReceipt> ReceiptRecorder::seal(ReceiptHead head, MadeOf made_of, co
   head.membrane = membrane_version();
   head.made_at = receipt_time_now();
   ReceiptSheet sheet;
+  const bool is_linux = !made_of.computer.empty();
   MEMBRANE_TRY(add_made_of(sheet, made_of));
+  if (is_linux) MEMBRANE_TRY(add_calls(report));
   sheet.append(calls_);
   for (const auto& [name, content] : output_of(report, files_)) MEMBRANE_TRY(sheet.add(name, {}, content));
   ReceiptEnd end{std::string(name_of(report.outcome)), std::nullopt, report.fuel_used, engine::kCostVersion};

@@ -85,6 +85,7 @@ class ReceiptRecorder final : public host::JournalSink {
   Status add_made_of(ReceiptSheet& sheet, MadeOf& made_of);
   void forget();
   Status check_calls();
+  Status add_calls(const Report& report);
   void listen(std::function<InputPiece(std::chrono::milliseconds)>& read_input);
 
   ReceiptKey key_;

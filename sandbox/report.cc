@@ -6,6 +6,7 @@
 #include <span>
 #include <tuple>
 
+#include "base/base64.h"
 #include "base/json.h"
 #include "base/terminal.h"
 #include "base/utf8.h"
@@ -172,6 +173,8 @@ std::string render_json(const Report& report, bool pretty) {
   if (report.submitted) out["answer"] = report.answer;
   out["stdout"] = report.stdout_text;
   out["stderr"] = report.stderr_text;
+  if (!is_utf8(report.stdout_text)) out["stdout_base64"] = base64_encode(report.stdout_text);
+  if (!is_utf8(report.stderr_text)) out["stderr_base64"] = base64_encode(report.stderr_text);
   out["fuel_used"] = report.fuel_used;
   out["cost_version"] = report.cost_version;
   out["memory_peak_bytes"] = report.memory_peak_bytes;
@@ -485,6 +488,8 @@ std::string cut_in_the_middle(std::string_view text, size_t max_bytes) {
   return std::string(text.substr(0, head)) + mark + std::string(text.substr(tail));
 }
 
+std::string utf8_of(const std::string& bytes) { return is_utf8(bytes) ? bytes : utf8_repair(bytes); }
+
 struct Section {
   std::string title;
   std::string text;
@@ -516,8 +521,8 @@ std::vector<Section> sections_of(const Report& report) {
   if (!report.result.empty()) sections.push_back({"result:\n", ended(report.result)});
   if (const std::string others = others_text(report.value, "value"); !others.empty())
     sections.push_back({"", others});
-  if (!report.stdout_text.empty()) sections.push_back({"stdout:\n", ended(report.stdout_text)});
-  if (!report.stderr_text.empty()) sections.push_back({"stderr:\n", ended(report.stderr_text)});
+  if (!report.stdout_text.empty()) sections.push_back({"stdout:\n", ended(utf8_of(report.stdout_text))});
+  if (!report.stderr_text.empty()) sections.push_back({"stderr:\n", ended(utf8_of(report.stderr_text))});
   std::string displays;
   for (size_t i = 0; i < report.displays.size(); ++i) displays += display_text(report.displays[i], i);
   if (!displays.empty()) sections.push_back({"displays:\n", displays});

@@ -90,6 +90,8 @@ struct HostCallRecord {
   uint64_t bytes_in = 0;  // to the program
   uint64_t bytes_out = 0;
   uint64_t latency_us = 0;
+  // Of a Linux sandbox: what a policy decides it by, whole (host/recorded_calls.h), for a receipt. Not rendered.
+  std::vector<std::string> decided_by = {};
 };
 
 struct ReportValue {
@@ -115,7 +117,7 @@ struct Report {
   std::optional<int> exit_code;      // of a program that ended itself: sys.exit(3)
   std::string answer;                // what it gave to agent.submit
   bool submitted = false;
-  std::string stdout_text;
+  std::string stdout_text;  // of a Linux sandbox it may be no UTF-8
   std::string stderr_text;
   uint64_t fuel_used = 0;
   uint32_t cost_version = 0;

@@ -250,6 +250,12 @@ class Scripted:
         self.assertEqual(out, ["a", "b", "42"])
         self.assertEqual([path for _, path, _, _ in asked][2:], ["/v1/sandboxes/sbx1/execs/exe1/events?after=0"] * 2)
 
+    def test_output_that_is_no_text_has_its_bytes(self):
+        report = {**REPORT, "stdout": "a\ufffd", "stdout_base64": "Yf8=", "stderr": "\u00e9"}
+        out, _ = self.asked_of("bytes", ("say", 201, SANDBOX), ("stream", event(0, "stdout", {"text": "a\ufffd", "base64": "Yf8="}),
+                                                               event(1, "stderr", {"text": "\u00e9"}), event(2, "report", report)))
+        self.assertEqual(out, ["61ff", "c3a9", "61ff", "c3a9"])
+
     def test_a_removal_whose_answer_was_lost_is_done(self):
         self.asked_of("kill", ("say", 201, SANDBOX), ("reset",), ("refuse", 404, "not_found", False))
 
@@ -793,6 +799,7 @@ class PythonOnHostileServer(Scripted, PythonClient):
         "fails": textwrap.dedent(FAILS.format(create="Sandbox.create()")),
         "slow": textwrap.dedent(FAILS.format(create="Sandbox.create(timeout=3)")),
         "stream": "for e in Sandbox.create().stream(''): print(e.text or e.result.text)",
+        "bytes": "for e in Sandbox.create().stream(''):\n  if e.data: print(e.data.hex())\nprint(e.result.stdout_bytes.hex(), e.result.stderr_bytes.hex())",
         "kill": "Sandbox.create().kill()",
         "busy": "try: Sandbox.create()\nexcept BusyError as e: print(round(e.retry_after_s))",
         "ends": "with Sandbox.create(): pass\nprint('ended')",
@@ -810,6 +817,7 @@ class AsyncPythonOnHostileServer(Scripted, PythonClient):
         "fails": textwrap.dedent(FAILS.format(create="await AsyncSandbox.create()")),
         "slow": textwrap.dedent(FAILS.format(create="await AsyncSandbox.create(timeout=3)")),
         "stream": "async for e in (await AsyncSandbox.create()).stream(''): print(e.text or e.result.text)",
+        "bytes": "async for e in (await AsyncSandbox.create()).stream(''):\n  if e.data: print(e.data.hex())\nprint(e.result.stdout_bytes.hex(), e.result.stderr_bytes.hex())",
         "kill": "await (await AsyncSandbox.create()).kill()",
         "busy": "try: await AsyncSandbox.create()\nexcept BusyError as e: print(round(e.retry_after_s))",
         "ends": "async with await AsyncSandbox.create(): pass\nprint('ended')",
@@ -1146,6 +1154,9 @@ class NodeOnHostileServer(Scripted, NodeClient):
         "fails": NODE_FAILS.format(options=""),
         "slow": NODE_FAILS.format(options="{ timeout: 3 }"),
         "stream": "for await (const e of (await Sandbox.create()).stream('')) console.log(e.text ?? e.result.text)",
+        "bytes": "const hex = (bytes) => Buffer.from(bytes).toString('hex')\n"
+                 "for await (const e of (await Sandbox.create()).stream(''))\n"
+                 "  console.log(e.result ? `${hex(e.result.stdoutBytes)} ${hex(e.result.stderrBytes)}` : hex(e.data))",
         "kill": "await (await Sandbox.create()).kill()",
         "busy": "try { await Sandbox.create() } catch (error) { console.log(error.retryAfterS) }",
         "ends": NODE_BLOCK.format(body="", caught="") + "console.log('ended')",

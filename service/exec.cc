@@ -5,7 +5,9 @@
 #include <csignal>
 #include <utility>
 
+#include "base/base64.h"
 #include "base/json.h"
+#include "base/utf8.h"
 #include "service/times.h"
 
 namespace membrane::service {
@@ -47,8 +49,8 @@ void Exec::add(Event event) {
   for (const auto& wake : wakes) wake();
 }
 
-void Exec::add_output(bool is_error, std::string_view text) {
-  add({is_error ? Kind::kStderr : Kind::kStdout, std::string(text)});
+void Exec::add_output(bool is_error, std::string_view bytes) {
+  add({is_error ? Kind::kStderr : Kind::kStdout, std::string(bytes)});
 }
 
 nlohmann::ordered_json to_json(const PendingApproval& pending) {
@@ -194,7 +196,7 @@ void Exec::set_receipt(std::string digest) {
   receipt_ = std::move(digest);
 }
 
-void Exec::finish(const sandbox::Report& report) {
+void Exec::finish(sandbox::Report report) {
   for (const sandbox::RichValue& display : report.displays) {
     nlohmann::ordered_json forms = nlohmann::ordered_json::object();
     for (const sandbox::MimePart& part : display) {
@@ -208,8 +210,11 @@ void Exec::finish(const sandbox::Report& report) {
     const std::lock_guard lock(mutex_);
     if (!receipt_.empty()) head += "\"receipt\":\"" + receipt_ + "\",";
   }
-  std::string json = head + sandbox::render_json(report, false).substr(1);
-  while (!json.ends_with('}')) json.pop_back();
+  const auto render = [&] { return head + sandbox::render_json(report, false).substr(1); };
+  std::string whole = render();
+  report.stdout_text.clear();
+  report.stderr_text.clear();
+  std::string json = render();
   std::vector<std::function<void()>> wakes, done;
   std::shared_ptr<linux::Command> command;  // ends outside of the lock
   {
@@ -219,6 +224,8 @@ void Exec::finish(const sandbox::Report& report) {
     outcome_ = sandbox::name_of(report.outcome);
     held_.shrink(asked_bytes_ + input_.size());
     std::string().swap(input_);
+    held_.grow(whole.size());
+    report_ = std::move(whole);
     keep({Kind::kReport, std::move(json)});
     wakes.swap(wakes_);
     done.swap(when_done_);
@@ -244,7 +251,7 @@ std::string Exec::outcome() const {
 
 std::string Exec::report_json() const {
   const std::lock_guard lock(mutex_);
-  return state_ == ExecState::kDone ? events_.back().text : std::string();
+  return report_;
 }
 
 void Exec::when_done(std::function<void()> then) {
@@ -258,10 +265,23 @@ void Exec::when_done(std::function<void()> then) {
   then();
 }
 
-std::string Exec::render(const Event& event, uint64_t number) {
+namespace {
+
+std::string output_json(const std::string& bytes, Exec::Form form) {
+  if (form == Exec::Form::kBytes) return "{\"base64\":\"" + base64_encode(bytes) + "\"}";
+  nlohmann::ordered_json out = {{"text", bytes}};
+  if (!is_utf8(bytes)) out["base64"] = base64_encode(bytes);
+  return json_text(out);
+}
+
+}  // namespace
+
+// One line of data each.
+std::string Exec::render(const Event& event, uint64_t number, Form form) const {
   const bool is_output = event.kind == Kind::kStdout || event.kind == Kind::kStderr;
-  const std::string data =
-      is_output ? json_text(nlohmann::ordered_json{{"text", event.text}}) : event.text;  // one line each
+  const std::string data = is_output ? output_json(event.text, form)
+                           : event.kind == Kind::kReport && form == Form::kText ? report_json()
+                                                                                : event.text;
   return "id: " + std::to_string(number) +
          "\nevent: " + std::string(kKinds[static_cast<size_t>(event.kind)]) + "\ndata: " + data + "\n\n";
 }
@@ -284,17 +304,17 @@ Exec::Events Exec::take(uint64_t first, size_t most_bytes, std::function<void()>
 // What one client reads of an exec's events.
 class ExecEvents final : public BodySource {
  public:
-  ExecEvents(std::shared_ptr<Exec> exec, uint64_t first, bool hangs_up)
-      : exec_(std::move(exec)), next_(first), hangs_up_(hangs_up) {}
+  ExecEvents(std::shared_ptr<Exec> exec, uint64_t first, Exec::Telling how)
+      : exec_(std::move(exec)), next_(first), how_(how) {}
   ~ExecEvents() override {
-    if (hangs_up_) exec_->hang_up();
+    if (how_.hangs_up) exec_->hang_up();
   }
 
   Piece next(size_t most_bytes, std::function<void()> wake) override {
     const Exec::Events taken = exec_->take(next_, most_bytes, std::move(wake));
     Piece piece{.bytes = {}, .is_end = taken.is_end};
-    if (taken.is_end) hangs_up_ = false;
-    for (const Exec::Event& event : taken.events) piece.bytes += Exec::render(event, next_++);
+    if (taken.is_end) how_.hangs_up = false;
+    for (const Exec::Event& event : taken.events) piece.bytes += exec_->render(event, next_++, how_.form);
     return piece;
   }
   [[nodiscard]] std::string keep_alive() const override { return ": nothing yet\n\n"; }
@@ -302,11 +322,11 @@ class ExecEvents final : public BodySource {
  private:
   std::shared_ptr<Exec> exec_;
   uint64_t next_;
-  bool hangs_up_;
+  Exec::Telling how_;
 };
 
-std::shared_ptr<BodySource> Exec::events(uint64_t first, bool hangs_up) {
-  return std::make_shared<ExecEvents>(shared_from_this(), first, hangs_up);
+std::shared_ptr<BodySource> Exec::events(uint64_t first, Telling how) {
+  return std::make_shared<ExecEvents>(shared_from_this(), first, how);
 }
 
 }  // namespace membrane::service

@@ -84,14 +84,15 @@ class Exec : public std::enable_shared_from_this<Exec> {
 
   // -- for who runs it
   void begin();
-  void add_output(bool is_error, std::string_view text);
+  // In whole characters where they are UTF-8.
+  void add_output(bool is_error, std::string_view bytes);
   // Waits until decide() is called, or the question's time is over. Meanwhile the question is pending(); there is an event
   // `approval` for it, and one for the decision. On the exec's thread, so that there is one at most.
   host::Approval ask(const host::EgressQuestion& question, int64_t now_ms);
   // Before finish(): the digest of its receipt.
   void set_receipt(std::string digest);
   // The events `display`, and `report` as the last one.
-  void finish(const sandbox::Report& report);
+  void finish(sandbox::Report report);
 
   [[nodiscard]] ExecState state() const;
   // That it keeps in memory: what it was asked until its end, unread input, events.
@@ -109,7 +110,15 @@ class Exec : public std::enable_shared_from_this<Exec> {
   enum class Kind : uint8_t { kStdout, kStderr, kDisplay, kApproval, kReport };
   struct Event {
     Kind kind;
-    std::string text;  // of output: what was written; else JSON
+    std::string
+        text;  // of output: the bytes that were written; of kReport: report_json() without what was printed; else JSON
+  };
+  // What events tell of output. kText: {"text":…}, and where that is not what was written, "base64" with it. kBytes: {"base64":…}, and
+  // the report does not say it again.
+  enum class Form : uint8_t { kText, kBytes };
+  struct Telling {
+    Form form = Form::kText;
+    bool hangs_up = false;  // hang_up() when the reader goes away before the end
   };
   struct Events {
     std::vector<Event> events;
@@ -119,12 +128,11 @@ class Exec : public std::enable_shared_from_this<Exec> {
   // once when there is more.
   [[nodiscard]] Events take(uint64_t first, size_t most_bytes, std::function<void()> wake);
   // The events from `first` on, as server-sent events: `id` is an event's number, from 0.
-  // `hangs_up`: when the reader goes away before the end, hang_up().
-  [[nodiscard]] std::shared_ptr<BodySource> events(uint64_t first, bool hangs_up = false);
+  [[nodiscard]] std::shared_ptr<BodySource> events(uint64_t first, Telling how);
 
  private:
   friend class ExecEvents;
-  static std::string render(const Event& event, uint64_t number);
+  [[nodiscard]] std::string render(const Event& event, uint64_t number, Form form) const;
   void add(Event event);
   // Under the mutex; then wakes_ are to be called without it.
   void keep(Event event);
@@ -137,6 +145,7 @@ class Exec : public std::enable_shared_from_this<Exec> {
   std::vector<Event> events_;
   uint64_t read_ = 0;  // events before this were given to somebody, and do not change any more
   std::string receipt_, outcome_;
+  std::string report_;        // JSON, all of it
   std::string input_;         // that was not read yet
   bool has_input_ = false;    // it was opened
   bool takes_input_ = false;  // and has not ended

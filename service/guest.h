@@ -64,7 +64,7 @@ struct GuestTurn {
   bool is_script = false;  // a whole program, which leaves no state but files (sandbox::Turn)
   std::optional<std::chrono::milliseconds> most_time = {};  // less than the policy's limit counts
   std::optional<uint64_t> most_fuel = {};                   // the same
-  // Hear UTF-8 as it is written, on the turn's thread; may be null.
+  // Hear UTF-8 as it is written, in whole characters, on the turn's thread; of the kind kLinux also what is no UTF-8. May be null.
   std::function<void(std::string_view)> on_stdout = {}, on_stderr = {};
   host::Approve approve = nullptr;  // asked on the turn's thread; null: nobody is there
   std::string context = {};         // "": the one that is there from the start

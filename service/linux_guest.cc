@@ -300,6 +300,7 @@ class LinuxGuest final : public Guest, public FileModes {
     run.stop_reading = turn.stop_reading;
     run.on_output = turn.on_stdout;
     run.on_error = turn.on_stderr;
+    run.is_exact = true;
     run.on_begun = turn.on_begun;
     run.is_cancelled = [this, &turn] { return is_stopped_ || (turn.is_cancelled && turn.is_cancelled()); };
     sandbox::Invocation invocation;
@@ -310,6 +311,7 @@ class LinuxGuest final : public Guest, public FileModes {
     sandbox::Report report = computers::run_command(*computer, std::move(run));
     --running_;
     gateway->tell(report);
+    if (const auto directories = this->directories()) directories->tell_uses(report);
     if (turn.seal == nullptr) return report;
     if (const auto sealed = seal(turn, std::move(invocation), computer->platform(), began_in, report);
         !sealed)
@@ -535,6 +537,10 @@ class LinuxGuest final : public Guest, public FileModes {
   [[nodiscard]] std::shared_ptr<computers::Gateway> gateway() const {
     const std::lock_guard lock(mutex_);
     return gateway_;
+  }
+  [[nodiscard]] std::shared_ptr<computers::DirectoryBroker> directories() const {
+    const std::lock_guard lock(mutex_);
+    return directories_;
   }
   struct Made {
     std::shared_ptr<computers::Gateway> gateway;

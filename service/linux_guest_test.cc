@@ -226,13 +226,13 @@ TEST_F(LinuxSandboxesTest, ThreadsOfTerminalsAreHungUpByWhoGoesAway) {
       begin(id, {.code = {}, .open_stdin = true, .command = {"sleep"}, .terminal = linux::TerminalSize{}});
   while (!sandboxes_.resize_exec("t", id, exec->id, {120, 40})) std::this_thread::yield();
   {
-    const auto reader = exec->events(0, false);  // one who only looks
+    const auto reader = exec->events(0, {});  // one who only looks
   }
   EXPECT_TRUE(sandboxes_.resize_exec("t", id, exec->id, {120, 40}));
-  { const auto reader = exec->events(0, true); }
+  { const auto reader = exec->events(0, {.hangs_up = true}); }
   const nlohmann::json report = report_of(exec);
   EXPECT_EQ(report["error"]["code"], "signal");
-  const auto late = exec->events(0, true);  // it is over: nobody is hung up
+  const auto late = exec->events(0, {.hangs_up = true});  // it is over: nobody is hung up
 }
 
 TEST_F(LinuxSandboxesTest, ThreadsThatRunEndWhenItIsPaused) {

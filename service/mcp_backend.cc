@@ -4,6 +4,7 @@
 #include <condition_variable>
 #include <utility>
 
+#include "base/utf8.h"
 #include "lang/language_names.h"
 #include "mcp/kept_reports.h"
 #include "service/exec.h"
@@ -349,8 +350,8 @@ void tell_output(const Caller& caller, Exec& exec, uint64_t& next, const std::sh
     next += taken.events.size();
     is_more = !taken.events.empty() && !taken.is_end;
     for (const Exec::Event& event : taken.events) {
-      if (event.kind == Exec::Kind::kStdout && caller.on_stdout) caller.on_stdout(event.text);
-      if (event.kind == Exec::Kind::kStderr && caller.on_stderr) caller.on_stderr(event.text);
+      if (event.kind == Exec::Kind::kStdout && caller.on_stdout) caller.on_stdout(utf8_repair(event.text));
+      if (event.kind == Exec::Kind::kStderr && caller.on_stderr) caller.on_stderr(utf8_repair(event.text));
     }
   }
 }

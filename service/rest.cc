@@ -34,16 +34,26 @@ OrderedJson to_json(const TokenInfo& info) {
 }
 
 OrderedJson to_json(const Exec& exec) {
-  OrderedJson json = {{"exec_id", exec.id},
-                      {"state", name_of(exec.state())},
-                      {"created_at", iso_time(exec.created_at_ms)},
-                      {"report", nullptr}};
-  if (const std::string report = exec.report_json(); !report.empty())
-    if (auto parsed = read_ordered_json(report, "the report")) {
-      json["state"] = name_of(ExecState::kDone);
-      json["report"] = *std::move(parsed);
-    }
-  return json;
+  return {{"exec_id", exec.id},
+          {"state", name_of(exec.state())},
+          {"created_at", iso_time(exec.created_at_ms)},
+          {"report", nullptr}};
+}
+
+// With its report once it is over, which may be long: it is not read again.
+std::string json_with_report(const Exec& exec) {
+  OrderedJson json = to_json(exec);
+  const std::string report = exec.report_json();
+  if (report.empty()) return json_text(json);
+  json["state"] = name_of(ExecState::kDone);
+  json.erase("report");
+  std::string text = json_text(json);
+  text.pop_back();
+  return text + ",\"report\":" + report + "}";
+}
+
+Exec::Form form_of(std::string_view output) {
+  return output == "base64" ? Exec::Form::kBytes : Exec::Form::kText;
 }
 
 }  // namespace
@@ -124,7 +134,7 @@ struct Rest::Impl {
   }
   void get_exec(const SharedCall& call) {
     const auto found = find_exec(call);
-    if (found) call->answer(200, to_json(**found));
+    if (found) call->reply(json_response(200, json_with_report(**found)));
     else call->refuse(found.error());
   }
   void cancel_exec(const SharedCall& call) {
@@ -248,9 +258,9 @@ void Rest::Impl::exec(const SharedCall& call) {
                                      .seal = body.value("seal", false)});
   if (!begun) return call->refuse(begun.error());
   const std::shared_ptr<Exec>& exec = *begun;
-  if (body.value("background", false)) return call->answer(202, to_json(*exec));
+  if (body.value("background", false)) return call->reply(json_response(202, json_with_report(*exec)));
   if (wants_events) {
-    Response stream = event_stream(exec->events(0));
+    Response stream = event_stream(exec->events(0, {.form = form_of(body.value("output", ""))}));
     stream.headers.add("X-Exec-Id", exec->id);  // by which a client goes on after a cut, or cancels
     return call->reply(std::move(stream));
   }
@@ -279,7 +289,8 @@ void Rest::Impl::get_exec_events(const SharedCall& call) {
   const bool hangs_up = call->query("hang_up") == "true";
   if (hangs_up && call->request.presence)
     call->request.presence->when_gone([] {});  // then it is not read any more
-  call->reply(event_stream((*exec)->events(first, hangs_up)));
+  call->reply(event_stream(
+      (*exec)->events(first, {.form = form_of(call->query("output")), .hangs_up = hangs_up})));
 }
 
 // Who decides is in the audit log, and safe from a power cut, before the request leaves.

@@ -897,9 +897,9 @@ std::function<void()> Sandboxes::conclude(Sandbox& sandbox, Begun begun) {
                        .held_fuel = begun.fuel ? begun.fuel->value_or(0) : 0},
                       report);
   return [this, exec = begun.exec, tenant = sandbox.tenant, report = std::move(report),
-          hear = std::move(begun.spec.hear_report)] {
+          hear = std::move(begun.spec.hear_report)]() mutable {
     if (hear) hear(report);
-    exec->finish(report);
+    exec->finish(std::move(report));
     if (held_->of(tenant) > options_.most_held_bytes) make_room(tenant, 0);
   };
 }

@@ -30,15 +30,20 @@ size_t unfinished(std::string_view bytes) {
 
 }  // namespace
 
-std::string TextStream::add(std::string_view bytes) {
+std::string TextStream::add_bytes(std::string_view bytes) {
   waiting_ += bytes;
   std::string all = std::exchange(waiting_, {});
   const size_t cut = unfinished(all);
   waiting_ = all.substr(all.size() - cut);
   all.resize(all.size() - cut);
+  return all;
+}
+
+std::string TextStream::add(std::string_view bytes) {
+  std::string all = add_bytes(bytes);
   return is_utf8(all) ? all : utf8_repair(all);
 }
 
-std::string TextStream::finish() { return utf8_repair(std::exchange(waiting_, {})); }
+std::string TextStream::finish() { return utf8_repair(finish_bytes()); }
 
 }  // namespace membrane::wasi

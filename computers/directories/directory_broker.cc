@@ -8,6 +8,7 @@
 #include <cerrno>
 #include <cstring>
 #include <filesystem>
+#include <mutex>
 #include <utility>
 
 #include "host/files/permissions.h"
@@ -69,6 +70,20 @@ class DirectoryBroker::Served {
     return {
         .path = grant.guest, .socket = theirs_.number(), .is_writable = grant.mode == policy::FsMode::kWrite};
   }
+  void tell_uses(sandbox::Report& report) {
+    const std::lock_guard lock(mutex_);
+    for (auto& [name, use] : {std::pair<const char*, Use&>{"directory.read", read_},
+                              std::pair<const char*, Use&>{"directory.write", written_}}) {
+      const Use was = std::exchange(use, {});
+      if (!was.any) continue;
+      sandbox::HostCallRecord& line = report.host_calls.emplace_back();
+      line.name = name;
+      line.arguments = policy_.fs.front().guest;
+      line.bytes_in = was.bytes_in;
+      line.bytes_out = was.bytes_out;
+      line.decided_by = {line.arguments};
+    }
+  }
   void begin(const Stop& stop) {
     theirs_.close();
     thread_ = std::jthread([this, &stop] { serve(stop); });
@@ -111,6 +126,8 @@ class DirectoryBroker::Served {
     if (const auto done = obey(*request, answer); !done) {
       note(request->head.act, done.error());
       answer = {.head = {.error = errno_of(done.error().code)}, .bytes = {}};
+    } else {
+      note_use(*request, answer);
     }
     answer.head.bytes = static_cast<uint32_t>(answer.bytes.size());
     std::string told(reinterpret_cast<const char*>(&answer.head), sizeof answer.head);
@@ -144,6 +161,20 @@ class DirectoryBroker::Served {
     return (guest.ends_with('/') ? guest : guest + "/") + std::string(path);
   }
 
+  // What has been done is told as a use of the directory, but for looking at itself.
+  void note_use(const Request& request, const Answer& answer) {
+    const GrantedAct act = request.head.act;
+    if (act == GrantedAct::kClose || act == GrantedAct::kSync) return;
+    if (act == GrantedAct::kStatus && request.path == policy_.fs.front().guest) return;
+    const bool opens_to_write =
+        act == GrantedAct::kOpen && (request.head.flags & GrantedRequest::kForWriting) != 0;
+    const bool reads = act <= GrantedAct::kRead && !opens_to_write;
+    const std::lock_guard lock(mutex_);
+    Use& use = reads ? read_ : written_;
+    use.any = true;
+    if (act == GrantedAct::kRead) use.bytes_in += answer.bytes.size();
+    if (act == GrantedAct::kWrite) use.bytes_out += request.bytes.size();
+  }
   void note(GrantedAct act, const host::HostError& error) {
     const auto is_of = [&error](const char* limit) { return error.reason.contains(limit); };
     if (error.code == Errno::kTooBig) ++reached_[kMaxFile];
@@ -173,7 +204,13 @@ class DirectoryBroker::Served {
   HostFile ours_, theirs_;
   std::string listed_path_;
   std::vector<host::FileInfo> listed_;  // of a list that is told in parts
-  std::jthread thread_;                 // the last
+  struct Use {
+    bool any = false;
+    uint64_t bytes_in = 0, bytes_out = 0;
+  };
+  std::mutex mutex_;  // guards what follows
+  Use read_, written_;
+  std::jthread thread_;  // the last
 };
 
 HostResult<void> DirectoryBroker::Served::obey(const Request& request, Answer& answer) {
@@ -294,6 +331,10 @@ std::vector<linux::MountedDirectory> DirectoryBroker::mounts() const {
 
 void DirectoryBroker::begin() {
   for (const auto& each : all_) each->begin(*stop_);
+}
+
+void DirectoryBroker::tell_uses(sandbox::Report& report) {
+  for (const auto& each : all_) each->tell_uses(report);
 }
 
 void DirectoryBroker::tell(sandbox::Report& report) const {

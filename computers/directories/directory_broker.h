@@ -36,6 +36,8 @@ class DirectoryBroker {
   void end();
   // Adds the bounds that requests came to, to limits_reached. Until end().
   void tell(sandbox::Report& report) const;
+  // Which directories were used since this was asked last: a line of host calls for each that was read, and for each that was written.
+  void tell_uses(sandbox::Report& report);
 
  private:
   class Served;

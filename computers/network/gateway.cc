@@ -257,10 +257,8 @@ void Gateway::refused(const linux::NetworkMessage& message, const std::string& h
   sandbox::HostCallRecord record;
   record.name = is_name ? kLookUp : kConnect;
   record.arguments = is_name || message.port == 0 ? host : text_of(host, message.port);
-  const HostError error = {
-      Errno::kAccess,
-      is_name ? "No grant names the host " + host + "." : "No grant reaches " + record.arguments + ".",
-      policy::allow_flag("http:" + (is_name ? host : record.arguments)), false};
+  record.decided_by = {record.arguments};
+  const HostError error = host::reach_denial(record.arguments, is_name);
   note(std::move(record), &error);
 }
 
@@ -339,6 +337,7 @@ HostResult<void> Gateway::open_tunnel(Connection& connection, const std::string&
   const auto url = policy::parse_url("https://" + text_of(rules()->name_of(host, port), port) + "/");
   if (!url) return std::unexpected(error_of(url.error()));
   record.arguments = url->origin();
+  record.decided_by = {url->text()};
   if (hello->server_name != url->host && !(url->address && hello->server_name.empty()))
     return host::refuse(Errno::kAccess, "The connection is to " + url->host +
                                             ", and the program says to the server that it means " +
@@ -368,6 +367,7 @@ void Gateway::serve_tls(Connection& connection, const std::string& host, uint16_
   sandbox::HostCallRecord record;
   record.name = kConnect;
   record.arguments = text_of(host, port);
+  record.decided_by = {record.arguments};
   auto done = open_tunnel(connection, host, port, stream, record);
   if (const auto cut = why_cut(connection)) done = std::unexpected(*cut);
   if (!done && !done.error().acted) stream.write(alert_of(done.error()));
@@ -417,6 +417,7 @@ HostResult<host::HttpResponse> Gateway::send(const Connection& connection, host:
   sandbox::HostCallRecord record;
   record.name = kRequest;
   record.arguments = request.method + ", " + request.url;
+  record.decided_by = {request.method, request.url};
   record.bytes_out = request.body.size();
   const auto take_piece = std::move(request.take_piece);
   request.take_piece = [&](const host::HttpResponse& head, std::string_view piece) {
@@ -444,7 +445,8 @@ void Gateway::note(sandbox::HostCallRecord record, const HostError* error) {
     record.reason = host::bounded_reason(error->reason);
     record.grant = host::bounded_reason(error->grant);
   }
-  const size_t bytes = record.arguments.size() + record.reason.size() + record.grant.size();
+  size_t bytes = record.arguments.size() + record.reason.size() + record.grant.size();
+  for (const std::string& each : record.decided_by) bytes += each.size();
   const std::scoped_lock lock(mutex_);
   // Of a look-up that is refused, a program asks for one kind of address after the other.
   if (record.name == kLookUp && std::ranges::any_of(account_.calls, [&](const sandbox::HostCallRecord& each) {

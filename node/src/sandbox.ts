@@ -7,6 +7,7 @@ import { type ServerEvent } from './events.js'
 import { checkOptions, connectionOptions, settingsOf, type ConnectionOptions } from './settings.js'
 import {
   approvalOf,
+  bytesOf,
   contextOf,
   fileOf,
   formsOf,
@@ -217,12 +218,16 @@ function jsonOf(event: ServerEvent): any {
   }
 }
 
+function outputOf(kind: 'stdout' | 'stderr', json: { text: string; base64?: string }): Event {
+  return { kind, text: json.text, data: bytesOf(json.text, json.base64) }
+}
+
 /** undefined: of a kind that this version does not know. */
 function eventOf(event: ServerEvent): Event | undefined {
   switch (event.kind) {
     case 'stdout':
     case 'stderr':
-      return { kind: event.kind, text: jsonOf(event).text }
+      return outputOf(event.kind, jsonOf(event))
     case 'display':
       return { kind: 'display', forms: formsOf(jsonOf(event)) }
     case 'approval':

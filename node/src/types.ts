@@ -110,8 +110,8 @@ export interface Secret {
 
 /** A step of a program that runs. */
 export type Event =
-  | { readonly kind: 'stdout'; readonly text: string }
-  | { readonly kind: 'stderr'; readonly text: string }
+  /** `data`: the same byte for byte. */
+  | { readonly kind: 'stdout' | 'stderr'; readonly text: string; readonly data: Uint8Array }
   | { readonly kind: 'display'; readonly forms: Forms }
   /** A request waits for a yes, or waits no more. */
   | { readonly kind: 'approval'; readonly approval: Approval }
@@ -123,6 +123,8 @@ interface ReportJson {
   readonly result?: string
   readonly stdout?: string
   readonly stderr?: string
+  readonly stdout_base64?: string
+  readonly stderr_base64?: string
   readonly value?: FormsJson
   readonly displays?: readonly FormsJson[]
   readonly error?: { code: string; message: string; hint?: string; traceback?: string }
@@ -188,6 +190,11 @@ export interface Receipt {
   privateText: Uint8Array
 }
 
+/** Of text that stands for bytes, which are given as base64 where they are no UTF-8. */
+export function bytesOf(text: string, base64: unknown): Uint8Array {
+  return new Uint8Array(typeof base64 === 'string' ? Buffer.from(base64, 'base64') : Buffer.from(text))
+}
+
 /** What came of a program. */
 export class Result {
   /** "ok", or how it ended otherwise: "raised", "out_of_fuel", "timed_out", "cancelled", "denied", … */
@@ -233,6 +240,14 @@ export class Result {
         hint: inWordsOfClient(('hint' in why && why.hint) || ''),
         result: this,
       })
+  }
+
+  /** What it printed, byte for byte, also where that is no UTF-8. */
+  get stdoutBytes(): Uint8Array {
+    return bytesOf(this.stdout, this.report.stdout_base64)
+  }
+  get stderrBytes(): Uint8Array {
+    return bytesOf(this.stderr, this.report.stderr_base64)
   }
 
   /** Whether it ran to its end, and did not end itself with an exit code other than 0. */

@@ -3,6 +3,7 @@ is awaited."""
 
 from __future__ import annotations
 
+import base64
 import json
 import ssl
 import uuid
@@ -492,7 +493,8 @@ def _event_of(event: ServerEvent) -> Optional[Event]:
             500, error["code"], error["message"], error.get("hint", ""), error.get("request_id", ""),
             bool(error.get("retryable")),
         )  # fmt: skip
-    return Event(event.kind, text=data["text"])
+    exact = data.get("base64")
+    return Event(event.kind, text=data["text"], data=base64.b64decode(exact) if exact else data["text"].encode())
 
 
 # -- patches of Linux sandboxes ------------------------------------------------------------------------------------

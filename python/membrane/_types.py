@@ -256,6 +256,15 @@ class Result:
         """Whether it ran to its end, and did not end itself with an exit code other than 0."""
         return self.outcome == "ok" and not self.exit_code
 
+    @property
+    def stdout_bytes(self) -> bytes:
+        """What it printed, byte for byte, also where that is no UTF-8."""
+        return bytes_of_output(self.report, "stdout")
+
+    @property
+    def stderr_bytes(self) -> bytes:
+        return bytes_of_output(self.report, "stderr")
+
     def check(self) -> Result:
         """Itself when it is ok; else raises its error. One that ended itself by sys.exit(3) has an error with the code "exit"."""
         if self.ok:
@@ -294,11 +303,16 @@ class Result:
         return result
 
 
+def bytes_of_output(report: Mapping[str, Any], name: str) -> bytes:
+    exact = report.get(name + "_base64")
+    return base64.b64decode(exact) if exact is not None else report.get(name, "").encode()
+
+
 @dataclass(frozen=True)
 class Event:
     """A step of a program that runs.
 
-    kind: "stdout" or "stderr" (then `text`), "display" (then `forms`), "approval" (a request waits for a yes, or waits no
+    kind: "stdout" or "stderr" (then `text`, and `data`, the same byte for byte), "display" (then `forms`), "approval" (a request waits for a yes, or waits no
     more; then `approval`), "result" (the last; then `result`).
     """
 
@@ -307,3 +321,4 @@ class Event:
     forms: Optional[Forms] = None
     result: Optional[Result] = None
     approval: Optional[Approval] = None
+    data: bytes = b""
