@@ -307,7 +307,7 @@ TEST(Socket, IsMadeOfWhatThereIs) {
     const auto made = make_socket(sockets.space, sockets.caller, domain, type, protocol);
     return made ? 0 : made.error();
   };
-  EXPECT_EQ(error(AF_NETLINK, SOCK_DGRAM, 0), EAFNOSUPPORT);
+  EXPECT_EQ(error(AF_PACKET, SOCK_DGRAM, 0), EAFNOSUPPORT);
   EXPECT_EQ(error(AF_INET, SOCK_RAW, 1), ESOCKTNOSUPPORT);
   EXPECT_EQ(error(AF_INET, SOCK_SEQPACKET, 0), ESOCKTNOSUPPORT);
   EXPECT_EQ(error(AF_INET, SOCK_STREAM, IPPROTO_UDP), EPROTONOSUPPORT);
