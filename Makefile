@@ -37,9 +37,15 @@ languages: build  ## Install Python and JavaScript for programs (pip's and npm's
 	@build/release/membrane languages add js
 
 images: build  ## Make the image `debian` for Linux programs, of Debian's packages (apt's sources of this machine; no root)
-	@$(PYTHON) tools/make-image build/debian.tar
-	@build/release/membrane image import build/debian.tar --tag debian
-	@rm build/debian.tar
+	@rm -rf build/debian-image
+	@mkdir build/debian-image
+	@$(PYTHON) tools/make-image build/debian-image/unpacked.tar
+	@MEMBRANE_IMAGES=$(CURDIR)/build/debian-image build/release/membrane image import build/debian-image/unpacked.tar --tag unpacked
+	@rm build/debian-image/unpacked.tar
+	@echo 'Configuring the packages in a sandbox, which takes some minutes'
+	@MEMBRANE_IMAGES=$(CURDIR)/build/debian-image build/release/membrane image build -q --wall 2h -t debian tools/debian-image
+	@build/release/membrane image import build/debian-image/debian.image --tag debian
+	@rm -r build/debian-image
 
 demo: build  ## An agent task to its answer: no key, no internet
 	@tools/demo

@@ -250,8 +250,9 @@ class Computer {
     const auto why = [](const std::string& reason) {
       return "[there is no undo of this step: " + reason + "]\n";
     };
-    Checkpoint made{linux::HostFile(memfd_create("membrane-checkpoint", MFD_CLOEXEC))};
-    if (!made.file) return why("there is no memory for it");
+    auto file = linux::memory_to_keep_in();
+    if (!file) return why(file.error().message);
+    Checkpoint made{*std::move(file)};
     if (const Status kept = computer_->keep(made.file.number(), linux::LiveComputer::Keep::kFiles); !kept) {
       checkpoints_.clear();  // what is before it would undo this step, too
       return why(kept.error().message);

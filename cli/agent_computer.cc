@@ -1,6 +1,5 @@
 #include "cli/agent_computer.h"
 
-#include <sys/mman.h>
 
 #include <filesystem>
 
@@ -27,8 +26,8 @@ const std::vector<std::string> kForCommands = {"TERM=dumb",
 
 // Whether its files can be kept, so that there is an undo.
 bool keeps_files(linux::LiveComputer& computer) {
-  const linux::HostFile file(memfd_create("membrane-checkpoint", MFD_CLOEXEC));
-  return file && computer.keep(file.number(), linux::LiveComputer::Keep::kFiles);
+  const auto file = linux::memory_to_keep_in();
+  return file && computer.keep(file->number(), linux::LiveComputer::Keep::kFiles);
 }
 
 }  // namespace

@@ -1,7 +1,10 @@
 // membrane image: the file systems that Linux sandboxes begin with.
 
+#include <algorithm>
 #include <atomic>
 #include <csignal>
+#include <ctime>
+#include <map>
 
 #include "base/json.h"
 #include "cli/cli.h"
@@ -10,6 +13,7 @@
 #include "computers/settings.h"
 #include "linux/image/blob.h"
 #include "linux/image/store.h"
+#include "policy/policy.h"
 
 namespace membrane::cli {
 namespace {
@@ -19,26 +23,48 @@ struct Options {
   std::string dockerfile, target, platform;  // of build
   std::vector<std::string> arguments;
   bool json = false, has_no_cache = false, is_quiet = false;
-  uint64_t memory_bytes = 0, wall_ms = 0;
+  std::map<std::string, std::string> limits;  // as policies have them
 };
 
 std::atomic<bool> interrupted = false;
 
 std::string megabytes(uint64_t bytes) { return std::to_string((bytes + (1u << 20) - 1) >> 20) + " MB"; }
 
+// In UTC.
+std::string moment_of(int64_t seconds) {
+  const std::time_t time = seconds;
+  std::tm parts = {};
+  std::string text(sizeof "2000-01-01T00:00:00Z", '\0');
+  gmtime_r(&time, &parts);
+  text.resize(std::strftime(text.data(), text.size(), "%Y-%m-%dT%H:%M:%SZ", &parts));
+  return text;
+}
+
 Result<int> list(const Options& options) {
+  constexpr size_t kSizeWidth = 8, kShownDigest = 12;
   MEMBRANE_ASSIGN(const std::vector<linux::StoredImage> images, linux::list_images());
   if (options.json) {
     nlohmann::ordered_json all = nlohmann::ordered_json::array();
     for (const auto& image : images)
-      all.push_back({{"name", image.name}, {"path", image.path}, {"size_bytes", image.size_bytes}});
+      all.push_back({{"name", image.name},
+                     {"path", image.path},
+                     {"size_bytes", image.size_bytes},
+                     {"digest", "sha256:" + image.digest},
+                     {"made_at", moment_of(image.made_s)}});
     print_json(nlohmann::ordered_json{{"images", std::move(all)}});
     return kExitOk;
   }
   if (images.empty())
     print(stderr,
           "there are no images; `membrane image import FILE.tar --tag NAME` makes one of a file system\n");
-  for (const auto& image : images) print(image.name + "  " + megabytes(image.size_bytes) + "\n");
+  size_t widest = 0;
+  for (const auto& image : images) widest = std::max(widest, image.name.size());
+  for (const auto& image : images) {
+    std::string size = megabytes(image.size_bytes);
+    size.insert(0, size.size() < kSizeWidth ? kSizeWidth - size.size() : 0, ' ');
+    print(image.name + std::string(widest - image.name.size(), ' ') + "  " + size + "  " +
+          moment_of(image.made_s) + "  sha256:" + image.digest.substr(0, kShownDigest) + "\n");
+  }
   return kExitOk;
 }
 
@@ -50,6 +76,7 @@ Result<int> import(const Options& options) {
 
 Result<int> remove(const Options& options) {
   MEMBRANE_TRY(linux::remove_image(options.name));
+  print(stderr, options.name + " stays for sandboxes that began with it, until `membrane image prune`\n");
   return kExitOk;
 }
 
@@ -66,9 +93,8 @@ Result<computers::ImageBuild> build_of(const Options& options) {
   build.target = options.target;
   build.platform = options.platform;
   build.uses_cache = !options.has_no_cache;
-  build.limits = computers::usual_limits();
-  if (options.memory_bytes != 0) build.limits.memory_bytes = options.memory_bytes;
-  if (options.wall_ms != 0) build.limits.wall_ms = options.wall_ms;
+  for (const auto& [name, value] : options.limits)
+    if (!value.empty()) MEMBRANE_TRY(policy::set_limit(build.limits, name, value));
   const std::string file = options.dockerfile.empty() ? options.source + "/Dockerfile" : options.dockerfile;
   auto text = text_of_file(file);
   if (!text) {
@@ -94,14 +120,30 @@ Result<computers::ImageBuild> build_of(const Options& options) {
 
 Result<int> build(const Options& options) {
   MEMBRANE_ASSIGN(computers::ImageBuild build, build_of(options));
+  std::string last;  // of a quiet build: the step that goes on, with the end of what it prints
   if (!options.is_quiet) {
     build.on_step = [](const std::string& step) { print(stderr, step + "\n"); };
     build.on_output = [](std::string_view text) { print(stderr, std::string(text)); };
+  } else {
+    build.on_step = [&last](const std::string& step) { last = step + "\n"; };
+    build.on_output = [&last](std::string_view text) {
+      constexpr size_t kMostBytes = 64u << 10;
+      last += text;
+      if (last.size() > 2 * kMostBytes) last.erase(0, last.size() - kMostBytes);
+    };
   }
   build.on_warning = [](const std::string& warning) { print(stderr, "warning: " + warning + "\n"); };
   build.is_cancelled = [] { return interrupted.load(); };
-  std::signal(SIGINT, [](int) { interrupted = true; });
-  MEMBRANE_ASSIGN(const computers::BuiltImage built, computers::build_image(build));
+  std::signal(SIGINT, [](int) {
+    interrupted = true;
+    std::signal(SIGINT, SIG_DFL);  // the next one ends what does not ask
+  });
+  const auto built_or_not = computers::build_image(build);
+  if (!built_or_not) {
+    print(stderr, last);
+    return std::unexpected(built_or_not.error());
+  }
+  const computers::BuiltImage& built = *built_or_not;
   if (options.json)
     print_json(nlohmann::ordered_json{{"name", built.image.name},
                                       {"digest", "sha256:" + built.digest},
@@ -173,10 +215,13 @@ void add_image(CLI::App& app, int& exit_code) {
   build_command
       ->add_option("--platform", options->platform, "trap or kvm (default: the faster one of this machine)")
       ->type_name("PLATFORM");
-  build_command->add_option("--memory", options->memory_bytes, "Of all processes of a RUN (default: 2 GiB)")
-      ->type_name("BYTES");
-  build_command->add_option("--wall", options->wall_ms, "How long a RUN may take (default: 10 minutes)")
-      ->type_name("MS");
+  const auto add_limit = [&](const char* name, const char* type, const char* help) {
+    build_command->add_option(std::string("--") + name, options->limits[name], help)->type_name(type);
+  };
+  add_limit("memory", "SIZE", "Memory of all processes of a RUN, as 512MiB (default 2GiB)");
+  add_limit("wall", "TIME", "How long a RUN may take, as 10s or 5min (default 10min)");
+  add_limit("disk", "SIZE", "What a stage may add to the image that it begins with (default 4GiB)");
+  add_limit("tasks", "N", "Processes and threads of a RUN at a time (default 512)");
   build_command->add_flag("--no-cache", options->has_no_cache, "Carry out every instruction again");
   build_command->add_flag("-q,--quiet", options->is_quiet, "Tell neither steps nor what they print");
   build_command->add_flag("--json", options->json, "Print what was built as JSON");
@@ -187,8 +232,9 @@ void add_image(CLI::App& app, int& exit_code) {
       "The same files and the same Dockerfile give the same image. There is no network in a build.");
   on(build_command, options, exit_code, &build);
 
-  CLI::App* const prune_command =
-      image->add_subcommand("prune", "Remove the layers of builds that no image uses");
+  CLI::App* const prune_command = image->add_subcommand(
+      "prune",
+      "Remove layers of builds that no image uses, and what is left of images that were removed or replaced");
   prune_command->add_flag("--json", options->json, "Print what was removed as JSON");
   prune_command->footer("Examples:\n  membrane image prune");
   on(prune_command, options, exit_code, &prune);

@@ -1,6 +1,8 @@
 // membrane policy: what a policy lets happen. (membrane policy test: command_policy_trial.cc.)
 
 #include "cli/cli.h"
+#include "cli/linux_run.h"
+#include "policy/linux_words.h"
 
 namespace membrane::cli {
 
@@ -40,6 +42,8 @@ void add_policy(CLI::App& app, int& exit_code) {
     print(policy::explain(*policy));
     if (const auto in_language = options->policy.policy(policy::language_limits()))
       print(policy::explain_larger_limits(policy->limits, in_language->limits));
+    if (const auto in_linux = options->policy.policy(linux_limits()))
+      print(policy::explain_for_linux(*in_linux));
   });
   add_policy_test(*group, exit_code);
 }

@@ -8,6 +8,7 @@
 #include "cli/cli.h"
 #include "cli/command_remote.h"
 #include "cli/duration.h"
+#include "cli/linux_run.h"
 #include "cli/remote.h"
 #include "lang/language_names.h"
 
@@ -70,6 +71,8 @@ Status put_fields(const SandboxFields& fields, Json& body) {
   return {};
 }
 
+bool is_linux_template(std::string_view name) { return name == "linux" || name.starts_with("linux:"); }
+
 Status check_for_service(const policy::Policy& policy) {
   if (policy.fs.empty() && policy.sql.empty()) return {};
   return fail(ErrorCode::kDenied, "a service grants no directory and no database of a machine",
@@ -125,12 +128,20 @@ struct CreateOptions {
 // Nothing when it is the usual one.
 Result<std::optional<Json>> policy_of(const CreateOptions& options) {
   policy::Policy usual;
-  if (lang::language_named(options.template_name) != "wat") usual.limits = policy::language_limits();
+  if (is_linux_template(options.template_name)) usual.limits = linux_limits();
+  else if (lang::language_named(options.template_name) != "wat") usual.limits = policy::language_limits();
   MEMBRANE_ASSIGN(const policy::Policy wanted, options.policy.policy(usual.limits));
   MEMBRANE_TRY(check_for_service(wanted));
   const std::string text = policy::to_json(wanted);
   if (text == policy::to_json(usual)) return std::nullopt;
   MEMBRANE_ASSIGN(Json json, read_ordered_json(text, "the policy"));
+  if (is_linux_template(options.template_name)) {
+    // What nobody names is the service's to say, which bounds some of them more closely.
+    MEMBRANE_ASSIGN(const Json all, read_ordered_json(policy::to_json(usual), "the policy"));
+    Json& limits = json["limits"];
+    for (const auto& [name, usually] : all["limits"].items())
+      if (limits.contains(name) && limits[name] == usually) limits.erase(name);
+  }
   return json;
 }
 

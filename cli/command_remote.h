@@ -43,6 +43,8 @@ Status put_fields(const SandboxFields& fields, Json& body);
 
 // Errors: kDenied for what a service grants to nobody.
 Status check_for_service(const policy::Policy& policy);
+// Of Linux sandboxes: "linux", "linux:IMAGE".
+bool is_linux_template(std::string_view name);
 
 // Columns as wide as they must be; the first row is their heads, and no row is longer.
 std::string table_text(const std::vector<std::vector<std::string>>& rows);

@@ -25,7 +25,7 @@ constexpr uint64_t kMostCodeBytes = 16u << 20;  // as the service's own limit
 
 struct ExecOptions {
   RemoteOptions remote;
-  std::string id, code, input, timeout, context, seal_file;
+  std::string id, code, input, timeout, context, directory, seal_file;
   std::vector<std::string> environment;
   std::vector<std::string> words;  // a file, unless there is code; then arguments
   bool has_code = false, json = false, background = false, interactive = false, force = false;
@@ -48,6 +48,7 @@ Result<Json> turn_of(const ExecOptions& options) {
   }
   if (!words.empty()) turn["arguments"] = words;
   if (!options.context.empty()) turn["context"] = options.context;
+  if (!options.directory.empty()) turn["directory"] = options.directory;
   if (!options.environment.empty()) {
     MEMBRANE_ASSIGN(turn["env"], pairs_of("--env", options.environment));
   }
@@ -182,6 +183,10 @@ void add_remote_exec(CLI::App& app, int& exit_code) {
       ->add_option("--context", options->context,
                    "The context of the sandbox to run it in, as context printed it")
       ->type_name("ID");
+  command
+      ->add_option("-w,--workdir", options->directory,
+                   "Where it begins, in a Linux sandbox (default: as the image says, or /root)")
+      ->type_name("DIR");
   add_repeatable(*command, "--env", options->environment,
                  "A variable of the environment, for this code alone; may be repeated")
       ->type_name("NAME=VALUE");

@@ -4,6 +4,7 @@
 #include "cli/cli.h"
 #include "cli/command_remote.h"
 #include "cli/remote.h"
+#include "policy/linux_words.h"
 
 namespace membrane::cli {
 namespace {
@@ -16,9 +17,15 @@ struct InfoOptions {
 
 Result<int> info(const InfoOptions& options) {
   MEMBRANE_ASSIGN(Remote remote, Remote::open(options.remote));
-  const std::vector<std::string> rest =
-      options.policy ? std::vector<std::string>{"policy"} : std::vector<std::string>();
-  MEMBRANE_ASSIGN(const Json answer, remote.send_json({.path = of_sandbox(options.id, rest)}));
+  MEMBRANE_ASSIGN(Json answer, remote.send_json({.path = of_sandbox(options.id)}));
+  if (options.policy) {
+    const bool is_linux = is_linux_template(text_at(answer, "template"));
+    MEMBRANE_ASSIGN(answer, remote.send_json({.path = of_sandbox(options.id, {"policy"})}));
+    if (is_linux) {
+      MEMBRANE_ASSIGN(const policy::Policy policy, policy::parse_policy(answer.dump(), "policy.json"));
+      MEMBRANE_ASSIGN(answer, read_ordered_json(policy::to_json_for_linux(policy), "the policy"));
+    }
+  }
   print_json(answer);
   return kExitOk;
 }

@@ -71,6 +71,7 @@ struct Options {
   bool in_process = false;
   std::string kind;            // "" for that of the program
   std::string image;           // of --kind linux
+  std::string directory;       // the same
   std::string diff_file;       // the same
   bool deterministic = false;  // the same
   bool has_terminal = false;   // the same
@@ -545,27 +546,73 @@ bool is_for_shell(std::string_view script) {
   return word == "sh" || word == "bash" || word == "dash";
 }
 
+bool is_shell_file(const std::string& path) {
+  if (path.ends_with(".sh")) return true;
+  std::string head(128, '\0');
+  std::ifstream(path).read(head.data(), static_cast<std::streamsize>(head.size()));
+  return is_for_shell(head);
+}
+
 // Where no kind is named, the least powerful one that serves: what is no file here is a command of an image, and a script for a shell
 // wants one. Why it is Linux; "" when it is not.
 std::string why_linux(const Options& options) {
+  if (!options.image.empty()) return "--image names one";
   if (options.text || options.file.empty() || options.file == "-" || !options.language.empty()) return "";
   std::error_code error;
-  if (!std::filesystem::exists(options.file, error))
+  // A directory is no program: `node -v` where there is a directory node.
+  if (!std::filesystem::exists(options.file, error) || std::filesystem::is_directory(options.file, error))
     return options.file.find_first_of("./") == std::string::npos
                ? "there is no file " + options.file + " here, and a command may have that name"
                : "";
-  if (options.file.ends_with(".sh")) return options.file + " is a script for a shell";
-  std::string head(128, '\0');
-  std::ifstream(options.file).read(head.data(), static_cast<std::streamsize>(head.size()));
-  return is_for_shell(head) ? options.file + " is a script for a shell" : "";
+  return is_shell_file(options.file) ? options.file + " is a script for a shell" : "";
 }
 
-Result<std::vector<std::string>> linux_words(const Options& options, const std::string& why) {
+// Whether what stands in a command's place is a script of this machine for the sandbox's shell. Where the kind is named, a path is one of
+// the sandbox, and so is a name that is none of a script.
+bool is_script_here(const Options& options, bool is_guessed) {
+  if (options.text || options.file.empty()) return false;
+  if (options.file == "-") return true;
+  if (!is_guessed && options.file.contains('/')) return false;
+  std::error_code error;
+  return std::filesystem::is_regular_file(options.file, error) && is_shell_file(options.file);
+}
+
+// What was to be run is no program of the sandbox, but a file of this machine.
+void hint_at_host_file(const Options& options, const policy::Policy& policy, bool is_guessed,
+                       sandbox::Report& report) {
+  constexpr int kNotThere = 127;
+  if (options.text || options.file.empty() || report.errors.empty() || report.exit_code != kNotThere ||
+      report.outcome != sandbox::Outcome::kInvalid)
+    return;
+  std::string& hint = report.errors.front().hint;
+  std::error_code error;
+  const bool is_image_named = !options.image.empty();
+  if (!std::filesystem::is_regular_file(options.file, error)) {
+    if (options.arguments.empty() && options.file.contains(' '))
+      hint = "A command and its arguments are several words; a script for the shell is given with -e.";
+    else if (is_guessed && !is_image_named)
+      hint = "There is no file " + options.file + " here, and no such program in the image.";
+    return;
+  }
+  const std::string name = std::filesystem::path(options.file).filename().string();
+  if (!policy.fs.empty()) {
+    hint = options.file + " is a file of this machine: name it as the sandbox sees it, as ./" + name +
+           " where its directory is granted.";
+    return;
+  }
+  const std::string interpreter = name.ends_with(".py") ? "python3" : name.ends_with(".js") ? "node" : "";
+  hint = options.file + " is a file of this machine, which the sandbox does not see. ";
+  hint += interpreter.empty() ? "--dir . grants this directory, as /work."
+                              : "Give it to a program: membrane run --kind linux -- " + interpreter +
+                                    " - < " + options.file + "; or grant this directory with --dir .";
+}
+
+Result<std::vector<std::string>> linux_words(const Options& options, bool is_script) {
   std::vector<std::string> words;
   if (options.text) {
     words = shell_command(*options.text, "-e");
     if (!options.file.empty()) words.push_back(options.file);
-  } else if (!why.empty() && std::filesystem::exists(options.file)) {
+  } else if (is_script) {
     MEMBRANE_ASSIGN(std::string script, read_input(options.file, kMaxProgramBytes));
     words = shell_command(std::move(script), options.file);
   } else {
@@ -578,15 +625,18 @@ Result<std::vector<std::string>> linux_words(const Options& options, const std::
 // `--kind linux`: the words are a command, not a program's file. `why`: the reason, where nobody named the kind.
 Result<int> run_in_linux(const Options& options, const std::string& why) {
   LinuxCommand command;
-  command.is_whole = options.text.has_value() || !why.empty();
+  const bool is_guessed = !why.empty() && options.image.empty(),
+             is_script = is_script_here(options, is_guessed);
+  command.is_whole = options.text.has_value() || is_guessed || is_script;
   command.image = options.image;
+  command.directory = options.directory;
   command.platform = options.platform;
   command.diff_file = options.diff_file;
-  MEMBRANE_ASSIGN(command.arguments, linux_words(options, why));
+  MEMBRANE_ASSIGN(command.arguments, linux_words(options, is_script));
   MEMBRANE_ASSIGN(command.environment, linux_environment(options.environment));
   MEMBRANE_TRY(check_for_linux(options));
   MEMBRANE_ASSIGN(command.policy,
-                  options.policy.policy(options.has_terminal ? terminal_limits() : linux_limits()));
+                  linux_policy(options.policy, options.has_terminal ? terminal_limits() : linux_limits()));
   if (options.deterministic)
     command.deterministic =
         linux::Determinism{.start_ms = command.policy.time.start_ms, .seed = command.policy.random.seed};
@@ -606,17 +656,37 @@ Result<int> run_in_linux(const Options& options, const std::string& why) {
   std::signal(SIGINT, [](int) { interrupted = true; });
   Output output;
   if (!options.json) {
-    command.on_output = [&](std::string_view bytes) { output.write_out(bytes); };
+    command.on_output = [&](std::string_view bytes) {
+      output.write_out(bytes);
+      std::fflush(
+          stdout);  // who reads a pipe or a file sees it as it comes, whatever becomes of this process
+    };
     command.on_error = [&](std::string_view bytes) { output.write_error(bytes); };
   }
   MEMBRANE_ASSIGN(sandbox::Report report, run_linux(command, interrupted));
   report.kind_reason = why;
+  hint_at_host_file(options, command.policy, is_guessed, report);
   output.finish();
   sandbox::Program program;
   if (!command.arguments.empty()) program.source = command.arguments.front();
   const Status sealed = seal == nullptr ? Status() : seal->finish(program, command.policy, report);
   show(report, options);
   return sealed ? exit_code_of(report) : complain_unsealed(sealed.error());
+}
+
+// A program of this machine's own Linux is told where such programs run.
+Status check_no_elf(const Options& options) {
+  if (options.is_thaw || options.text || options.file.empty() || options.file == "-") return {};
+  constexpr std::string_view kElf =
+      "\x7f"
+      "ELF";
+  std::string head(kElf.size(), '\0');
+  std::ifstream(options.file).read(head.data(), static_cast<std::streamsize>(head.size()));
+  if (head != kElf) return {};
+  return fail(ErrorCode::kInvalidArgument,
+              options.file + " is an ELF program, neither a WebAssembly binary nor WAT",
+              "Programs of Linux run in an image, which has its own: membrane run --kind linux -- " +
+                  std::filesystem::path(options.file).filename().string());
 }
 
 Result<int> run(const Options& options) {
@@ -635,7 +705,9 @@ Result<int> run(const Options& options) {
     return fail(ErrorCode::kInvalidArgument, "--platform is for --kind linux",
                 "Add --kind linux, or leave it out.");
   if (!options.image.empty())
-    return fail(ErrorCode::kInvalidArgument, "--image is for --kind linux",
+    return fail(ErrorCode::kInvalidArgument, "--image is for --kind linux", "Leave it or --kind wasm out.");
+  if (!options.directory.empty())
+    return fail(ErrorCode::kInvalidArgument, "--workdir is for --kind linux",
                 "Add --kind linux, or leave it out.");
   if (!options.diff_file.empty())
     return fail(ErrorCode::kInvalidArgument, "--diff is for --kind linux",
@@ -645,6 +717,7 @@ Result<int> run(const Options& options) {
   if (options.entry && options.entry->empty())
     return fail(ErrorCode::kInvalidArgument, "--invoke names no function",
                 "Give the name of an export, or leave --invoke out to call _start, run or main.");
+  MEMBRANE_TRY(check_no_elf(options));
   OwnWorker worker;
   if (!options.in_process && options.code_cache.empty()) {
     MEMBRANE_ASSIGN(worker, take_worker());
@@ -800,6 +873,12 @@ void add_run(CLI::App& app, int& exit_code) {
       ->type_name("FILE");
   command->add_option("--image", options->image, "Of --kind linux: the image, or its file (default: debian)")
       ->type_name("IMAGE");
+  command
+      ->add_option(
+          "-w,--workdir", options->directory,
+          "Of --kind linux: where the command begins (default: as the image says, /work where that is "
+          "granted, else /root)")
+      ->type_name("DIR");
   command->add_flag("-t,--tty", options->has_terminal,
                     "Of --kind linux: this terminal is the command's, as with membrane shell");
   add_repeatable(

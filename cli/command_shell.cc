@@ -8,7 +8,7 @@ namespace membrane::cli {
 namespace {
 
 struct Options {
-  std::string image;
+  std::string image, directory;
   std::vector<std::string> words;  // the command, if it is no shell
   std::vector<std::string> environment;
   PolicyOptions policy;
@@ -23,8 +23,11 @@ Result<int> shell_there(const Options& options) {
     return fail(ErrorCode::kInvalidArgument,
                 "the sandbox " + options.words.front() + " has its image and its policy already",
                 "Leave --image, --policy, grants and limits out.");
-  RemoteShell shell = {
-      .remote = options.remote, .sandbox = options.words.front(), .command = {}, .environment = {}};
+  RemoteShell shell = {.remote = options.remote,
+                       .sandbox = options.words.front(),
+                       .command = {},
+                       .environment = {},
+                       .directory = options.directory};
   shell.command.assign(options.words.begin() + 1, options.words.end());
   if (shell.command.empty()) shell.command = login_shell();
   MEMBRANE_ASSIGN(shell.environment, linux_environment(options.environment));
@@ -35,13 +38,18 @@ Result<int> shell(const Options& options) {
   if (!options.words.empty() && is_sandbox_id(options.words.front())) return shell_there(options);
   LinuxCommand command;
   command.image = options.image;
+  command.directory = options.directory;
   command.is_whole = true;
   command.arguments = options.words.empty() ? login_shell() : options.words;
   MEMBRANE_ASSIGN(command.environment, linux_environment(options.environment));
-  MEMBRANE_ASSIGN(command.policy, options.policy.policy(terminal_limits()));
+  MEMBRANE_ASSIGN(command.policy, linux_policy(options.policy, terminal_limits()));
   command.has_terminal = true;
   MEMBRANE_ASSIGN(const sandbox::Report report, run_linux(command, cancelled));
-  if (!report.errors.empty()) print(stderr, "membrane: " + report.errors.front().message + "\n");
+  if (!report.errors.empty()) {
+    const sandbox::ReportError& error = report.errors.front();
+    print(stderr, "membrane: " + error.message + "\n");
+    if (!error.hint.empty()) print(stderr, "  hint: " + error.hint + "\n");
+  }
   return exit_code_of(report);
 }
 
@@ -58,6 +66,10 @@ void add_shell(CLI::App& app, int& exit_code) {
       ->type_name("[ID] [COMMAND]");
   command->add_option("--image", options->image, "The image, or its file (default: debian)")
       ->type_name("IMAGE");
+  command
+      ->add_option("-w,--workdir", options->directory,
+                   "Where it begins (default: as the image says, /work where that is granted, else /root)")
+      ->type_name("DIR");
   add_repeatable(*command, "--env", options->environment,
                  "An environment variable; NAME alone passes the one of this process; may be repeated")
       ->type_name("NAME[=VALUE]");
@@ -70,9 +82,9 @@ void add_shell(CLI::App& app, int& exit_code) {
       "  membrane shell $(membrane create --template linux)\n"
       "Every key goes to the sandbox, and what it prints drives this terminal, as with ssh. The sandbox ends "
       "with the command; a service's stays, and its command is hung up when this terminal goes away.\n"
-      "Exit codes: that of the command; 128 and the signal's number when a signal ended it; 2 for what "
-      "cannot "
-      "be done; 3 when Membrane failed.");
+      "Exit codes: that of the command; 128 and the signal's number when a signal ended it; 127 "
+      "for a program that is not there, 126 for what is none; 2 for what cannot be done; 3 when Membrane "
+      "failed.");
   command->callback([options, &exit_code] {
     const Result<int> code = shell(*options);
     exit_code = code ? *code : complain(code.error());

@@ -732,7 +732,8 @@ class Check(CommandTest):
 class PolicyExplain(CommandTest):
     def test_an_empty_policy_grants_nothing(self):
         text = self.membrane("policy", "explain").stdout
-        for sentence in ("cannot reach the network", "cannot see any file", "no key-value store", "1,000,000,000"):
+        for sentence in ("cannot reach the network", "cannot see any file", "no key-value store", "1,000,000,000",
+                         "A Linux sandbox is limited to 2 GiB of memory", "10 min of wall-clock time of a command", "512 processes"):
             self.assertIn(sentence, text)
 
     def test_file_and_flags_add_up(self):

@@ -40,8 +40,15 @@ void PolicyOptions::add_to(CLI::App& command, Of of, Kinds kinds) {
       ->group("Policy");
   add_repeatable(
       command, "--dir", directories_,
-      "Grant a directory, to be read and written, or with :ro only read. The program sees it under "
-      "the same relative path (. is /), or at GUEST; may be repeated")
+      kinds == Kinds::kLinux
+          ? "Grant a directory, to be read and written, or with :ro only read. It is mounted under the same "
+            "relative path (. at /work, where the command begins then), or at GUEST; may be repeated"
+      : kinds == Kinds::kBoth
+          ? "Grant a directory, to be read and written, or with :ro only read. The program sees it under "
+            "the same relative path (. is /; in a Linux sandbox /work, where the command begins then), or "
+            "at GUEST; may be repeated"
+          : "Grant a directory, to be read and written, or with :ro only read. The program sees it under "
+            "the same relative path (. is /), or at GUEST; may be repeated")
       ->type_name("HOST[:GUEST][:ro]")
       ->group(of == Of::kService ? "" : "Policy");
   constexpr const char* kOfAll = "Limits";
@@ -57,9 +64,10 @@ void PolicyOptions::add_to(CLI::App& command, Of of, Kinds kinds) {
                   "10min)"
                 : "Time on the clock, as 10s or 500ms (default 10s; in a language 30s)");
   add_limit(command, kOfAll, "output", "SIZE",
-            is_linux  ? "What it may print (default 1GiB)"
-            : is_both ? "What it may print (default 1MiB; in a Linux sandbox 64MiB)"
-                      : "What it may print (default 1MiB)");
+            is_linux                        ? "What it may print (default 1GiB)"
+            : is_both && of == Of::kService ? "What it may print (default 1MiB; in a Linux sandbox 16MiB)"
+            : is_both                       ? "What it may print (default 1MiB; in a Linux sandbox 64MiB)"
+                                            : "What it may print (default 1MiB)");
   if (!is_linux) add_limits_of_wasm(command, is_both ? "Limits of WebAssembly and of languages" : kOfAll);
   if (kinds != Kinds::kWasm) add_limits_of_linux(command, is_both ? "Limits of --kind linux" : kOfAll);
 }
@@ -142,10 +150,11 @@ Result<std::string> program_language(const std::string& word, const std::string&
 }
 
 int exit_code_of(const sandbox::Report& report) {
-  const bool ended_itself = report.outcome == sandbox::Outcome::kOk ||
-                            report.outcome == sandbox::Outcome::kDenied ||
-                            report.outcome == sandbox::Outcome::kRaised;
-  if (!ended_itself || !report.exit_code) return sandbox::exit_code_of(report.outcome);
+  using enum sandbox::Outcome;
+  // Of the last two, commands of Linux that a signal ended, and that could not be started.
+  constexpr sandbox::Outcome kWithCode[] = {kOk, kDenied, kRaised, kTrapped, kInvalid};
+  if (!report.exit_code || std::ranges::find(kWithCode, report.outcome) == std::end(kWithCode))
+    return sandbox::exit_code_of(report.outcome);
   return sandbox::exit_code_of_process(*report.exit_code);
 }
 

@@ -7,10 +7,13 @@
 
 namespace membrane::cli {
 
+// The report's event has all that was printed: as much as a sandbox may print, escaped.
+constexpr JsonLimits kEventLimits{.bytes = 512u << 20, .memory_bytes = 2ull << 30};
+
 void ExecView::take(const agent::SseEvent& event) {
   last_id = event.last_event_id;
   ++count;
-  const auto json = read_ordered_json(event.data, "an event");
+  const auto json = read_ordered_json(event.data, "an event", kEventLimits);
   if (!json || !json->is_object()) return;
   if (event.type == "report") report = *json;
   if (is_quiet_) return;

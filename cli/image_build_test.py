@@ -19,7 +19,7 @@ from linux_testing import make_image
 
 MEMBRANE = os.environ.get("MEMBRANE_COMMAND", "build/release/membrane")
 ENDS_S = 120
-PROGRAMS = "sh bash cat ls echo env id mkdir rm cp mv ln touch chmod stat pwd date head od sort sleep seq wc true false test".split()
+PROGRAMS = "dd sh bash cat ls echo env id mkdir rm cp mv ln touch chmod stat pwd date head od sort sleep seq wc true false test".split()
 
 
 @unittest.skipUnless(platform.machine() == "x86_64", "the linux kind runs on x86-64")
@@ -107,6 +107,26 @@ class Instructions(BuildTest):
         self.build("FROM host AS first\nRUN echo 1 > /1\nFROM first\nRUN echo 2 > /2\n")
         self.assertEqual(self.run_image("cat", "/1", "/2"), "1\n2\n")
 
+    def test_stages_that_are_not_needed_are_left_out(self):
+        dockerfile = ("FROM host AS base\nRUN echo 1 > /1\nFROM base AS tests\nARG UNUSED\nRUN exit 1\nFROM nosuch AS other\n"
+                      "FROM host AS data\nRUN echo 2 > /2\nFROM base AS app\nCOPY --chown=7 --from=data /2 /\nFROM tests\n")
+        built = self.build(dockerfile, "--target", "app", "--build-arg", "UNUSED=1")
+        self.assertEqual(built["carried_out"], 3)
+        self.assertEqual(self.run_image("cat", "/1", "/2"), "1\n2\n")
+        self.assertIn("step 6/6: COPY --chown=7 --from=data /2 /\n", built["told"])
+        self.assertNotIn("UNUSED", built["told"])
+        self.assertIn("line 5", self.build(dockerfile, code=2))
+        self.build("FROM host AS a\nRUN echo a > /x\nFROM host AS b\nARG FROM=a\nCOPY --from=$FROM /x /\n")
+        self.assertEqual(self.run_image("cat", "/x"), "a\n")
+
+    def test_the_list_names_digest_and_time(self):
+        built = self.build("FROM host\n")
+        image = next(each for each in json.loads(self.membrane("image", "ls", "--json").stdout)["images"] if each["name"] == "mine")
+        self.assertEqual(image["digest"], built["digest"])
+        line = next(each for each in self.membrane("image", "ls").stdout.splitlines() if each.startswith("mine "))
+        self.assertIn(image["digest"][:19], line)
+        self.assertIn(image["made_at"], line)
+
     def test_patterns_and_what_is_ignored(self):
         for name in ("a.txt", "b.txt", "c.md", "sub/deep.txt", ".git/config", "build/out", "build/keep"):
             self.file(name, name)
@@ -130,6 +150,24 @@ class Instructions(BuildTest):
         self.build("FROM host\nADD files.tar.gz plain /opt/\nCOPY files.tar.gz /opt/\n")
         self.assertEqual(self.run_image("cat", "/opt/in/side", "/opt/plain"), "deeptext")
         self.run_image("test", "-f", "/opt/files.tar.gz")
+
+    def add_sparse(self, size):
+        with tarfile.open(self.context / "sparse.tar", "w", format=tarfile.PAX_FORMAT) as tar:
+            info = tarfile.TarInfo("hole")
+            info.pax_headers = {"GNU.sparse.major": "0", "GNU.sparse.minor": "1", "GNU.sparse.name": "hole",
+                                "GNU.sparse.size": str(size), "GNU.sparse.numblocks": "1", "GNU.sparse.map": f"{size},0"}
+            tar.addfile(info)
+
+    def test_holes_take_no_room(self):
+        self.add_sparse(100 << 20)
+        self.build("FROM host AS made\nADD sparse.tar /\nRUN echo > /big; echo 3 | dd of=/big bs=1M seek=3000 2>&1\n"
+                   "FROM host\nCOPY --from=made /big /hole /\nRUN echo > /rest\n", "--disk", "200MiB")
+        self.assertEqual(self.run_image("stat", "-c", "%s", "/big", "/hole"), f"{(3000 << 20) + 2}\n{100 << 20}\n")
+
+    def test_archives_and_files_past_the_limits(self):
+        self.add_sparse(5 << 30)
+        self.assertIn("disk", self.build("FROM scratch\nADD sparse.tar /\n", code=2))
+        self.assertIn("GiB", self.build("FROM host\nRUN echo | dd of=/big bs=1M seek=60000000\n", code=2))
 
     def test_here_documents(self):
         self.build("FROM host\nARG V=5\nRUN <<EOF\necho one > /one\necho $V >> /one\nEOF\n"
@@ -159,12 +197,15 @@ class Errors(BuildTest):
         for dockerfile, *wanted in [
                 ("FROM host\nRUM x\n", "line 2", "Is it RUN?"),
                 ("FROM nosuch\n", "line 1", "nosuch", "membrane image"),
+                (f"FROM {self.store}/host.image\n", "line 1", "membrane image import"),
+                (f"FROM host\nCOPY --from={self.store}/host.image /etc/passwd /\n", "line 2", "membrane image import"),
                 ("FROM host\n\nRUN echo told >&2; exit 3\n", "line 3", "exit code 3", "told"),
                 ("FROM host\nCOPY nosuch /\n", "line 2", "nosuch", ".dockerignore"),
                 ("FROM host\nADD https://example.org/x /\n", "line 2", "no network", "COPY"),
                 ("FROM host\nRUN --mount=type=secret,id=x true\n", "line 2", "secret"),
                 ("FROM --platform=linux/arm64 host\n", "line 1", "arm64"),
-                ("FROM host\nCOPY --from=later /x /\nFROM host AS later\n", "line 2", "later"),
+                ("FROM host AS a\nCOPY --from=later /x /\nFROM host AS later\nFROM a\n", "line 2", "later"),
+                ("FROM host\nFOo=bar x\n", "line 2", "FOo=bar", "is no instruction"),
                 ("FROM host\nCOPY --chmod=9 Dockerfile /\n", "line 2", "octal"),
                 ("FROM host\nCOPY Dockerfile Dockerfile /x\n", "line 2", "Write a /"),
                 ("FROM host\nCOPY --chown=nosuch Dockerfile /\n", "line 2", "/etc/passwd"),
@@ -175,6 +216,20 @@ class Errors(BuildTest):
                 for each in wanted:
                     self.assertIn(each, told)
         self.assertNotIn("mine", self.membrane("image", "ls").stdout)
+
+    def test_limits_are_written_as_everywhere(self):
+        self.assertIn("Raise --wall", self.build("FROM host\nRUN sleep 5 && while :; do :; done\n", "--wall", "500ms", code=2))
+        self.assertIn("raise --disk", self.build("FROM host\nRUN seq 1000000 > /many\n", "--disk", "1MiB", code=2))
+        self.file("many", "x" * 2_000_000)
+        self.assertIn("raise --disk", self.build("FROM host\nCOPY many /\n", "--disk", "1MiB", "--memory", "512MiB", code=2))
+        self.assertIn("memory", self.build("FROM host\n", "--memory", "much", code=2))
+
+    def test_a_quiet_build_tells_what_failed(self):
+        (self.context / "Dockerfile").write_text("FROM host\nRUN echo before\nRUN echo told; exit 3\n")
+        told = self.membrane("image", "build", "-q", "-t", "mine", self.context, code=2).stderr
+        self.assertIn("step 3/3", told)
+        self.assertIn("told\n", told)
+        self.assertNotIn("before\n", told)
 
     def test_a_target_and_a_file_that_are_not_there(self):
         self.assertIn("nosuch", self.build("FROM host\n", "--target", "nosuch", code=2))
@@ -220,7 +275,7 @@ class Cache(BuildTest):
         self.assertEqual(json.loads(self.membrane("image", "prune", "--json").stdout)["files"], 0)
         self.membrane("image", "rm", "other")
         pruned = json.loads(self.membrane("image", "prune", "--json").stdout)
-        self.assertEqual(pruned["files"], 3)  # its layer, its image, and what it was made by
+        self.assertEqual(pruned["files"], 4)  # its layer, its image, what that was for sandboxes, and what it was made by
         self.assertEqual(self.build(self.DOCKERFILE)["carried_out"], 0)
         self.assertEqual(self.run_image("cat", "/src/a"), "a")
         self.membrane("image", "rm", "mine")

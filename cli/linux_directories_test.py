@@ -5,7 +5,9 @@ MEMBRANE_COMMAND names the command, MEMBRANE_LINUX_PLATFORM the platform (linux_
 """
 
 import hashlib
+import json
 import os
+import subprocess
 import tempfile
 import unittest
 from pathlib import Path
@@ -43,7 +45,7 @@ class Directories(linux_test.LinuxTest):
 
     def test_writing(self):
         self.assertEqual(self.sh("""cd /data && echo one > new && echo two >> new && mkdir -p x/y && cp a x/y/copy && mv x/y/copy x/moved &&
-                                    rm -r below && cat new x/moved && ls x && mv a /tmp/a && cat /tmp/a && ln -s a l 2>/dev/null; ls"""),
+                                    rm -r below && cat new x/moved && ls x && mv a /tmp/a && cat /tmp/a; ls"""),
                          "one\ntwo\ntext of a\nmoved\ny\ntext of a\nnew\nx\n")
         self.assertEqual((self.host / "new").read_text(), "one\ntwo\n")
         self.assertEqual(sorted(os.listdir(self.host)), ["new", "x"])
@@ -63,6 +65,46 @@ class Directories(linux_test.LinuxTest):
             self.assertNotIn("secret\n", said.replace("/secret", ""), said)
             self.assertIn("text of a", said)
         self.assertEqual((self.outside / "secret").read_text(), "secret\n")
+
+    def test_modes_are_the_hosts(self):
+        (self.host / "run.sh").write_text("#!/bin/sh\necho ran\n")
+        os.chmod(self.host / "run.sh", 0o750)
+        os.chmod(self.host / "a", 0o640)
+        os.chmod(self.host / "below", 0o700)
+        self.assertEqual(self.sh("""cd /data && stat -c %a run.sh a below && ./run.sh; ./a; chmod +x a && stat -c %a a; chmod 777 a && stat -c %a a
+                                    umask 077; echo x > made; mkdir dir; stat -c %a made dir; cp -p run.sh copy; chmod 444 made; echo y >> made"""),
+                         "750\n640\n700\nran\n751\n755\n600\n700\nbash: line 1: ./a: Permission denied\n")
+        modes = {name: (self.host / name).stat().st_mode & 0o7777 for name in ("a", "made", "dir", "copy", "run.sh")}
+        self.assertEqual(modes, {"a": 0o755, "made": 0o444, "dir": 0o700, "copy": 0o750, "run.sh": 0o750})
+        self.assertEqual((self.host / "made").read_text(), "x\ny\n")
+
+    def test_modes_of_what_is_read_only_stay(self):
+        self.assertIn("Read-only file system", self.sh("chmod +x /data/a", ":ro"))
+        self.assertFalse((self.host / "a").stat().st_mode & 0o111)
+
+    def test_links_are_links(self):
+        os.symlink("below/b", self.host / "inside")
+        os.symlink("/etc/os-release", self.host / "absolute")
+        os.symlink("nowhere", self.host / "dangling")
+        said = self.sh("""cd /data && readlink inside absolute dangling && cat inside && stat -c %F inside && ln -s a made && ln -s ../x out
+                          mkdir -p x/y && ln -s ../../a x/y/l && mv x/y/l x/y/m && mv x/y z; ls z; rm -r inside x && ls""")
+        self.assertEqual(said.replace("'", ""), "below/b\n/etc/os-release\nnowhere\ntext of b\nsymbolic link\na\nabsolute\nbelow\ndangling\nmade\n"
+                         "ln: failed to create symbolic link out: Permission denied\nmv: cannot move x/y to z: Operation not supported\n"
+                         "ls: cannot access z: No such file or directory\n")
+        self.assertEqual(os.readlink(self.host / "made"), "a")
+
+    def test_git_commits_no_modes_and_no_links_that_stay_as_they_were(self):
+        if "git" not in self.has:
+            self.skipTest("the image has no git")
+        git = ["git", "-C", self.host, "-c", "user.name=a", "-c", "user.email=a@b"]
+        (self.host / "run.sh").write_text("#!/bin/sh\n")
+        os.chmod(self.host / "run.sh", 0o755)
+        os.symlink("a", self.host / "link")
+        for words in (["init", "-q", "-b", "main"], ["add", "."], ["commit", "-q", "-m", "first"]):
+            subprocess.run([*git, *words], check=True)
+        said = self.sh("""cd /data && export GIT_AUTHOR_NAME=a GIT_AUTHOR_EMAIL=a@b GIT_COMMITTER_NAME=a GIT_COMMITTER_EMAIL=a@b &&
+                          git status --short && echo more >> a && git commit -qam fix && git show --summary --stat --format=%s""")
+        self.assertEqual(said, "fix\n\n a | 1 +\n 1 file changed, 1 insertion(+)\n")
 
     def test_links_of_a_grant_with_links(self):
         said = self.sh("cd /data; ln -s below/b made; readlink made; cat made; ln a hard; stat -c %h a; ln -s /etc/passwd out; readlink out",
@@ -87,10 +129,19 @@ class Directories(linux_test.LinuxTest):
         self.assertIn(b"quota", done.stderr)
         self.assertLessEqual((self.host / "much").stat().st_size, 1 << 20)
         self.assertLessEqual(len(os.listdir(self.host)), 5)
+        done = self.membrane("run", "--kind", "linux", "--image", "host", "--json", *self.platform(), "--policy", policy, "--",
+                             "sh", "-c", "for i in 1 2 3 4 5; do echo $i > /data/g$i; done")
+        self.assertEqual([each["limit"] for each in json.loads(done.stdout)["limits_reached"]], ["max_files"])
+
+    def test_a_flag_grants_room_for_a_build(self):
+        done = self.run_linux("sh", "-c", "cd /data && mkdir d && i=0; while [ $i -lt 1100 ]; do echo > d/$i || exit 1; i=$((i+1)); done; ls d | wc -l; truncate -s 300M big",
+                              options=["--dir", f"{self.host}:/data"])
+        self.assertEqual((done.stdout, done.returncode), (b"1100\n", 0), done.stderr)
 
     @unittest.skipUnless(os.path.exists("/usr/bin/python3"), "there is no python3")
     def test_programs_and_mappings(self):
         (self.host / "run.sh").write_text("#!/bin/sh\necho ran $1\n")
+        os.chmod(self.host / "run.sh", 0o755)
         (self.host / "module.py").write_text("value = 42\n")
         said = self.sh("""cd /data && ./run.sh x && PYTHONDONTWRITEBYTECODE=1 python3 -c '
 import mmap, module
@@ -114,6 +165,7 @@ with open("a", "r+b") as file:
             done = self.run_linux("true", options=["--dir", flag])
             self.assertNotEqual(done.returncode, 0, flag)
             self.assertIn(b"hint", done.stderr, flag)
+            self.assertNotIn(b"Invalid argument", done.stderr, flag)
 
 
 if __name__ == "__main__":

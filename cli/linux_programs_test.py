@@ -68,6 +68,22 @@ class ProgramsTest(unittest.TestCase):
         return found
 
 
+class Debian(ProgramsTest):
+    def test_packages_and_users_are_as_when_installed(self):
+        output = self.run_script(r"""
+dpkg --audit; dpkg --verify; dpkg -L libc6 | grep /libc.so.6
+mkdir -p own/DEBIAN own/opt; echo in the package > own/opt/own; chmod -R go-w own
+printf 'Package: own\nVersion: 1\nArchitecture: all\nMaintainer: A <a@b.c>\nDescription: own\n' > own/DEBIAN/control
+dpkg-deb --build own own.deb; apt-get install -qq --yes ./own.deb; cat /opt/own; dpkg --purge own
+useradd -m someone; chfn -f Name someone; su someone -c 'id -un; cd; pwd'; getent shadow someone | cut -d: -f1
+ls /usr/lib/python3/dist-packages/pandas/__pycache__/__init__.*.pyc /usr/lib/python3.*/__pycache__/os.*.pyc
+""")
+        for line in ("/lib/x86_64-linux-gnu/libc.so.6", "in the package", "someone", "/home/someone"):
+            self.assertIn(line + "\n", output)
+        for word in ("warning", "missing", "error"):
+            self.assertNotIn(word, output.lower())
+
+
 class Git(ProgramsTest):
     SCRIPT = r"""
 git config --global user.email a@b.c; git config --global user.name A; git config --global init.defaultBranch main

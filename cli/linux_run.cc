@@ -47,7 +47,8 @@ Result<linux::Computer> computer_of(const LinuxCommand& command) {
     computer.terminal = OuterTerminal::size();
   }
   computers::add_environment(computer.environment, command.environment);
-  computer.directory = computers::directory_of(image.config);
+  computer.directory =
+      command.directory.empty() ? computers::directory_of(image.config, command.policy) : command.directory;
   const policy::Limits& limits = command.policy.limits;
   computer.limits = computers::limits_of(limits);
   computer.limits.output_bytes = limits.output_bytes;
@@ -98,6 +99,21 @@ policy::Limits terminal_limits() {
   return limits;
 }
 
+Result<policy::Policy> linux_policy(const PolicyOptions& options, const policy::Limits& unless_given) {
+  MEMBRANE_ASSIGN(policy::Policy policy, options.policy(unless_given));
+  size_t of_file = 0;  // those that the policy's file grants come first, with the bounds that it says
+  if (!options.file.empty()) {
+    MEMBRANE_ASSIGN(const policy::Policy written, policy::load_policy(options.file, unless_given));
+    of_file = written.fs.size();
+  }
+  for (size_t i = of_file; i < policy.fs.size(); ++i) {
+    policy.fs[i].max_file_bytes = policy.fs[i].max_total_bytes = 64ull << 30;
+    policy.fs[i].max_files = 1'000'000;
+  }
+  computers::mount_working_directory(policy);
+  return policy;
+}
+
 Result<std::vector<std::string>> linux_environment(const std::vector<std::string>& written) {
   MEMBRANE_ASSIGN(const auto environment, environment_of(written));
   std::vector<std::string> all;
@@ -112,6 +128,9 @@ std::vector<std::string> login_shell() {
 Result<sandbox::Report> run_linux(const LinuxCommand& command, std::atomic<bool>& cancelled) {
   MEMBRANE_TRY(computers::check_grants(command.policy));
   MEMBRANE_TRY(computers::check_limits(command.policy.limits));
+  if (!command.directory.empty() && !command.directory.starts_with('/'))
+    return fail(ErrorCode::kInvalidArgument, "--workdir " + command.directory + " is not absolute",
+                "Write it from / on, as the command sees it: --workdir /work.");
   if (!command.platform.empty() && !command.policy.platform.empty() &&
       command.platform != command.policy.platform)
     return fail(
@@ -173,6 +192,7 @@ Result<sandbox::Report> run_linux(const LinuxCommand& command, std::atomic<bool>
     report.exit_code = 128 + ended.status;  // as shells tell it
   else computers::set_outcome(ended.end, ended.status, ended.reason, command.policy.limits, report);
   computers::set_reached(ended.reached, report);
+  directories->tell(report);
   gateway->end();  // so that the account of its connections is whole
   gateway->tell(report);
   report.platform = ended.platform;

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "base/result.h"
+#include "cli/cli.h"
 #include "linux/abi/determinism.h"
 #include "policy/policy.h"
 #include "sandbox/receipt_content.h"
@@ -26,6 +27,7 @@ struct LinuxCommand {
   std::string platform;       // "trap", "kvm"; "" for the faster one of this machine
   int input = -1;             // a descriptor
   bool has_terminal = false;  // standard input is this process's terminal, and the command's too
+  std::string directory;      // where it begins; "" for what the image and the grants say
   std::string diff_file;      // where a git patch of what the command changed goes; "" for none
   policy::Policy policy;
   std::function<void(std::string_view)> on_output, on_error;  // heard besides; may be null
@@ -40,6 +42,9 @@ Result<sandbox::Report> run_linux(const LinuxCommand& command, std::atomic<bool>
 // What a limit is when nothing names it; the same for a command on a terminal.
 policy::Limits linux_limits();
 policy::Limits terminal_limits();
+// What the options say, for this kind: the working directory is granted at /work, and a directory that a flag grants, which names no
+// bounds, has room for a build.
+Result<policy::Policy> linux_policy(const PolicyOptions& options, const policy::Limits& unless_given);
 // --env, as a command has it.
 Result<std::vector<std::string>> linux_environment(const std::vector<std::string>& written);
 // The best shell that an image has.

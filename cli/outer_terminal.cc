@@ -25,8 +25,9 @@ sigset_t watched_signals() {
 Result<std::unique_ptr<OuterTerminal>> OuterTerminal::take(std::atomic<bool>& cancelled) {
   std::unique_ptr<OuterTerminal> terminal(new OuterTerminal(cancelled));
   if (tcgetattr(STDIN_FILENO, &terminal->before_) != 0)
-    return fail(ErrorCode::kInvalidArgument, "standard input is no terminal",
-                "Leave --tty out, or use membrane run --kind linux.");
+    return fail(
+        ErrorCode::kInvalidArgument, "standard input is no terminal",
+        "Run it on a terminal, or a single command without one: membrane run --kind linux -- COMMAND.");
   const sigset_t watched = watched_signals();
   pthread_sigmask(SIG_BLOCK, &watched, &terminal->mask_before_);
   terminal->make_raw();

@@ -21,7 +21,9 @@ constexpr const char* kUsualUrl = "http://127.0.0.1:7400";
 constexpr uint32_t kMostRetries = 3;
 constexpr uint64_t kMostWaitMs = 30'000;  // a service that asks for a longer wait is not waited for
 constexpr size_t kMostBodyBytes = 1u << 30;
-constexpr agent::SseLimits kEventLimits{.line_bytes = 256u << 20, .data_bytes = 256u << 20};
+// A report has all that was printed: as much as a sandbox may print, escaped.
+constexpr JsonLimits kAnswerLimits{.bytes = 512u << 20, .memory_bytes = 2ull << 30};
+constexpr agent::SseLimits kEventLimits{.line_bytes = 512u << 20, .data_bytes = 512u << 20};
 constexpr long kConnectMs = 10'000, kSilentS = 60;  // streams have a sign of life every 15 s
 constexpr uint64_t kMostTokenBytes = 4096;
 
@@ -273,7 +275,7 @@ Result<std::string> Remote::send(const RemoteRequest& request) { return perform(
 
 Result<nlohmann::ordered_json> Remote::send_json(const RemoteRequest& request) {
   MEMBRANE_ASSIGN(const std::string body, send(request));
-  return read_ordered_json(body, "the service's answer");
+  return read_ordered_json(body, "the service's answer", kAnswerLimits);
 }
 
 Status Remote::stream(const RemoteRequest& request, const OnEvent& on_event) {

@@ -10,11 +10,15 @@
 #include "cli/command_remote.h"
 #include "cli/exec_view.h"
 #include "cli/outer_terminal.h"
+#include "cli/remote_hints.h"
 #include "cli/remote_input.h"
 
 namespace membrane::cli {
 
 namespace {
+
+// The report's event has all that was printed.
+constexpr JsonLimits kEventLimits{.bytes = 512u << 20, .memory_bytes = 2ull << 30};
 
 // The command there, for what this terminal tells it. All but resizing goes another way.
 class RemoteCommand final : public linux::Command {
@@ -47,23 +51,25 @@ Json turn_of(const RemoteShell& shell) {
   Json environment = {{"TERM", term == nullptr || *term == '\0' ? "xterm" : term}};
   for (const std::string& each : shell.environment)
     environment[each.substr(0, each.find('='))] = each.substr(each.find('=') + 1);
-  return {{"command", shell.command},
-          {"env", environment},
-          {"terminal", {{"columns", size.columns}, {"rows", size.rows}}},
-          {"open_stdin", true},
-          {"background", true}};  // its id is known before it has printed anything
+  Json turn = {{"command", shell.command},
+               {"env", environment},
+               {"terminal", {{"columns", size.columns}, {"rows", size.rows}}},
+               {"open_stdin", true},
+               {"background", true}};  // its id is known before it has printed anything
+  if (!shell.directory.empty()) turn["directory"] = shell.directory;
+  return turn;
 }
 
-// Its exit code; 128 and the number of the signal that ended it.
-int exit_code_in(const Json& report) {
+// Its exit code; 128 and the number of the signal that ended it, which a shell's user knows.
+int exit_code_in(const Json& report, const std::string& sandbox) {
+  const auto error = report.find("error");
+  if (error != report.end() && error->is_object() && text_at(report, "outcome") != "trapped") {
+    print(stderr, "membrane: " + text_at(*error, "message") + "\n");
+    if (const std::string hint = text_at(*error, "hint"); !hint.empty())
+      print(stderr, "  hint: " + in_words_of_command(hint, sandbox) + "\n");
+  }
   const auto code = report.find("exit_code");
   if (code != report.end() && code->is_number_integer()) return code->get<int>() & 0xff;
-  const std::string message = report.contains("error") && report["error"].is_object()
-                                  ? text_at(report["error"], "message")
-                                  : std::string();
-  constexpr std::string_view kBySignal = "the command was ended by signal ";
-  if (message.starts_with(kBySignal)) return 128 + std::atoi(message.c_str() + kBySignal.size());
-  if (!message.empty()) print(stderr, "membrane: " + message + "\n");
   return kExitGuest;
 }
 
@@ -95,14 +101,14 @@ Result<int> run_remote_shell(const RemoteShell& shell, std::atomic<bool>& cancel
     RemoteRequest request = events_of(shell.sandbox, exec, "");
     request.query.emplace_back("hang_up", "true");
     read = remote.stream(request, [&report](const agent::SseEvent& event) {
-      auto data = read_ordered_json(event.data, "the event");
+      auto data = read_ordered_json(event.data, "the event", kEventLimits);
       if (!data) return;
       if (event.type == "stdout" || event.type == "stderr") OuterTerminal::write(text_at(*data, "text"));
       else if (event.type == "report") report = *std::move(data);
     });
   }
   terminal.reset();  // before anything is told
-  if (report) return exit_code_in(*report);
+  if (report) return exit_code_in(*report, shell.sandbox);
   if (!read && read.error().code != ErrorCode::kCancelled) return std::unexpected(read.error());
   return cancelled ? kExitInterrupted : kExitMembrane;
 }

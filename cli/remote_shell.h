@@ -15,6 +15,7 @@ struct RemoteShell {
   std::string sandbox;                   // its id
   std::vector<std::string> command;      // the program and its arguments
   std::vector<std::string> environment;  // NAME=VALUE
+  std::string directory;                 // where it begins; "" for the sandbox's
 };
 
 // Until the command ends; its exit code, as shells tell it. When this process goes away, the command is hung up. Errors: kInvalidArgument

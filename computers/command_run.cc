@@ -147,7 +147,13 @@ sandbox::Report run_command(linux::LiveComputer& computer, CommandRun run) {
       run.spec, {.on_output = [printed](std::string_view bytes) { printed->add(false, bytes); },
                  .on_error = [printed](std::string_view bytes) { printed->add(true, bytes); },
                  .on_end = nullptr});
-  if (!started) return sandbox::refusal(started.error());
+  if (!started) {
+    const Error& error = started.error();
+    const auto status = linux::status_of_unstarted(error);
+    if (!status) return sandbox::refusal(error);
+    set_outcome(linux::ComputerEnd::kNotStarted, *status, error.message, run.limits, report);
+    return report;
+  }
   report.compile_us = sandbox::microseconds_since(began);
   const std::shared_ptr<linux::Command> command = *std::move(started);
   if (run.on_begun) run.on_begun(command);

@@ -1,6 +1,5 @@
 #include "computers/computer_session.h"
 
-#include <sys/mman.h>
 #include <sys/stat.h>
 
 #include <utility>
@@ -78,11 +77,9 @@ class ComputerSession final : public sandbox::Session {
   [[nodiscard]] std::optional<uint64_t> paused_at_fuel() const override { return std::nullopt; }
 
   Result<std::unique_ptr<Session>> fork(uint64_t) override {
-    const linux::HostFile file(memfd_create("membrane-fork", MFD_CLOEXEC));
-    if (!file) return fail(ErrorCode::kExhausted, "there is no memory for a fork");
+    MEMBRANE_ASSIGN(const linux::HostFile file, linux::memory_to_keep_in());
     MEMBRANE_TRY(computer_->keep(file.number(), linux::LiveComputer::Keep::kFiles));
     linux::LiveSpec spec = options_.spec;
-    spec.image.clear();
     spec.kept = file.number();
     return make(options_, std::move(spec));
   }

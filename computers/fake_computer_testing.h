@@ -141,6 +141,7 @@ class FakeComputer final : public linux::LiveComputer {
   using Files = std::map<std::string, std::string>;  // "/a/" is a directory
   explicit FakeComputer(Files files) : files_(std::move(files)) { files_.emplace("/", ""); }
 
+  void end() override {}
   [[nodiscard]] const std::string& platform() const override { return platform_; }
   [[nodiscard]] const std::vector<std::string>& missing_walls() const override { return walls_; }
   Result<std::unique_ptr<linux::Command>> start(const linux::CommandSpec& spec,
@@ -183,6 +184,14 @@ class FakeComputer final : public linux::LiveComputer {
       files_.emplace(path.substr(0, at + 1), "");
     files_[path] = bytes;
     return {};
+  }
+  Status write_pieces(const std::string& path, const Pieces& next, uint32_t mode) override {
+    std::string all;
+    while (true) {
+      MEMBRANE_ASSIGN(const std::string bytes, next());
+      if (bytes.empty()) return write_file(path, all, mode);
+      all += bytes;
+    }
   }
   Status make_directory(const std::string& path, uint32_t) override {
     const std::lock_guard lock(mutex_);
@@ -268,6 +277,8 @@ class FakeComputer final : public linux::LiveComputer {
 
 class FakeSource final : public linux::ComputerSource {
  public:
+  [[nodiscard]] pid_t process() const override { return 0; }
+  void make_ready() override {}
   Result<std::unique_ptr<linux::LiveComputer>> create(const linux::LiveSpec& spec) override {
     if (spec.image.empty() && spec.kept < 0) return fail(ErrorCode::kNotFound, "there is no image");
     return std::make_unique<FakeComputer>(

@@ -4,22 +4,41 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <charconv>
 #include <functional>
+#include <memory>
 #include <ranges>
 #include <tuple>
 
 #include "base/sha256.h"
-#include "linux/image/layer_writer.h"
 #include "linux/image/tar.h"
 
 namespace membrane::computers {
 namespace {
 
 constexpr size_t kMostFiles = 1'000'000;
+constexpr size_t kPieceBytes = 1u << 20;
+constexpr size_t kTarBlock = 512;
+constexpr const char* kSpoolDirectory = "/tmp";
 
 std::string name_of(const std::string& path) { return path.substr(path.rfind('/') + 1); }
 std::string joined(const std::string& directory, const std::string& name) {
   return (directory.empty() || directory.ends_with('/') ? directory : directory + "/") + name;
+}
+
+Status check_going(const FileCopy& copy) {
+  if (copy.is_cancelled && copy.is_cancelled()) return fail(ErrorCode::kCancelled, "the copy was cancelled");
+  return {};
+}
+
+// The bytes of a file, one piece for each call.
+linux::LiveComputer::Pieces pieces_of(SourceFiles& files, const std::string& path, const FileCopy& copy) {
+  return [&files, path, &copy, at = uint64_t{0}] mutable -> Result<std::string> {
+    MEMBRANE_TRY(check_going(copy));
+    MEMBRANE_ASSIGN(std::string bytes, files.read(path, at, kPieceBytes));
+    at += bytes.size();
+    return bytes;
+  };
 }
 
 // Everything that is copied of one source, directories before what is in them. Symbolic links in it are copied as
@@ -70,6 +89,11 @@ Result<std::string> resolve(SourceFiles& files, const std::string& source) {
   return fail(ErrorCode::kInvalidInput, source + " goes through too many symbolic links");
 }
 
+Status set_facts(linux::LiveComputer& to, const std::string& path, uint32_t mode, const User& owner) {
+  MEMBRANE_TRY(to.set_owner(path, owner.user, owner.group));
+  return to.set_mode(path, mode);  // an owner's change may take bits of it
+}
+
 class Copying {
  public:
   Copying(SourceFiles& from, const FileCopy& copy, linux::LiveComputer& to)
@@ -112,13 +136,18 @@ class Copying {
     switch (file.mode & S_IFMT) {
       case S_IFDIR: return put_directory(to, mode);
       case S_IFLNK: return put_link(to, file.target);
-      case S_IFREG: {
-        MEMBRANE_ASSIGN(const std::string bytes, from_.read(path));
-        return put_file(to_, to, bytes, mode, copy_.owner);
-      }
+      case S_IFREG: return put_pieces(to, pieces_of(from_, path, copy_), mode, copy_.owner);
       case S_IFSOCK: return {};
       default: return fail(ErrorCode::kUnsupported, path + " is a device or a pipe, which cannot be copied");
     }
+  }
+
+  Status put_pieces(const std::string& to, const linux::LiveComputer::Pieces& next, uint32_t mode,
+                    const User& owner) {
+    if (const size_t slash = to.rfind('/'); slash > 0)
+      MEMBRANE_TRY(make_directories(to_, to.substr(0, slash), 0755, owner));
+    MEMBRANE_TRY(to_.write_pieces(to, next, mode));
+    return set_facts(to_, to, mode, owner);
   }
 
   Status put_directory(const std::string& to, uint32_t mode) {
@@ -141,18 +170,52 @@ class Copying {
 
   // False for what is no archive.
   Result<bool> unpack(const std::string& source) {
-    MEMBRANE_ASSIGN(const std::string bytes, from_.read(source));
-    if (bytes.size() < 512 && !is_compressed(bytes)) return false;
-    MEMBRANE_ASSIGN(const auto spool, linux::Spool::create("/tmp"));
+    MEMBRANE_ASSIGN(const std::string head, from_.read(source, 0, kTarBlock));
+    if (!is_compressed(head) && !is_tar(head)) return false;
+    MEMBRANE_ASSIGN(const auto archive, spooled(source));
+    MEMBRANE_ASSIGN(const auto spool, linux::Spool::create(kSpoolDirectory));
     linux::LayerTree tree;
-    if (const Status read = linux::apply_tar_bytes(tree, bytes, spool); !read) {
-      if (read.error().code == ErrorCode::kInvalidInput && !is_compressed(bytes)) return false;
+    const linux::Blob blob = {.holder = archive, .fd = archive->fd(), .at = 0, .size = archive->end};
+    if (const Status read = linux::apply_tar(tree, blob, spool, {.most_bytes = copy_.most_bytes}); !read) {
+      if (read.error().code == ErrorCode::kInvalidInput && !is_compressed(head)) return false;
+      if (read.error().code == ErrorCode::kTooLong) return too_large(source);
       return std::unexpected(read.error());
     }
     MEMBRANE_TRY(make_directories(to_, copy_.to, 0755, copy_.owner));
     MEMBRANE_TRY(tree.visit_all([&](const std::string& path, const linux::LayerItem& item,
                                     const std::string&) { return put_item(path, item); }));
     return true;
+  }
+
+  static std::unexpected<Error> too_large(const std::string& source) {
+    return fail(ErrorCode::kTooLong,
+                "the archive " + source + " has more in it than the sandbox's disk may hold",
+                "Raise --disk.");
+  }
+
+  Result<std::shared_ptr<linux::Spool>> spooled(const std::string& source) {
+    MEMBRANE_ASSIGN(const SourceFile file, from_.stat(source));
+    if (file.size > copy_.most_bytes) return too_large(source);
+    MEMBRANE_ASSIGN(auto spool, linux::Spool::create(kSpoolDirectory));
+    for (const auto next = pieces_of(from_, source, copy_);;) {
+      MEMBRANE_ASSIGN(const std::string bytes, next());
+      if (bytes.empty()) return spool;
+      MEMBRANE_TRY(spool->write(spool->end, std::as_bytes(std::span(bytes))));
+      spool->end += bytes.size();
+    }
+  }
+
+  // By the sum of the first header's bytes, in which its own field counts as blanks.
+  static bool is_tar(std::string_view block) {
+    constexpr size_t kSumAt = 148, kSumBytes = 8;
+    if (block.size() < kTarBlock) return false;
+    uint64_t sum = 0, said = 0;
+    for (size_t i = 0; i < kTarBlock; ++i)
+      sum += i >= kSumAt && i < kSumAt + kSumBytes ? ' ' : static_cast<unsigned char>(block[i]);
+    const std::string_view field = block.substr(kSumAt, kSumBytes);
+    const size_t first = std::min(field.find_first_not_of(' '), field.size());
+    std::from_chars(field.data() + first, field.data() + field.size(), said, 8);
+    return sum == said;
   }
 
   static bool is_compressed(std::string_view bytes) {
@@ -174,11 +237,16 @@ class Copying {
         return to_.set_owner(to, owner.user, owner.group);
       case S_IFLNK: return put_link(to, item.target);
       case S_IFREG: {
-        std::string bytes(item.size, '\0');
-        if (pread(item.fd, bytes.data(), bytes.size(), static_cast<off_t>(item.at)) !=
-            static_cast<ssize_t>(bytes.size()))
-          return fail(ErrorCode::kUnavailable, "the archive cannot be read");
-        return put_file(to_, to, bytes, item.mode & 07777, owner);
+        const linux::Blob blob = {.holder = item.holder, .fd = item.fd, .at = item.at, .size = item.size};
+        const auto next = [&, at = uint64_t{0}] mutable -> Result<std::string> {
+          MEMBRANE_TRY(check_going(copy_));
+          std::string bytes(kPieceBytes, '\0');
+          MEMBRANE_ASSIGN(const size_t got, blob.read(at, std::as_writable_bytes(std::span(bytes))));
+          bytes.resize(got);
+          at += got;
+          return bytes;
+        };
+        return put_pieces(to, next, item.mode & 07777, owner);
       }
       default: return fail(ErrorCode::kUnsupported, path + " in the archive is a device or a pipe");
     }
@@ -208,8 +276,14 @@ Result<std::string> digest_of_copy(SourceFiles& from, const FileCopy& copy) {
           add(std::to_string(file.mode));
           add(file.target);
           if (!S_ISREG(file.mode)) return {};
-          MEMBRANE_ASSIGN(const std::string bytes, from.read(path));
-          add(bytes);
+          MEMBRANE_ASSIGN(Sha256 content, Sha256::begin());
+          for (const auto next = pieces_of(from, path, copy);;) {
+            MEMBRANE_ASSIGN(const std::string bytes, next());
+            if (bytes.empty()) break;
+            content.add(bytes);
+          }
+          MEMBRANE_ASSIGN(const std::string digest, content.finish());
+          add(digest);
           return {};
         }));
   }
@@ -225,8 +299,7 @@ Status put_file(linux::LiveComputer& to, const std::string& path, std::string_vi
   if (const size_t slash = path.rfind('/'); slash > 0)
     MEMBRANE_TRY(make_directories(to, path.substr(0, slash), 0755, owner));
   MEMBRANE_TRY(to.write_file(path, bytes, mode));
-  MEMBRANE_TRY(to.set_owner(path, owner.user, owner.group));
-  return to.set_mode(path, mode);  // an owner's change may take bits of it
+  return set_facts(to, path, mode, owner);
 }
 
 Status make_directories(linux::LiveComputer& to, const std::string& path, uint32_t mode, const User& owner) {

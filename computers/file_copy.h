@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
@@ -11,6 +12,7 @@
 #include "base/result.h"
 #include "computers/source_files.h"
 #include "computers/users.h"
+#include "linux/image/layer_writer.h"
 #include "linux/sandbox/live_computer.h"
 
 namespace membrane::computers {
@@ -19,14 +21,18 @@ struct FileCopy {
   std::vector<std::string> sources;  // paths that there are (expand_sources())
   std::string to;                    // absolute; with a '/' at its end, a directory
   User owner;
-  std::optional<uint32_t> mode = {};  // of files and directories, in the place of theirs
-  bool unpacks = false;               // archives, as ADD does
+  std::optional<uint32_t> mode = {};                      // of files and directories, in the place of theirs
+  bool unpacks = false;                                   // archives, as ADD does
+  uint64_t most_bytes = linux::LayerLimits().most_bytes;  // of an archive, and of all that is in it
+  std::function<bool()> is_cancelled = {};                // asked for each piece of a file
 };
 
-// What a copy brings, as one digest: names, modes, contents. Errors: those of the source.
+// What a copy brings, as one digest: names, modes, contents. Errors: those of the source;
+// kCancelled.
 Result<std::string> digest_of_copy(SourceFiles& from, const FileCopy& copy);
 
-// A directory's contents go to `to`; a file goes to it, or into it. Errors: those of either side, with the path; kUnsupported for devices.
+// A directory's contents go to `to`; a file goes to it, or into it. Errors: those of either side, with the
+// path; kUnsupported for devices; kTooLong for an archive past the limit; kCancelled.
 Status copy_files(SourceFiles& from, const FileCopy& copy, linux::LiveComputer& to);
 // One file that is made of bytes (a here-document).
 Status put_file(linux::LiveComputer& to, const std::string& path, std::string_view bytes, uint32_t mode,

@@ -26,6 +26,7 @@ namespace {
 constexpr std::string_view kVersion = "membrane build 1";
 constexpr int64_t kFirstMs = 946'684'800'000, kLastMs = 4'102'444'800'000;  // 2000 and 2100
 constexpr int64_t kBetweenLayersMs = 3'600'000;
+constexpr const char* kDiskHint = "The disk of the build is full; raise --disk.";
 constexpr const char* kNoNetwork =
     "There is no network in a build: fetch it before, and COPY it from the directory of the build.";
 
@@ -107,15 +108,19 @@ class Building {
 
   Result<BuiltImage> run() {
     MEMBRANE_ASSIGN(file_, linux::parse_dockerfile(build_.dockerfile));
-    for (const auto& each : file_.instructions) steps_ += each.name != "ARG" || each.line > first_from();
-    for (const linux::DockerInstruction& each : file_.instructions) {
-      if (is_done_ && each.name == "FROM") break;
-      Status done = carry_out(each);
-      if (!done) return std::unexpected(at_line(each, std::move(done.error())));
+    size_t at = 0;
+    for (; file_.instructions[at].name != "FROM"; ++at)
+      MEMBRANE_TRY(carry_out_at_line(file_.instructions[at]));
+    MEMBRANE_ASSIGN(const auto plans, plan(at));
+    for (const StagePlan& each : plans)
+      if (each.is_needed) steps_ += each.end - each.begin;
+    for (const StagePlan& each : plans) {
+      if (!each.is_needed) {
+        leave_out(each);
+        continue;
+      }
+      for (size_t i = each.begin; i < each.end; ++i) MEMBRANE_TRY(carry_out_at_line(file_.instructions[i]));
     }
-    if (!build_.target.empty() && !is_done_)
-      return fail(ErrorCode::kInvalidArgument, "the Dockerfile has no stage \"" + build_.target + '"',
-                  "A stage gets its name by FROM image AS name.");
     for (const auto& [name, value] : build_.arguments)
       if (!used_arguments_.contains(name) && build_.on_warning)
         build_.on_warning("no ARG of the Dockerfile takes the build argument " + name);
@@ -123,9 +128,88 @@ class Building {
   }
 
  private:
-  [[nodiscard]] size_t first_from() const {
-    const auto found = std::ranges::find(file_.instructions, "FROM", &linux::DockerInstruction::name);
-    return found == file_.instructions.end() ? 0 : found->line;
+  // -- which stages there are
+
+  struct StagePlan {
+    std::string name;
+    size_t begin = 0, end = 0;  // of the instructions
+    bool is_needed = false;
+  };
+  struct StageNames {
+    std::string base, name;  // FROM base AS name
+  };
+
+  Result<StageNames> names_of(const linux::DockerInstruction& in) const {
+    MEMBRANE_ASSIGN(const auto all, words(in));
+    const bool is_named = all.size() == 3 && (all[1] == "AS" || all[1] == "as" || all[1] == "As");
+    if (all.size() != 1 && !is_named) return wrong("this is not \"FROM image\" or \"FROM image AS name\"");
+    return StageNames{.base = all.front(), .name = is_named ? all[2] : ""};
+  }
+
+  // From the first FROM on, to the end of the stage that is to be built; what this takes from is needed, and what that takes from.
+  Result<std::vector<StagePlan>> plan(size_t first) const {
+    std::vector<StagePlan> plans;
+    bool has_target = build_.target.empty();
+    for (size_t i = first; i < file_.instructions.size(); ++i) {
+      const linux::DockerInstruction& in = file_.instructions[i];
+      if (in.name == "FROM") {
+        if (!build_.target.empty() && has_target) break;
+        auto names = names_of(in);
+        if (!names) return std::unexpected(at_line(in, std::move(names.error())));
+        has_target = has_target || names->name == build_.target;
+        plans.push_back({.name = std::move(names->name), .begin = i, .end = i});
+      }
+      plans.back().end = i + 1;
+    }
+    if (!has_target)
+      return fail(ErrorCode::kInvalidArgument, "the Dockerfile has no stage \"" + build_.target + '"',
+                  "A stage gets its name by FROM image AS name.");
+    plans.back().is_needed = true;
+    for (size_t at = plans.size(); at-- > 0;)
+      if (plans[at].is_needed) mark_needed(plans, at);
+    return plans;
+  }
+
+  // What the stage takes from, of those before it. A name with variables, which only its ARGs know, may be any of them.
+  void mark_needed(std::vector<StagePlan>& plans, size_t stage) const {
+    const auto mark = [&](const std::string& name, bool is_any) {
+      for (size_t i = 0; i < stage; ++i) {
+        if (!is_any && plans[i].name != name && std::to_string(i) != name) continue;
+        plans[i].is_needed = true;
+        if (!is_any) return;
+      }
+    };
+    for (size_t i = plans[stage].begin; i < plans[stage].end; ++i) {
+      const linux::DockerInstruction& in = file_.instructions[i];
+      if (in.name == "FROM") mark(names_of(in).value_or(StageNames()).base, false);
+      const std::string from = flag_of(in, "from");
+      if (!from.empty()) mark(from, from.find('$') != from.npos);
+    }
+  }
+
+  void leave_out(const StagePlan& stage) {
+    put_away();
+    stages_.emplace_back(stage.name, nullptr);
+    for (size_t i = stage.begin; i < stage.end; ++i) {
+      if (file_.instructions[i].name != "ARG") continue;
+      const auto pairs = linux::docker_pairs(file_.instructions[i], variables(), file_.escape);
+      if (!pairs) continue;
+      for (const auto& pair : *pairs) used_arguments_.insert(pair.name);
+    }
+  }
+
+  // The stage has ended; variables are the global ones.
+  void put_away() {
+    if (state_) stages_.back().second = std::make_unique<State>(std::move(*state_));
+    state_.reset();
+  }
+
+  // -- instructions
+
+  Status carry_out_at_line(const linux::DockerInstruction& in) {
+    Status done = carry_out(in);
+    if (!done) return std::unexpected(at_line(in, std::move(done.error())));
+    return {};
   }
 
   static Error at_line(const linux::DockerInstruction& instruction, Error error) {
@@ -156,7 +240,10 @@ class Building {
 
   void tell(const linux::DockerInstruction& in, bool is_cached) const {
     if (!build_.on_step) return;
-    const std::string text = in.text.size() > 100 ? in.text.substr(0, 100) + "…" : in.text;
+    std::string text;
+    for (const auto& [name, value] : in.flags) text += "--" + name + (value.empty() ? "" : "=" + value) + " ";
+    text += in.text;
+    if (text.size() > 100) text = text.substr(0, 100) + "…";
     build_.on_step("step " + std::to_string(step_) + "/" + std::to_string(steps_) + ": " + in.name + " " +
                    text + (is_cached ? " (cached)" : ""));
   }
@@ -282,23 +369,27 @@ class Building {
 
   Status from(const linux::DockerInstruction& in) {
     tell(in, false);
-    if (state_) stages_.back().second = std::make_unique<State>(std::move(*state_));
-    state_.reset();  // variables are the global ones
-    MEMBRANE_ASSIGN(const auto all, words(in));
-    const bool is_named = all.size() == 3 && (all[1] == "AS" || all[1] == "as" || all[1] == "As");
-    if (all.size() != 1 && !is_named) return wrong("this is not \"FROM image\" or \"FROM image AS name\"");
+    put_away();
+    MEMBRANE_ASSIGN(const StageNames names, names_of(in));
     MEMBRANE_ASSIGN(const std::string platform, word(flag_of(in, "platform")));
     if (!platform.empty() && platform != "linux/amd64" && platform != "linux/x86_64")
       return unsupported("there are no sandboxes for " + platform,
                          "Leave --platform out; programs are of linux/amd64.");
-    MEMBRANE_ASSIGN(State begun, begin(all.front()));
+    MEMBRANE_ASSIGN(State begun, begin(names.base));
     state_ = std::move(begun);
     arguments_.clear();
     has_command_ = false;
-    const std::string name = is_named ? all[2] : "";
-    stages_.emplace_back(name, nullptr);
-    is_done_ = !build_.target.empty() && name == build_.target;
+    stages_.emplace_back(names.name, nullptr);
     return {};
+  }
+
+  // Of the user's own, whose digests are what was written. What a Dockerfile may name by a path is anybody's, and could pass for another.
+  static Result<linux::StoredImage> image_named(const std::string& name) {
+    if (name.find('/') != name.npos)
+      return wrong(
+          '"' + name + "\" is no name of an image",
+          "Images are taken by their names here; `membrane image import FILE --tag NAME` gives it one.");
+    return linux::find_image(name);
   }
 
   Result<State> begin(const std::string& name) {
@@ -308,7 +399,7 @@ class Building {
       MEMBRANE_ASSIGN(state.key, KeyText().add(kVersion).add("scratch").digest());
       return state;
     }
-    MEMBRANE_ASSIGN(const linux::StoredImage image, linux::find_image(name));
+    MEMBRANE_ASSIGN(const linux::StoredImage image, image_named(name));
     MEMBRANE_ASSIGN(const auto layer, linux::Layer::open(image.path));
     state.image_path = image.path;
     state.image_digest = layer->digest();
@@ -354,7 +445,8 @@ class Building {
       ++built_.cached;
     } else {
       MEMBRANE_ASSIGN(const auto computer, start(*state_, key));
-      MEMBRANE_TRY(make(*computer));
+      if (Status made = make(*computer); !made)
+        return std::unexpected(with_disk_hint(std::move(made.error())));
       MEMBRANE_ASSIGN(LayerCache::NewEntry entry, cache_.add_layer(key));
       MEMBRANE_TRY(computer->keep(entry.number(), linux::LiveComputer::Keep::kFiles));
       MEMBRANE_TRY(entry.keep());
@@ -366,6 +458,11 @@ class Building {
     state_->layers.push_back(key);
     state_->key = key;
     return {};
+  }
+
+  static Error with_disk_hint(Error error) {
+    if (error.code == ErrorCode::kExhausted && error.hint.empty()) error.hint = kDiskHint;
+    return error;
   }
 
   [[nodiscard]] std::string working_directory() const {
@@ -431,7 +528,10 @@ class Building {
     const std::string code = report.outcome == sandbox::Outcome::kOk
                                  ? "exit code " + std::to_string(report.exit_code.value_or(0))
                                  : std::string(describe(report.outcome));
-    if (report.errors.empty()) return wrong("the command failed: " + code, "What it printed says why.");
+    const bool is_full = std::ranges::any_of(report.limits_reached,
+                                             [](const auto& reached) { return reached.name == "disk"; });
+    const char* const why = is_full ? kDiskHint : "What it printed says why.";
+    if (report.errors.empty()) return wrong("the command failed: " + code, why);
     return wrong("the command failed: " + code + ": " + report.errors.front().message,
                  report.errors.front().hint);
   }
@@ -457,6 +557,8 @@ class Building {
     FileCopy copy = {.sources = {}, .to = plain(absolute(working_directory(), all.back())), .owner = {}};
     all.pop_back();
     copy.unpacks = in.name == "ADD";
+    copy.most_bytes = std::min(copy.most_bytes, build_.limits.disk_bytes);
+    copy.is_cancelled = build_.is_cancelled;
     MEMBRANE_ASSIGN(const std::string mode, word(flag_of(in, "chmod")));
     if (!mode.empty()) {
       uint32_t bits = 0;
@@ -535,7 +637,7 @@ class Building {
     return begin_other(from);
   }
   Result<State> begin_other(const std::string& name) {
-    MEMBRANE_ASSIGN(const linux::StoredImage image, linux::find_image(name));
+    MEMBRANE_ASSIGN(const linux::StoredImage image, image_named(name));
     MEMBRANE_ASSIGN(const auto layer, linux::Layer::open(image.path));
     State state;
     state.image_path = image.path;
@@ -601,12 +703,19 @@ class Building {
   std::vector<std::pair<std::string, std::unique_ptr<State>>> stages_;
   std::map<std::string, std::string> arguments_, global_arguments_;
   std::set<std::string> used_arguments_;
-  bool has_command_ = false, is_done_ = false;
+  bool has_command_ = false;
   size_t step_ = 0, steps_ = 0;
   BuiltImage built_;
 };
 
 }  // namespace
+
+policy::Limits usual_build_limits() {
+  constexpr uint64_t kDiskBytes = 4ull << 30;  // packages are unpacked in builds
+  policy::Limits limits = usual_limits();
+  limits.disk_bytes = kDiskBytes;
+  return limits;
+}
 
 Result<BuiltImage> build_image(const ImageBuild& build, linux::ComputerSource& source) {
   MEMBRANE_ASSIGN(LayerCache cache, LayerCache::open());
@@ -616,6 +725,7 @@ Result<BuiltImage> build_image(const ImageBuild& build, linux::ComputerSource& s
 
 Result<BuiltImage> build_image(const ImageBuild& build) {
   MEMBRANE_ASSIGN(const auto source, linux::ComputerSource::create(1));
+  source->make_ready();
   return build_image(build, *source);
 }
 

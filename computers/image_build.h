@@ -1,4 +1,4 @@
-// Images from Dockerfiles. Each RUN, COPY, ADD and WORKDIR happens in a sandbox of its own over what the instructions before it made, and
+// Images from Dockerfiles. Stages that the one that is built does not take from are left out. Each RUN, COPY, ADD and WORKDIR happens in a sandbox of its own over what the instructions before it made, and
 // what then differs is a layer of the cache (layer_cache.h). Its key is the digest of all that makes it: the image at the bottom, the
 // instruction with its variables, what is copied.
 //
@@ -21,6 +21,9 @@
 
 namespace membrane::computers {
 
+// What a limit is when nothing names it.
+policy::Limits usual_build_limits();
+
 struct ImageBuild {
   std::string dockerfile;                             // its text
   std::string context;                                // the directory that COPY takes from
@@ -30,7 +33,8 @@ struct ImageBuild {
   std::string target = {};                            // a stage; "" for the last
   bool uses_cache = true;                             // otherwise every instruction is carried out
   std::string platform = {};                          // as LiveSpec::platform
-  policy::Limits limits;                              // of each RUN
+  // Of each RUN; `disk_bytes` of all that the instructions of a stage add to the image at its bottom.
+  policy::Limits limits = usual_build_limits();
   // Null: not told.
   std::function<void(const std::string&)> on_step = {};  // "step 2/5: RUN make", "… (cached)"
   std::function<void(std::string_view)> on_output = {};  // of RUN

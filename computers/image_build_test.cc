@@ -74,9 +74,9 @@ TEST_F(DirectoryFilesTest, PatternsStandForWhatIsThere) {
 }
 
 TEST_F(DirectoryFilesTest, NothingLeadsOut) {
-  EXPECT_FALSE(files_->read("etc/passwd"));
+  EXPECT_FALSE(files_->read("etc/passwd", 0, 10));
   EXPECT_FALSE(files_->list("etc"));
-  EXPECT_FALSE(files_->read("../" + directory_.substr(directory_.rfind('/') + 1) + "/a.txt"));
+  EXPECT_FALSE(files_->read("../" + directory_.substr(directory_.rfind('/') + 1) + "/a.txt", 0, 10));
   EXPECT_EQ(files_->stat("etc")->target, "/etc");
   EXPECT_FALSE(digest_of_copy(*files_, {.sources = {"etc"}, .to = "/", .owner = {}}));
 }

@@ -105,6 +105,7 @@ Status LayerCache::name_image(const std::string& key, const std::string& name,
   MEMBRANE_TRY(uses.publish());
   MEMBRANE_ASSIGN(const std::string to, linux::path_of_new_image(name));
   if (link(from.c_str(), beside.c_str()) != 0) return refused_by_system("write", to);
+  linux::retire_image(to);
   const bool is_named = rename(beside.c_str(), to.c_str()) == 0;
   const int error = errno;
   unlink(beside.c_str());  // of two names of one file, rename() leaves both
@@ -126,7 +127,8 @@ Result<LayerCache::Pruned> LayerCache::prune() const {
       used.insert(key + kImage);
     }
   }
-  Pruned pruned;
+  MEMBRANE_ASSIGN(const linux::PrunedImages removed, linux::prune_images());
+  Pruned pruned = {.files = removed.files, .bytes = removed.bytes};
   std::error_code error;
   for (fs::directory_iterator at(directory_, error), end; !error && at != end; at.increment(error)) {
     const std::string name = at->path().filename().string();

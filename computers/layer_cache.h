@@ -51,7 +51,7 @@ class LayerCache {
   struct Pruned {
     uint64_t files = 0, bytes = 0;
   };
-  // Removes all that no image of the store was made by.
+  // Removes all that no image of the store was made by, and images that were removed or replaced.
   [[nodiscard]] Result<Pruned> prune() const;
 
  private:

@@ -24,17 +24,33 @@ void set_outcome(linux::ComputerEnd end, int status, const std::string& reason, 
                              .backtrace = {}});
   };
   switch (end) {
+    case linux::ComputerEnd::kNotStarted: {
+      constexpr int kNotThere = 127;
+      report.exit_code = status;
+      if (status == kNotThere)
+        error(Outcome::kInvalid, "not_found", reason,
+              "The image has no program of this name, or not the one that the first line of a script names.");
+      else
+        error(
+            Outcome::kInvalid, "invalid_argument", reason,
+            "It is no program for x86-64 and no script with #! at its beginning, or its mode does not let it "
+            "be run.");
+      break;
+    }
     case linux::ComputerEnd::kExited: report.exit_code = status; break;
     case linux::ComputerEnd::kSignalled:
+      report.exit_code = 128 + status;
       error(Outcome::kTrapped, "signal",
             "the command was ended by signal " + std::to_string(status) + " (" + strsignal(status) + ")", "");
       break;
     case linux::ComputerEnd::kTimedOut:
+      report.limits_reached.push_back({"wall", 1});
       error(Outcome::kTimedOut, "timed_out",
             "the command ran for " + std::to_string(limits.wall_ms) + " ms, which is its limit",
             "Raise --wall.");
       break;
     case linux::ComputerEnd::kOutOfOutput:
+      report.limits_reached.push_back({"output", 1});
       error(Outcome::kOutOfOutput, "out_of_output",
             "the command printed more than " + std::to_string(limits.output_bytes) + " bytes",
             "Raise --output.");

@@ -12,7 +12,8 @@
 
 namespace membrane::computers {
 
-// `status`: the exit code of kExited, the signal of kSignalled. `reason`: of kFailed.
+// `status`: the exit code of kExited and kNotStarted, the signal of kSignalled. `reason`: of kFailed and kNotStarted. The report has the
+// exit code that shells would tell.
 // Where it came to a limit without being ended for it, the report's errors are not about that: reached says so.
 void set_reached(const linux::LimitsReached& reached, sandbox::Report& report);
 void set_outcome(linux::ComputerEnd end, int status, const std::string& reason, const policy::Limits& limits,

@@ -1,5 +1,5 @@
 // The changes of a Linux sandbox as a git patch, and git patches into one. Git knows files, symbolic links and whether a file is a
-// program: owners, other bits of modes, empty directories, devices and extended attributes are no part of a patch.
+// program: owners, other bits of modes, empty directories, devices, extended attributes and what is in a .git are no part of a patch.
 //
 // A patch is foreign data. Work on one is bounded by its length and by those of the files that it names; nothing recurses.
 //
@@ -23,8 +23,8 @@ struct MadePatch {
   size_t left_out = 0;  // changes that git has no words for
 };
 // What differs from the image that the sandbox began with (null: from nothing), by paths from the root: "a/etc/hosts". `directory`: only
-// below it, and by paths from there. Binary files are in git's own form. Errors: those of changes(); kTooLong past so many bytes, also of a
-// single file.
+// below it, and by paths from there. Binary files are in git's own form. Errors: those of changes(); kNotFound for a directory that
+// neither has; kTooLong past so many bytes, also of a single file.
 constexpr size_t kMostPatchBytes = 256u << 20;
 Result<MadePatch> make_patch(linux::LiveComputer& computer, const linux::Layer* image,
                              const std::string& directory = "/", size_t most_bytes = kMostPatchBytes);

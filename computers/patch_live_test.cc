@@ -160,6 +160,18 @@ TEST_F(PatchLiveTest, TellsWhatGitHasNoWordsFor) {
             "--- /dev/null\n+++ b/w/x/y\n@@ -0,0 +1 @@\n+text\n");
 }
 
+TEST_F(PatchLiveTest, LeavesGitsOwnFilesOut) {
+  const auto computer = fresh();
+  EXPECT_TRUE(computer->write_file("/w/.git/HEAD", "head\n", 0644));
+  EXPECT_TRUE(computer->write_file("/w/deep/.git", "gitdir: ../x\n", 0644));
+  EXPECT_TRUE(computer->write_file("/w/.gitignore", "*.o\n", 0644));
+  const auto patch = make_patch(*computer, image_.get(), "/w");
+  ASSERT_TRUE(patch);
+  EXPECT_TRUE(patch->text.starts_with("diff --git a/.gitignore b/.gitignore\n")) << patch->text;
+  EXPECT_EQ(patch->text.find("/.git/"), std::string::npos);
+  EXPECT_EQ(patch->text.find("gitdir"), std::string::npos);
+}
+
 TEST_F(PatchLiveTest, OfADirectoryAlone) {
   const auto computer = fresh();
   EXPECT_TRUE(computer->write_file("/tmp/other", "other\n", 0644));
@@ -176,6 +188,7 @@ TEST_F(PatchLiveTest, OfADirectoryAlone) {
   ASSERT_TRUE(all);
   EXPECT_NE(all->text.find("a/deep/b c"), std::string::npos);
   EXPECT_EQ(all->text.find("program"), std::string::npos);
+  EXPECT_EQ(make_patch(*computer, image_.get(), "/nosuch").error().code, ErrorCode::kNotFound);
 }
 
 TEST_F(PatchLiveTest, TypesChangeBothWays) {

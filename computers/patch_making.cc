@@ -63,10 +63,13 @@ class Making {
   }
 
   Result<MadePatch> run() {
+    if (!below_.empty() && !inode_at(below_))
+      if (const auto there = computer_.stat(below_, false); !there) return std::unexpected(there.error());
     MEMBRANE_ASSIGN(const auto changes, computer_.changes());
     for (const linux::ChangedPath& each : changes) {
       const bool is_seen = each.path.starts_with(below_ + "/") && each.path.size() > below_.size() + 1;
       if (!is_seen && !(below_ + "/").starts_with(each.path + "/")) continue;
+      if (is_seen && is_of_git_itself(each.path)) continue;
       MEMBRANE_TRY(tell(each, is_seen));
     }
     return std::move(made_);
@@ -76,6 +79,11 @@ class Making {
   [[nodiscard]] std::unexpected<Error> too_long() const {
     return fail(ErrorCode::kTooLong, "the patch is longer than " + std::to_string(most_bytes_ >> 20) + " MiB",
                 "Make it of a directory alone, or remove what need not be in it.");
+  }
+
+  // No patch may change what is in a repository's .git: `git apply` refuses all of one that does.
+  [[nodiscard]] bool is_of_git_itself(const std::string& path) const {
+    return (path.substr(below_.size()) + "/").find("/.git/") != path.npos;
   }
 
   // `is_seen`: it is below the directory itself, and not above it.
@@ -136,7 +144,7 @@ class Making {
           below.emplace_back(std::move(name), *inode);
           continue;
         }
-        if (!name.starts_with(below_ + "/")) continue;
+        if (!name.starts_with(below_ + "/") || is_of_git_itself(name)) continue;
         MEMBRANE_ASSIGN(const GitFile file, file_of(*inode));
         if (file.mode == 0) ++made_.left_out;
         else MEMBRANE_TRY(add(name, file, {}));

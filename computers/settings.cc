@@ -1,6 +1,7 @@
 #include "computers/settings.h"
 
 #include <algorithm>
+#include <filesystem>
 #include <utility>
 
 namespace membrane::computers {
@@ -10,10 +11,9 @@ policy::Limits usual_limits() {
   limits.memory_bytes = 2ull << 30;
   limits.output_bytes = 64u << 20;
   limits.wall_ms = 600'000;
-  // What package managers load.
+  // What package managers load, and builds read and write in granted directories.
   limits.host_calls = 100'000;
-  limits.bytes_in = 4ull << 30;
-  limits.bytes_out = 256u << 20;
+  limits.bytes_in = limits.bytes_out = 64ull << 30;
   return limits;
 }
 
@@ -24,6 +24,12 @@ Status check_grants(const policy::Policy& policy) {
   };
   if (policy.trifecta && (!policy.http.empty() || !policy.fs.empty())) return refused("trifecta rule");
   if (policy.kv || !policy.sql.empty() || policy.ai) return refused("host functions");
+  for (const policy::FsGrant& grant : policy.fs)
+    if (grant.guest == "/")
+      return fail(
+          ErrorCode::kInvalidArgument,
+          grant.host + " cannot be granted as / of a Linux sandbox, where its image is",
+          "Say where it is mounted, as with --dir " + grant.host + ":" + std::string(kWorkDirectory) + ".");
   return {};
 }
 
@@ -34,6 +40,11 @@ Status check_limits(const policy::Limits& limits) {
                 "a Linux sandbox " + why + ": a limit of " + name + " would not be held",
                 std::string("Leave ") + name + " out; cpu, wall, memory, disk, tasks and output bound it.");
   };
+  constexpr uint64_t kLeastMemory = 1u << 20;
+  if (limits.memory_bytes < kLeastMemory)
+    return fail(ErrorCode::kInvalidArgument,
+                "no Linux sandbox does with " + std::to_string(limits.memory_bytes) + " bytes of memory",
+                "Give more, with its unit: --memory 512MiB.");
   if (limits.fuel != usual.fuel) return unheld("fuel", "counts no instructions");
   if (limits.stack_bytes != usual.stack_bytes) return unheld("stack", "has no value stack");
   if (limits.call_depth != usual.call_depth) return unheld("call_depth", "counts no calls");
@@ -79,6 +90,18 @@ Result<std::vector<std::string>> arguments_of(const linux::ImageConfig& config,
   if (!all.empty()) return all;
   return fail(ErrorCode::kInvalidArgument, "no command is given, and the image has none",
               "membrane run --kind linux -- sh -c 'echo hello'");
+}
+
+void mount_working_directory(policy::Policy& policy) {
+  for (policy::FsGrant& grant : policy.fs)
+    if (grant.guest == "/" && std::filesystem::path(grant.host).lexically_normal() == ".")
+      grant.guest = kWorkDirectory;
+}
+
+std::string directory_of(const linux::ImageConfig& config, const policy::Policy& policy) {
+  const bool has_work = std::ranges::any_of(
+      policy.fs, [](const policy::FsGrant& grant) { return grant.guest == kWorkDirectory; });
+  return has_work ? std::string(kWorkDirectory) : directory_of(config);
 }
 
 std::string directory_of(const linux::ImageConfig& config) {

@@ -20,7 +20,7 @@ inline constexpr std::string_view kUsualImage = "debian";
 // What a limit is when nothing names it.
 policy::Limits usual_limits();
 
-// What a sandbox of this kind cannot be held to is refused, not ignored. Errors: kUnsupported.
+// What a sandbox of this kind cannot be held to is refused, not ignored. Errors: kUnsupported; kInvalidArgument for a directory at /.
 Status check_grants(const policy::Policy& policy);
 // The same of limits that somebody has named: of fuel, stack, calls and tables. `limits` are over usual_limits().
 Status check_limits(const policy::Limits& limits);
@@ -39,5 +39,10 @@ Result<std::vector<std::string>> arguments_of(const linux::ImageConfig& config,
                                               const std::vector<std::string>& words);
 // Where they begin.
 std::string directory_of(const linux::ImageConfig& config);
+// The same with granted directories: in kWorkDirectory where one is granted there.
+inline constexpr std::string_view kWorkDirectory = "/work";
+// The working directory, which --dir . grants at / for programs of the other kind, is mounted there.
+void mount_working_directory(policy::Policy& policy);
+std::string directory_of(const linux::ImageConfig& config, const policy::Policy& policy);
 
 }  // namespace membrane::computers

@@ -13,6 +13,7 @@
 #include <cstring>
 #include <ranges>
 
+#include "linux/image/layer_writer.h"
 #include "linux/platform/trap/host_file.h"
 
 namespace membrane::computers {
@@ -20,7 +21,7 @@ namespace {
 
 constexpr size_t kMostPaths = 100'000;    // of one pattern
 constexpr size_t kMostNames = 1'000'000;  // of a directory
-constexpr uint64_t kMostFileBytes = 4ull << 30;
+constexpr uint64_t kMostFileBytes = linux::LayerLimits().most_bytes;
 
 std::vector<std::string> parts_of(std::string_view path) {
   std::vector<std::string> parts;
@@ -33,6 +34,10 @@ std::vector<std::string> parts_of(std::string_view path) {
 
 std::string below(const std::string& path, const std::string& name) {
   return path.empty() ? name : path + "/" + name;
+}
+
+std::unexpected<Error> too_large(const std::string& path) {
+  return fail(ErrorCode::kTooLong, path + " is larger than a sandbox can hold");
 }
 
 std::unexpected<Error> refused(const std::string& path) {
@@ -79,17 +84,18 @@ class DirectoryFiles final : public SourceFiles {
     return all;
   }
 
-  Result<std::string> read(const std::string& path) override {
+  Result<std::string> read(const std::string& path, uint64_t offset, uint64_t most_bytes) override {
     const linux::HostFile file(open_below(path, O_RDONLY | O_NONBLOCK));
     struct stat status = {};
     if (!file || fstat(file.number(), &status) != 0) return refused(path);
     if (!S_ISREG(status.st_mode)) return fail(ErrorCode::kInvalidInput, path + " is no regular file");
-    if (static_cast<uint64_t>(status.st_size) > kMostFileBytes)
-      return fail(ErrorCode::kTooLong, path + " is larger than a sandbox can hold");
-    std::string bytes(static_cast<size_t>(status.st_size), '\0');
+    const auto size = static_cast<uint64_t>(status.st_size);
+    if (size > kMostFileBytes) return too_large(path);
+    std::string bytes(std::min(most_bytes, size - std::min(size, offset)), '\0');
     size_t done = 0;
     while (done < bytes.size()) {
-      const ssize_t got = ::read(file.number(), bytes.data() + done, bytes.size() - done);
+      const ssize_t got =
+          pread(file.number(), bytes.data() + done, bytes.size() - done, static_cast<off_t>(offset + done));
       if (got < 0) return refused(path);
       if (got == 0) break;
       done += static_cast<size_t>(got);
@@ -170,8 +176,9 @@ class ComputerFiles final : public SourceFiles {
     std::ranges::sort(all, {}, &SourceFile::name);
     return all;
   }
-  Result<std::string> read(const std::string& path) override {
-    return computer_.read_file("/" + path, 0, kMostFileBytes);
+  Result<std::string> read(const std::string& path, uint64_t offset, uint64_t most_bytes) override {
+    if (offset >= kMostFileBytes) return too_large(path);
+    return computer_.read_file("/" + path, offset, most_bytes);
   }
 
  private:

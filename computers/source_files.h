@@ -29,7 +29,9 @@ class SourceFiles {
   // A symbolic link is told as such. Errors: kNotFound; kUnavailable.
   virtual Result<SourceFile> stat(const std::string& path) = 0;
   virtual Result<std::vector<SourceFile>> list(const std::string& path) = 0;  // by name
-  virtual Result<std::string> read(const std::string& path) = 0;
+  // Of a regular file, from `offset` on; fewer bytes at its end. Errors also: kInvalidInput for other files; kTooLong for what no sandbox
+  // can hold.
+  virtual Result<std::string> read(const std::string& path, uint64_t offset, uint64_t most_bytes) = 0;
 };
 
 // A directory of this machine, without what `ignored` (the text of a .dockerignore) leaves out. Symbolic links are never followed, so

@@ -166,20 +166,6 @@ void explain_limits(std::string& out, const Limits& limits) {
   out += ".\n";
 }
 
-// Of a sandbox as a whole.
-void explain_linux(std::string& out, const Policy& policy) {
-  out += "A Linux sandbox is limited to";
-  std::string_view separator = " ";
-#define LIMIT(...)
-#define LINUX_LIMIT(member, name, kind, least, most, words)                                          \
-  out += std::string(separator) + format_quantity(Quantity::kind, policy.limits.member) + " " words; \
-  separator = ", ";
-#include "policy/limits.def"
-#undef LIMIT
-  out +=
-      policy.platform.empty() ? ".\n" : ", and runs on the platform " + policy.platform + " or not at all.\n";
-}
-
 }  // namespace
 
 namespace {
@@ -262,7 +248,6 @@ std::string explain(const Policy& policy) {
   explain_trifecta(out, policy);
   explain_packages(out, policy.packages);
   explain_limits(out, policy.limits);
-  explain_linux(out, policy);
   return out;
 }
 

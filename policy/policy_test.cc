@@ -1,5 +1,6 @@
 #include "policy/policy.h"
 #include "policy/directory_flag.h"
+#include "policy/linux_words.h"
 
 #include <gtest/gtest.h>
 #include <stdlib.h>
@@ -558,12 +559,43 @@ TEST(Policy, HasLimitsOfLinuxSandboxes) {
   EXPECT_EQ(policy->limits.tasks, 20u);
   EXPECT_EQ(policy->limits.cpu_ms, 3'000u);
   EXPECT_EQ(*parse_policy(to_json(*policy), "p.json"), *policy);
-  EXPECT_TRUE(
-      explain(*policy).contains("limited to 8 MiB of disk, 20 processes and threads, 3 s of CPU time"));
-  EXPECT_TRUE(explain(*policy).contains("the platform trap or not at all"));
+  const std::string text = explain_for_linux(*policy);
+  for (const char* part : {"8 MiB of disk, 20 processes and threads, 3 s of CPU time, and runs on the "
+                           "platform trap or not at all",
+                           "Its clock and its random numbers are this machine's"})
+    EXPECT_TRUE(contains(text, part)) << text;
+  for (const char* part : {"instructions", "value stack", "table elements", "tokens"})
+    EXPECT_FALSE(contains(text, part)) << text;
   EXPECT_EQ(check_for_wasm(*policy).error().code, ErrorCode::kUnsupported);
   EXPECT_FALSE(parse_policy("platform = \"vmware\"\n", "p.toml"));
   EXPECT_FALSE(parse_policy("[limits]\ntasks = 0\n", "p.toml"));
+}
+
+TEST(Policy, UnitsAreThoseOfOtherTools) {
+  Limits limits;
+  for (const auto& [text, ms] : std::initializer_list<std::pair<const char*, uint64_t>>{
+           {"10m", 600'000}, {"1h30m", 5'400'000}, {"1d", 86'400'000}, {"1m30s500ms", 90'500}}) {
+    EXPECT_TRUE(set_limit(limits, "wall", text)) << text;
+    EXPECT_EQ(limits.wall_ms, ms) << text;
+  }
+  for (const char* text : {"1h30", "h", "", "1h-30m", "1.5x", "99999999999999999999h"})
+    EXPECT_FALSE(set_limit(limits, "wall", text)) << text;
+  for (const auto& [text, bytes] : std::initializer_list<std::pair<const char*, uint64_t>>{
+           {"512m", 512u << 20}, {"512mib", 512u << 20}, {"512mb", 512'000'000}, {"2g", 2ull << 30}}) {
+    EXPECT_TRUE(set_limit(limits, "memory", text)) << text;
+    EXPECT_EQ(limits.memory_bytes, bytes) << text;
+  }
+  EXPECT_EQ(parse_policy(to_json(Policy{}), "p.json")->limits.wall_ms, 10'000u);
+}
+
+TEST(Policy, OfALinuxSandboxIsShownAsFarAsItHeedsIt) {
+  Policy policy;
+  policy.limits.tasks = 20;
+  const std::string json = to_json_for_linux(policy);
+  for (const char* part : {"fuel", "stack", "random", "time\":"}) EXPECT_FALSE(contains(json, part)) << json;
+  for (const char* part : {R"("tasks":20)", R"("disk":"1 GiB")", R"("memory":"64 MiB")"})
+    EXPECT_TRUE(contains(json, part)) << json;
+  EXPECT_EQ(*parse_policy(json, "p.json"), policy);
 }
 
 TEST(Policy, WhatNobodySaysOfLinuxSandboxesIsNotInItsJson) {

@@ -31,7 +31,9 @@ constexpr std::array<Unit, 14> kSizes{{{"B", 1},
                                        {"M", 1ull << 20},
                                        {"G", 1ull << 30},
                                        {"T", 1ull << 40}}};
-constexpr std::array<Unit, 4> kDurations{{{"ms", 1}, {"s", 1'000}, {"min", 60'000}, {"h", 3'600'000}}};
+// The last two are read and not written: policies that are known by their hash have none.
+constexpr std::array<Unit, 6> kDurations{
+    {{"ms", 1}, {"s", 1'000}, {"min", 60'000}, {"h", 3'600'000}, {"m", 60'000}, {"d", 86'400'000}}};
 
 bool is_digit(char c) { return c >= '0' && c <= '9'; }
 
@@ -100,6 +102,12 @@ bool scale(const Decimal& number, uint64_t factor, uint64_t& out) {
   return value <= UINT64_MAX;
 }
 
+// "mib" is "MiB".
+bool is_same_word(std::string_view one, std::string_view other) {
+  const auto lower = [](char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c; };
+  return std::ranges::equal(one, other, {}, lower, lower);
+}
+
 Result<uint64_t> parse_with_units(std::string_view text, std::span<const Unit> units, bool bare_allowed,
                                   std::string_view forms) {
   Decimal number;
@@ -110,8 +118,12 @@ Result<uint64_t> parse_with_units(std::string_view text, std::span<const Unit> u
   if (unit.empty()) {
     if (!bare_allowed) return malformed(text, "has no unit.", forms);
   } else {
-    const auto* found = std::find_if(units.data(), units.data() + units.size(),
-                                     [unit](const Unit& u) { return u.name == unit; });
+    const auto find = [&](auto is_it) {
+      return std::find_if(units.data(), units.data() + units.size(), is_it);
+    };
+    const auto* found = find([unit](const Unit& u) { return u.name == unit; });
+    if (found == units.data() + units.size())
+      found = find([unit](const Unit& u) { return is_same_word(u.name, unit); });
     if (found == units.data() + units.size()) return malformed(text, "has an unknown unit.", forms);
     factor = found->factor;
   }
@@ -140,8 +152,19 @@ Result<uint64_t> parse_size_bytes(std::string_view text) {
 }
 
 Result<uint64_t> parse_duration_ms(std::string_view text) {
-  return parse_with_units(text, kDurations, false,
-                          "a duration, as \"10 s\", \"500 ms\", \"2 min\" or \"1 h\"");
+  auto whole = parse_with_units(text, kDurations, false,
+                                "a duration, as \"10 s\", \"500 ms\", \"2 min\", \"1 h\" or \"1h30m\"");
+  if (whole) return whole;
+  // Several, as 1h30m: each is a number with the letters after it.
+  uint64_t sum = 0;
+  for (std::string_view rest = text; !rest.empty();) {
+    const size_t letters = rest.find_first_not_of("0123456789");
+    const size_t end = letters == rest.npos ? rest.npos : rest.find_first_of("0123456789", letters);
+    const auto part = parse_with_units(rest.substr(0, end), kDurations, false, "");
+    if (!part || __builtin_add_overflow(sum, *part, &sum)) return whole;
+    rest.remove_prefix(std::min(end, rest.size()));
+  }
+  return text.empty() ? whole : sum;
 }
 
 Result<uint64_t> parse_quantity(Quantity kind, std::string_view text) {
@@ -150,7 +173,7 @@ Result<uint64_t> parse_quantity(Quantity kind, std::string_view text) {
 }
 
 std::string format_size(uint64_t bytes) { return format_with(bytes, std::span(kSizes).first(5)); }
-std::string format_duration(uint64_t ms) { return format_with(ms, kDurations); }
+std::string format_duration(uint64_t ms) { return format_with(ms, std::span(kDurations).first(4)); }
 
 std::string format_count(uint64_t count) {
   std::string out = std::to_string(count);

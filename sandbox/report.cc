@@ -505,7 +505,9 @@ std::vector<Section> sections_of(const Report& report) {
     failed += failed < kMaxDenied ? 1 : calls.count;
   }
   if (failed > kMaxDenied) denied += "and " + std::to_string(failed - kMaxDenied) + " more failed calls\n";
-  if (report.exit_code.value_or(0) != 0)
+  // Of another end the error tells it.
+  if (report.exit_code.value_or(0) != 0 && report.outcome != Outcome::kTrapped &&
+      report.outcome != Outcome::kInvalid)
     sections.push_back(
         {"", "the program ended itself with exit code " + std::to_string(*report.exit_code) + "\n"});
   if (!errors.empty()) sections.push_back({"", errors});

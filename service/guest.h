@@ -112,6 +112,8 @@ class Guest {
   // Ends the turn that runs, at its next safepoint: its outcome is kCancelled. It holds until allow() takes it back.
   virtual void stop() = 0;
   virtual void allow() = 0;
+  // Nobody wants it any more: what waits in it fails soon, and it can only be deleted. From any thread.
+  virtual void end() { stop(); }
 
   // A context has state and files of its own, and begins as the sandbox began. "" for the sandbox's own template. Errors:
   // as Guests::create(); kConflict for one that is there; kUnsupported for kinds that keep nothing between turns.

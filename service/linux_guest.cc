@@ -1,7 +1,6 @@
 #include "service/linux_guest.h"
 
 #include <fcntl.h>
-#include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -82,14 +81,8 @@ sandbox::Report invalid_report(const ApiError& error) {
 
 using linux::HostFile;
 
-Result<HostFile> memory_file() {
-  HostFile file(memfd_create("membrane-kept", MFD_CLOEXEC));
-  if (file.number() < 0) return fail(ErrorCode::kExhausted, "there is no memory for a sandbox as bytes");
-  return file;
-}
-
 Result<HostFile> memory_file_of(const std::vector<uint8_t>& bytes) {
-  MEMBRANE_ASSIGN(HostFile file, memory_file());
+  MEMBRANE_ASSIGN(HostFile file, linux::memory_to_keep_in());
   for (size_t at = 0; at < bytes.size();) {
     const ssize_t written =
         pwrite(file.number(), bytes.data() + at, bytes.size() - at, static_cast<off_t>(at));
@@ -258,7 +251,7 @@ class LinuxGuest final : public Guest {
     linux::LiveSpec spec;
     spec.image = image;
     hold_image(image);
-    return make(std::move(spec), spec_.policy);
+    return make(spec, spec_.policy);
   }
   Answer<void> begin_from(const std::vector<KeptContext>& contexts) {
     for (const KeptContext& kept : contexts) {
@@ -272,6 +265,7 @@ class LinuxGuest final : public Guest {
         if (!made) return std::unexpected(api_error(made.error()));
         file = std::make_shared<const HostFile>(*std::move(made));
       }
+      if (const auto held = hold_image_of(*file); !held) return held;
       if (const auto made = make_from(*file, spec_.policy); !made) return made;
     }
     if (computer_ != nullptr) return {};
@@ -333,6 +327,10 @@ class LinuxGuest final : public Guest {
     return report;
   }
   void stop() override { is_stopped_ = true; }
+  void end() override {
+    is_stopped_ = true;
+    if (const auto computer = this->computer()) computer->end();
+  }
   void allow() override { is_stopped_ = false; }
 
   Answer<void> open_context(const std::string& id, const std::string& template_name) override {
@@ -385,6 +383,7 @@ class LinuxGuest final : public Guest {
     if (fork) {
       all[0].file = *file;
     } else {
+      if (const auto tried = try_out(**file); !tried) return std::unexpected(tried.error());
       auto bytes = bytes_of((*file)->number());
       if (!bytes) return std::unexpected(api_error(bytes.error()));
       all[0].bytes = *std::move(bytes);
@@ -513,7 +512,12 @@ class LinuxGuest final : public Guest {
     const std::lock_guard lock(mutex_);
     return gateway_;
   }
-  Answer<void> make(linux::LiveSpec spec, const policy::Policy& policy) {
+  struct Made {
+    std::shared_ptr<computers::Gateway> gateway;
+    std::shared_ptr<computers::DirectoryBroker> directories;  // uses the gateway's budget
+    std::shared_ptr<linux::LiveComputer> computer;
+  };
+  Answer<Made> build(linux::LiveSpec spec, const policy::Policy& policy) {
     spec.limits = computers::limits_of(policy.limits);
     spec.platform = policy.platform;
     auto gateway = computers::Gateway::create(
@@ -523,30 +527,64 @@ class LinuxGuest final : public Guest {
     auto directories = computers::DirectoryBroker::create(policy.fs, (*gateway)->budget());
     if (!directories) return std::unexpected(api_error(directories.error()));
     spec.directories = (*directories)->mounts();
-    auto made = source_.create(spec);
-    if (!made) {
-      ApiError error = api_error(made.error());
+    auto computer = source_.create(spec);
+    if (!computer) {
+      ApiError error = api_error(computer.error());
       if (error.code == ApiCode::kNotFound)
         error.code = ApiCode::kInvalidValue;  // the template, not the path
       return std::unexpected(std::move(error));
     }
     (*gateway)->begin();
     (*directories)->begin();
+    return Made{*std::move(gateway), *std::move(directories), *std::move(computer)};
+  }
+  Answer<void> make(const linux::LiveSpec& spec, const policy::Policy& policy) {
+    auto made = build(spec, policy);
+    if (!made) return std::unexpected(made.error());
     const std::lock_guard lock(mutex_);
-    computer_ = *std::move(made);
-    directories_ = *std::move(directories);
-    gateway_ = *std::move(gateway);
+    computer_ = std::move(made->computer);
+    directories_ = std::move(made->directories);
+    gateway_ = std::move(made->gateway);
     return {};
   }
-  Answer<void> make_from(const HostFile& file, const policy::Policy& policy) {
-    if (const auto kept = linux::KeptFile::open(file.number()); kept && !kept->image_digest().empty())
-      hold_image(kept->image_name());
+  // The image that the kept sandbox lies over. Its name was written by a kernel process, so it must be that of an image.
+  Answer<void> hold_image_of(const HostFile& kept) {
+    const auto facts = linux::read_kept_facts(kept.number());
+    if (!facts || facts->image_digest.empty()) return {};  // what is wrong is found when it is begun
+    const std::string& path = linux::may_be_image(facts->image_name)
+                                  ? facts->image_name
+                                  : stored_.path;  // or was it kept on another machine?
+    hold_image(linux::path_of_image(path, facts->image_digest));
+    if (image_file()) return {};
+    return refuse(ApiCode::kConflict, "the image that the sandbox was made over is not there any more",
+                  "Import it again by the same name; GET /v1/templates lists those that there are.");
+  }
+  linux::LiveSpec spec_from(const HostFile& kept, const HostFile& image) {
     linux::LiveSpec spec;
-    spec.kept = file.number();
-    return make(std::move(spec), policy);
+    spec.kept = kept.number();
+    spec.image_file = image.number();
+    return spec;
+  }
+  Answer<void> make_from(const HostFile& kept, const policy::Policy& policy) {
+    const HostFile image = image_file();
+    return make(spec_from(kept, image), policy);
+  }
+  // Whether it can go on from there, before what is alive ends.
+  Answer<void> try_out(const HostFile& kept) {
+    const HostFile image = image_file();
+    linux::LiveSpec spec = spec_from(kept, image);
+    spec.stands_still = true;
+    const policy::Policy policy = [this] {
+      const std::lock_guard lock(mutex_);
+      return spec_.policy;
+    }();
+    const auto made = build(spec, policy);
+    if (made) return {};
+    return refuse(ApiCode::kConflict, "the sandbox cannot be kept as it stands: " + made.error().message,
+                  "It goes on as before. End the processes that are unusual, and try again.");
   }
   Answer<std::shared_ptr<const HostFile>> kept_file() {
-    auto file = memory_file();
+    auto file = linux::memory_to_keep_in();
     if (!file) return std::unexpected(api_error(file.error()));
     if (const Status kept = computer()->keep(file->number(), linux::LiveComputer::Keep::kAll); !kept)
       return std::unexpected(computer_error(kept.error()));

@@ -45,7 +45,7 @@ struct Sandboxes::Sandbox {
 
   // Of the task that runs, which changes them under the mutex; a guest that runs may be stopped by others under it. One
   // of the three is there.
-  std::unique_ptr<Guest> guest;
+  std::shared_ptr<Guest> guest;  // also what runs in it has it
   struct Parked {
     std::vector<KeptContext> contexts;
     HeldBytes::Hold held;  // of them

@@ -405,7 +405,7 @@ void Sandboxes::end(Sandbox& sandbox) {
   sandbox.is_dead = true;
   for (const auto& watch : sandbox.watches) watch->end();
   sandbox.watches.clear();
-  stop_all_that_runs(sandbox);
+  if (sandbox.guest != nullptr) sandbox.guest->end();
   if (!sandbox.is_at_work && sandbox.at_once.empty()) let_go(sandbox);
 }
 
@@ -811,7 +811,7 @@ Sandboxes::Begun Sandboxes::begin(Sandbox& sandbox, const std::shared_ptr<Exec>&
     const ApiError& error = guest.error();
     begun.report = report_of(sandbox::Outcome::kFailed, name_of(error.code), error.message, error.hint);
   } else if (shall_begin) {
-    begun.guest = *guest;
+    begun.guest = sandbox.guest;
   } else {
     begun.report =
         report_of(sandbox::Outcome::kCancelled, "cancelled", "the exec was cancelled before it began");

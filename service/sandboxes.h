@@ -360,7 +360,7 @@ class Sandboxes {
     uint64_t waited_us = 0;
     std::optional<TurnSeal> seal = {};
     bool seals_alone = false;
-    Guest* guest = nullptr;
+    std::shared_ptr<Guest> guest = nullptr;
     bool is_at_once = false;
     Answer<std::optional<uint64_t>> fuel = {};
     sandbox::Report report = {};

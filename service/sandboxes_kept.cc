@@ -93,7 +93,8 @@ Answer<void> Sandboxes::go_back(Sandbox& in, const std::string& to) {
   if (!awake) return std::unexpected(awake.error());
   auto guest = guests_.restore(with_secrets(in.tenant, in.spec), *contexts);
   if (!guest) return std::unexpected(guest.error());
-  std::unique_ptr<Guest> ended;
+  end_at_once(in);
+  std::shared_ptr<Guest> ended;  // outside of the lock
   const std::lock_guard lock(in.mutex);
   ended = std::exchange(in.guest, *std::move(guest));
   in.contexts.clear();

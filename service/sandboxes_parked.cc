@@ -55,7 +55,7 @@ Answer<void> Sandboxes::put_away(Sandbox& in, bool is_paused, const std::vector<
     return noted;
   }
   end_at_once(in);
-  std::unique_ptr<Guest> ended;  // outside of the lock
+  std::shared_ptr<Guest> ended;  // outside of the lock
   const std::lock_guard lock(in.mutex);
   in.kept = *std::move(guest);
   in.is_paused = is_paused;
@@ -78,6 +78,10 @@ Answer<void> Sandboxes::note_change(Sandbox& in) {
 // In memory, where it is small; else on the disk, since what a worker may hold is bounded, and the service is not.
 void Sandboxes::park(Sandbox& in) {
   if (in.guest == nullptr) return;
+  {
+    const std::lock_guard lock(in.mutex);
+    if (!in.at_once.empty()) return;  // it is in use again
+  }
   if (in.guest->works_by_itself()) {
     const std::lock_guard lock(in.mutex);
     in.cannot_be_kept = true;  // until it is next used
@@ -90,7 +94,7 @@ void Sandboxes::park(Sandbox& in) {
   HeldBytes::Hold held(held_, in.tenant);
   const bool is_small = bytes <= options_.most_parked_bytes && held.try_grow(bytes);
   const bool is_on_disk = contexts && !is_small && put_away(in, false, *contexts);
-  std::unique_ptr<Guest> ended;
+  std::shared_ptr<Guest> ended;
   const std::lock_guard lock(in.mutex);
   in.cannot_be_kept = !contexts || (!is_small && !is_on_disk);
   if (in.cannot_be_kept || is_on_disk || in.is_dead) return;
@@ -194,9 +198,13 @@ size_t Sandboxes::keep_all(std::chrono::milliseconds patience, const std::functi
   }
   const auto is_done = [&] { return progress->left == 0; };
   std::unique_lock lock(progress->mutex);
-  if (!progress->changed.wait_for(lock, patience, is_done) && end_guests) {
+  if (!progress->changed.wait_for(lock, patience, is_done)) {
     lock.unlock();
-    end_guests();
+    if (end_guests) end_guests();
+    for (const auto& sandbox : all) {
+      const std::lock_guard lock_sandbox(sandbox->mutex);
+      if (sandbox->guest != nullptr) sandbox->guest->end();
+    }
     lock.lock();
     progress->changed.wait_for(lock, patience, is_done);
   }

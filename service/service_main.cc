@@ -208,24 +208,29 @@ Status check_walls(worker::Zygote& zygote, const std::vector<std::string>& accep
               "See membrane doctor.");
 }
 
-worker::ControlLimits control_limits(const Config& config) {
-  constexpr uint64_t kMore = 256;
+worker::ControlLimits control_limits(const Config& config, bool has_computers) {
+  constexpr uint64_t kMore = 256, kOfComputers = 1u << 15;
   const uint64_t machine_bytes =
       static_cast<uint64_t>(sysconf(_SC_PHYS_PAGES)) * static_cast<uint64_t>(sysconf(_SC_PAGESIZE));
   return {
       .memory_bytes = config.workers_memory_bytes != 0 ? config.workers_memory_bytes : machine_bytes / 4 * 3,
       .processes = config.workers_processes != 0 ? config.workers_processes
-                                                 : config.sandboxes + config.ready_workers + kMore,
+                                                 : config.sandboxes + config.ready_workers + kMore +
+                                                       (has_computers ? kOfComputers : 0),
       .cpu_percent = config.workers_cpu_percent};
 }
 
-// Workers that are forked from now on are in it.
-worker::ControlGroups bound_workers(const Config& config, const worker::Zygote& zygote, Log& log) {
-  const pid_t process = zygote.process();
-  worker::ControlGroups groups = worker::ControlGroups::make(control_limits(config), {&process, 1});
+// Workers and kernel processes that are forked from now on are in it.
+worker::ControlGroups bound_workers(const Config& config, const worker::Zygote& zygote,
+                                    const linux::ComputerSource* computers, Log& log) {
+  std::vector<pid_t> processes = {zygote.process()};
+  if (computers != nullptr) processes.push_back(computers->process());
+  worker::ControlGroups groups =
+      worker::ControlGroups::make(control_limits(config, computers != nullptr), processes);
   std::string missing = groups.missing();
-  if (const Status added = groups.add(process); !added)
-    missing += (missing.empty() ? "" : "; ") + added.error().message;
+  for (const pid_t process : processes)
+    if (const Status added = groups.add(process); !added)
+      missing += (missing.empty() ? "" : "; ") + added.error().message;
   std::string bounded;
   for (const std::string& each : groups.bounded()) bounded += (bounded.empty() ? "" : " ") + each;
   log.write(missing.empty() ? Level::kInfo : Level::kWarning, "control group",
@@ -256,7 +261,8 @@ struct LinuxSource {
 Status serve(const Config& config, const std::shared_ptr<worker::Zygote>& zygote, LinuxSource computers,
              HiddenVariable& secrets_key, std::optional<worker::ControlGroups>& groups) {
   Log log(stderr, level_of(config.log_level));
-  groups.emplace(bound_workers(config, *zygote, log));
+  groups.emplace(bound_workers(config, *zygote, computers.source.get(), log));
+  if (computers.source != nullptr) computers.source->make_ready();
   MEMBRANE_TRY(check_walls(*zygote, config.accepted_walls));
   MEMBRANE_ASSIGN(const Kept kept, Kept::open(config));
   Metrics metrics;

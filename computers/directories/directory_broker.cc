@@ -10,6 +10,7 @@
 #include <filesystem>
 #include <utility>
 
+#include "host/files/permissions.h"
 #include "linux/granted/messages.h"
 #include "linux/platform/trap/host_file.h"
 
@@ -48,9 +49,20 @@ int errno_of(Errno code) {
 // One directory, with a broker of its own.
 class DirectoryBroker::Served {
  public:
+  enum Bound : uint8_t { kMaxFile, kMaxTotal, kMaxFiles, kBytesIn, kBytesOut, kBounds };
+  static constexpr std::array<const char*, kBounds> kNames = {"max_file", "max_total", "max_files",
+                                                              "bytes_in", "bytes_out"};
+  // How often a request came to it. Any thread.
+  [[nodiscard]] uint64_t reached(size_t bound) const { return reached_[bound]; }
+
   Served(const policy::FsGrant& grant, policy::Budget& budget)
       : policy_(policy_of(grant)), broker_(policy_, budget, nullptr, nullptr) {}
 
+  bool open_roots() {
+    auto opened = host::Roots::open(policy_.fs);
+    if (opened) roots_ = *std::move(opened);
+    return opened.has_value();
+  }
   bool make_sockets() { return linux::make_socket_pair(ours_, theirs_); }
   [[nodiscard]] linux::MountedDirectory mount() const {
     const policy::FsGrant& grant = policy_.fs.front();
@@ -66,6 +78,7 @@ class DirectoryBroker::Served {
   static policy::Policy policy_of(const policy::FsGrant& grant) {
     policy::Policy policy;
     policy.fs = {grant};
+    policy.fs.front().links = true;  // the kernel process follows them itself, in the sandbox's own files
     return policy;
   }
   // A request as it came, taken apart.
@@ -95,8 +108,10 @@ class DirectoryBroker::Served {
     const auto request = request_in(message);
     if (!request) return false;
     Answer answer;
-    if (const auto done = obey(*request, answer); !done)
+    if (const auto done = obey(*request, answer); !done) {
+      note(request->head.act, done.error());
       answer = {.head = {.error = errno_of(done.error().code)}, .bytes = {}};
+    }
     answer.head.bytes = static_cast<uint32_t>(answer.bytes.size());
     std::string told(reinterpret_cast<const char*>(&answer.head), sizeof answer.head);
     told += answer.bytes;
@@ -129,6 +144,14 @@ class DirectoryBroker::Served {
     return (guest.ends_with('/') ? guest : guest + "/") + std::string(path);
   }
 
+  void note(GrantedAct act, const host::HostError& error) {
+    const auto is_of = [&error](const char* limit) { return error.reason.contains(limit); };
+    if (error.code == Errno::kTooBig) ++reached_[kMaxFile];
+    else if (error.code == Errno::kBudget) ++reached_[act == GrantedAct::kRead ? kBytesIn : kBytesOut];
+    else if (error.code == Errno::kQuota && is_of("(max_total)")) ++reached_[kMaxTotal];
+    else if (error.code == Errno::kQuota && is_of("(max_files)")) ++reached_[kMaxFiles];
+  }
+
   HostResult<void> obey(const Request& request, Answer& answer);
   HostResult<void> look(const Request& request, Answer& answer);
   HostResult<void> list(const Request& request, Answer& answer);
@@ -145,6 +168,8 @@ class DirectoryBroker::Served {
 
   const policy::Policy policy_;
   host::LocalBroker broker_;
+  std::unique_ptr<host::Roots> roots_;  // for permissions
+  std::array<std::atomic<uint64_t>, kBounds> reached_ = {};
   HostFile ours_, theirs_;
   std::string listed_path_;
   std::vector<host::FileInfo> listed_;  // of a list that is told in parts
@@ -164,6 +189,7 @@ HostResult<void> DirectoryBroker::Served::obey(const Request& request, Answer& a
       if (head.modified_ns != GrantedRequest::kKeepTime) times.modified_ns = head.modified_ns;
       return broker_.path_set_times(request.path, times);
     }
+    case GrantedAct::kSetMode: return host::set_permissions(*roots_, request.path, head.mode);
     case GrantedAct::kUnlink: return broker_.path_unlink(request.path);
     case GrantedAct::kRemoveDirectory: return broker_.directory_remove(request.path);
     case GrantedAct::kMakeDirectory: return broker_.directory_make(request.path);
@@ -181,6 +207,11 @@ HostResult<void> DirectoryBroker::Served::look(const Request& request, Answer& a
       const auto status = head.file != 0 ? broker_.file_status(head.file) : broker_.path_status(request.path);
       if (!status) return std::unexpected(status.error());
       tell(*status, answer.head);
+      if (head.file != 0 && head.path_bytes == 0)
+        return {};  // of an open file whose name is gone none are known
+      const auto mode = host::permissions_of(*roots_, request.path);
+      if (!mode) return std::unexpected(mode.error());
+      answer.head.mode = *mode;
       return {};
     }
     case GrantedAct::kTarget: {
@@ -243,6 +274,9 @@ Result<std::unique_ptr<DirectoryBroker>> DirectoryBroker::create(const std::vect
       return fail(ErrorCode::kNotFound, grant.host + " is no directory",
                   "A Linux sandbox is granted directories: name one that is there.");
     auto served = std::make_unique<Served>(grant, budget);
+    if (!served->open_roots())
+      return fail(ErrorCode::kUnavailable, grant.host + " cannot be opened",
+                  "Grant a directory that can be read.");
     if (!served->make_sockets())
       return fail(ErrorCode::kUnavailable, "the system has no room for a sandbox's directories");
     made->all_.push_back(std::move(served));
@@ -260,6 +294,14 @@ std::vector<linux::MountedDirectory> DirectoryBroker::mounts() const {
 
 void DirectoryBroker::begin() {
   for (const auto& each : all_) each->begin(*stop_);
+}
+
+void DirectoryBroker::tell(sandbox::Report& report) const {
+  for (size_t bound = 0; bound < Served::kBounds; ++bound) {
+    uint64_t times = 0;
+    for (const auto& each : all_) times += each->reached(bound);
+    if (times > 0) report.limits_reached.push_back({Served::kNames[bound], times});
+  }
 }
 
 void DirectoryBroker::end() {

@@ -17,6 +17,7 @@
 #include "linux/sandbox/live_computer.h"
 #include "policy/budget.h"
 #include "policy/policy.h"
+#include "sandbox/report.h"
 
 namespace membrane::computers {
 
@@ -33,6 +34,8 @@ class DirectoryBroker {
   [[nodiscard]] std::vector<linux::MountedDirectory> mounts() const;
   void begin();
   void end();
+  // Adds the bounds that requests came to, to limits_reached. Until end().
+  void tell(sandbox::Report& report) const;
 
  private:
   class Served;

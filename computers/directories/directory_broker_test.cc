@@ -101,9 +101,22 @@ TEST_F(DirectoryBrokerTest, ChangesNothingThatIsGrantedForReading) {
   EXPECT_EQ(ask({.act = GrantedAct::kOpen, .flags = GrantedRequest::kForWriting}, "a").head.error, EACCES);
   for (const auto act :
        {GrantedAct::kUnlink, GrantedAct::kMakeDirectory, GrantedAct::kRemoveDirectory, GrantedAct::kRename,
-        GrantedAct::kMakeLink, GrantedAct::kMakeHardLink, GrantedAct::kSetTimes})
+        GrantedAct::kMakeLink, GrantedAct::kMakeHardLink, GrantedAct::kSetTimes, GrantedAct::kSetMode})
     EXPECT_NE(error_of(act, "a", "b"), 0) << static_cast<int>(act);
   EXPECT_TRUE(std::filesystem::exists(folder_ / "in" / "a"));
+}
+
+TEST_F(DirectoryBrokerTest, TellsPermissionsAndLinksAsTheyAre) {
+  std::filesystem::permissions(folder_ / "in" / "a", std::filesystem::perms(0640));
+  open(policy::FsMode::kWrite);
+  EXPECT_EQ(ask({}, "a").head.mode, 0640u);
+  EXPECT_EQ(ask({.act = GrantedAct::kSetMode, .mode = 0750}, "a").head.error, 0);
+  EXPECT_EQ(ask({}, "a").head.mode, 0750u);
+  EXPECT_EQ(ask({}, "out").head.flags, uint32_t{GrantedAnswer::kIsLink});
+  EXPECT_EQ(ask({.act = GrantedAct::kTarget}, "out").bytes, "../secret") << "what it says, not what is there";
+  EXPECT_EQ(error_of(GrantedAct::kMakeLink, "mine", "../secret"), EACCES);
+  EXPECT_EQ(error_of(GrantedAct::kMakeLink, "mine", "a"), 0);
+  EXPECT_EQ(std::filesystem::read_symlink(folder_ / "in" / "mine"), "a");
 }
 
 TEST_F(DirectoryBrokerTest, LeavesTheDirectoryByNoPath) {

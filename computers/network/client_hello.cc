@@ -1,15 +1,19 @@
 #include "computers/network/client_hello.h"
 
+#include <algorithm>
 #include <cstdint>
+#include <iterator>
 
 #include "base/text.h"
 
 namespace membrane::computers {
 namespace {
 
-constexpr uint8_t kHandshakeRecord = 22, kClientHello = 1;
+constexpr uint8_t kChangeCipherRecord = 20, kAlertRecord = 21, kHandshakeRecord = 22, kClientHello = 1;
+constexpr int kMostHellos = 2;  // the second after a HelloRetryRequest
 constexpr size_t kRecordHeadBytes = 5, kMostRecordBytes = 16u << 10, kMessageHeadBytes = 4;
 constexpr uint64_t kServerNameExtension = 0, kHostName = 0;
+constexpr uint64_t kHiddenHelloExtensions[] = {0xfe0d, 0xffce};  // encrypted_client_hello, and its draft
 constexpr size_t kRandomBytes = 32, kMostNameBytes = 253;
 
 std::unexpected<Error> malformed(const char* what) {
@@ -75,8 +79,8 @@ Result<std::string> name_in(std::string_view extension) {
   while (!list.is_empty()) {
     const size_t type = list.number(1);
     const std::string_view text = list.part(2);
-    if (type != kHostName) continue;
-    if (!name.empty() || text.empty() || text.size() > kMostNameBytes)
+    // Another kind of name has no meaning that anybody agrees on, so a server might take it for its own.
+    if (type != kHostName || !name.empty() || text.empty() || text.size() > kMostNameBytes)
       return malformed("its server's name is none");
     name = lower_case(text);
   }
@@ -87,20 +91,14 @@ Result<std::string> name_in(std::string_view extension) {
   return name;
 }
 
-}  // namespace
-
-Result<std::optional<std::string>> server_name_of(std::string_view bytes) {
-  MEMBRANE_ASSIGN(const std::optional<std::string> message, message_of(bytes));
-  if (!message) {
-    if (bytes.size() >= kMostHelloBytes) return malformed("its first message is too long");
-    return std::optional<std::string>();
-  }
-  Reader hello(*message);
+// Of a whole ClientHello, without its message's head.
+Result<std::string> name_in_hello(std::string_view message) {
+  Reader hello(message);
   hello.take(2 + kRandomBytes);
   hello.part(1);  // the session
   hello.part(2);  // cipher suites
   hello.part(1);  // compressions
-  if (hello.is_sound() && hello.is_empty()) return std::optional<std::string>("");
+  if (hello.is_sound() && hello.is_empty()) return "";
   Reader extensions(hello.part(2));
   if (!hello.is_sound() || !hello.is_empty()) return malformed("its first message is cut off");
   std::optional<std::string> name;
@@ -108,12 +106,73 @@ Result<std::optional<std::string>> server_name_of(std::string_view bytes) {
     const size_t type = extensions.number(2);
     const std::string_view extension = extensions.part(2);
     if (!extensions.is_sound()) break;
+    if (std::ranges::find(kHiddenHelloExtensions, type) != std::end(kHiddenHelloExtensions))
+      return fail(ErrorCode::kDenied,
+                  "the program hides whom it means from all but the server (encrypted_client_hello)");
     if (type != kServerNameExtension) continue;
     if (name) return malformed("it names its server twice");
     MEMBRANE_ASSIGN(name, name_in(extension));
   }
   if (!extensions.is_sound()) return malformed("its first message is cut off");
-  return name ? name : std::optional<std::string>("");
+  return name.value_or("");
+}
+
+}  // namespace
+
+Result<std::optional<std::string>> server_name_of(std::string_view bytes) {
+  MEMBRANE_ASSIGN(const std::optional<std::string> message, message_of(bytes));
+  if (message) return name_in_hello(*message);
+  if (bytes.size() >= kMostHelloBytes) return malformed("its first message is too long");
+  return std::optional<std::string>();
+}
+
+Status HelloWatch::take(std::string_view bytes) {
+  while (!is_over_ && !bytes.empty()) {
+    if (left_in_record_ == 0) {
+      const size_t missing = std::min(kRecordHeadBytes - head_.size(), bytes.size());
+      head_ += bytes.substr(0, missing);
+      bytes.remove_prefix(missing);
+      if (head_.size() < kRecordHeadBytes) return {};
+      Reader head(std::string_view(head_).substr(3));
+      left_in_record_ = head.number(2);
+      type_ = static_cast<uint8_t>(head_[0]);
+      head_.clear();
+      continue;
+    }
+    const std::string_view part = bytes.substr(0, left_in_record_);
+    bytes.remove_prefix(part.size());
+    left_in_record_ -= part.size();
+    has_changed_cipher_ = has_changed_cipher_ || type_ == kChangeCipherRecord;
+    if (type_ == kHandshakeRecord) {
+      Status taken = take_handshake(part);
+      // It may be of TLS 1.2, and encrypted.
+      is_over_ = is_over_ || (!taken && has_changed_cipher_ && taken.error().code != ErrorCode::kDenied);
+      if (!taken && !is_over_) return taken;
+    } else {
+      is_over_ = type_ != kChangeCipherRecord && type_ != kAlertRecord;
+    }
+  }
+  return {};
+}
+
+// Up to the first message that is no ClientHello: all that follows it is encrypted, or begins no connection.
+Status HelloWatch::take_handshake(std::string_view part) {
+  message_ += part;
+  while (!message_.empty()) {
+    Reader head(message_);
+    is_over_ = head.number(1) != kClientHello;
+    if (is_over_) return {};
+    const size_t length = head.number(3);
+    if (!head.is_sound()) return {};
+    if (length > kMostHelloBytes) return malformed("a message is too long");
+    if (message_.size() < kMessageHeadBytes + length) return {};
+    MEMBRANE_ASSIGN(const std::string name,
+                    name_in_hello(std::string_view(message_).substr(kMessageHeadBytes, length)));
+    if (name != name_ || ++hellos_ > kMostHellos)
+      return fail(ErrorCode::kDenied, "the program says to the server that it means another");
+    message_.erase(0, kMessageHeadBytes + length);
+  }
+  return {};
 }
 
 }  // namespace membrane::computers

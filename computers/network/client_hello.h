@@ -7,6 +7,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 
 #include "base/result.h"
 
@@ -16,7 +17,24 @@ namespace membrane::computers {
 inline constexpr size_t kMostHelloBytes = 32u << 10;
 
 // The name in lower case, "" when the message has none; nothing while bytes of the message are missing. Errors: kInvalidInput for
-// what begins no TLS connection.
+// what begins no TLS connection, or has more than one name; kDenied where
+// another name is encrypted (encrypted_client_hello), which the server would go by.
 Result<std::optional<std::string>> server_name_of(std::string_view bytes);
+
+// A server may ask for the ClientHello again (RFC 8446, 4.1.4): what the program sends, from its first byte on, has no other name in it.
+class HelloWatch {
+ public:
+  explicit HelloWatch(std::string name) : name_(std::move(name)) {}
+  // The next bytes, before they are handed on. Errors: as those of server_name_of(); kDenied for another name.
+  Status take(std::string_view bytes);
+
+ private:
+  Status take_handshake(std::string_view part);
+  const std::string name_;
+  std::string head_, message_;  // as far as they have come
+  size_t left_in_record_ = 0;
+  int type_ = 0, hellos_ = 0;
+  bool has_changed_cipher_ = false, is_over_ = false;
+};
 
 }  // namespace membrane::computers

@@ -13,5 +13,12 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   const auto less = server_name_of(bytes.substr(0, size / 2));
   if (!less) std::abort();                                    // what may go on well has begun well
   if (*less && (!*whole || **less != **whole)) std::abort();  // and once there, the name stays
+  if (!*whole) return 0;
+  membrane::computers::HelloWatch at_once(**whole), in_pieces(**whole);
+  const bool passes = at_once.take(bytes).has_value();
+  bool all_pass = true;
+  for (size_t at = 0; all_pass && at < size; at += 3)
+    all_pass = in_pieces.take(bytes.substr(at, 3)).has_value();
+  if (passes != all_pass) std::abort();
   return 0;
 }

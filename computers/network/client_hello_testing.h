@@ -15,11 +15,16 @@ inline std::string sized(size_t length_bytes, std::string_view bytes) {
   return out.append(bytes);
 }
 
-// The handshake's message, without its record. `names`: how often the extension stands in it.
-inline std::string hello_message(const std::optional<std::string>& name, int names = 1) {
-  std::string extensions;
+inline std::string server_name_entry(char type, std::string_view name) {
+  return std::string(1, type) + sized(2, name);
+}
+
+// The handshake's message, without its record. `names`: how often the extension stands in it. `first`: extensions before it.
+inline std::string hello_message(const std::optional<std::string>& name, int names = 1,
+                                 const std::string& first = "") {
+  std::string extensions = first;
   for (int i = 0; name && i < names; ++i)
-    extensions += std::string(2, '\0') + sized(2, sized(2, std::string(1, '\0') + sized(2, *name)));
+    extensions += std::string(2, '\0') + sized(2, sized(2, server_name_entry('\0', *name)));
   extensions += std::string("\0\x17\0\0", 4);  // extended_master_secret
   const std::string hello = std::string("\x03\x03", 2) + std::string(32, 'r') + sized(1, "") +
                             sized(2, std::string("\x13\x01", 2)) + sized(1, std::string(1, '\0')) +

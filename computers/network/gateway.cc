@@ -32,6 +32,7 @@ using Clock = std::chrono::steady_clock;
 constexpr std::string_view kConnect = "http.connect", kRequest = "http.request", kLookUp = "net.resolve";
 constexpr std::string_view kLocalHost = "localhost";
 constexpr std::string_view kThisMachine[] = {"127.0.0.1", "::1"};
+constexpr char kTunnel[] = "CONNECT";
 constexpr int kTlsRecord = 22;
 // Fatal alerts of TLS (RFC 8446, 6.2), each a record.
 constexpr std::string_view kAccessDenied("\x15\x03\x03\x00\x02\x02\x31", 7);
@@ -109,6 +110,11 @@ struct Gateway::Rules {
       return rule.url.url().scheme == scheme && rule.url.url().port == url.port && rule.url.allows_host(url);
     });
   }
+  // The addresses of the rule that grants it; nullptr: none does.
+  [[nodiscard]] const std::vector<std::string>* grants_use(const Use& use) const {
+    const auto rule = find_rule(all, use.method, use.url, false);
+    return rule ? &(*rule)->words.addresses : nullptr;
+  }
   // A program's "localhost" is an address by the time that it connects.
   [[nodiscard]] std::string name_of(const std::string& host, uint16_t port) const {
     if (std::ranges::find(kThisMachine, host) == std::end(kThisMachine)) return host;
@@ -125,7 +131,7 @@ Gateway::Gateway(GatewayOptions options, std::unique_ptr<Stop> stop)
       shared_budget_(options.budget != nullptr ? options.budget : std::make_shared<policy::Budget>()),
       budget_(*shared_budget_),
       stop_(std::move(stop)),
-      run_(budget_, &stop_->is_set()) {
+      answer_room_(std::min(options.limits.memory_bytes, kMostAnswerBytes)) {
   if (options.budget == nullptr) renew(options.limits);
 }
 
@@ -169,7 +175,13 @@ Status Gateway::set_grants(std::vector<policy::HttpGrant> grants, host::Secrets 
                   Rules::make(std::move(grants), secrets ? std::move(secrets) : host::environment_secrets()));
   {
     const std::scoped_lock lock(mutex_);
-    rules_ = std::move(rules);
+    const auto before = std::exchange(rules_, std::move(rules));
+    for (const Connection& each : connections_) {
+      if (each.use.method.empty()) continue;
+      const auto* const was = before->grants_use(each.use);
+      const auto* const is = rules_->grants_use(each.use);
+      if (was != nullptr && (is == nullptr || *is != *was)) each.stop->set();
+    }
   }
   return tell_hosts();
 }
@@ -192,7 +204,7 @@ void Gateway::listen() {
   while (!stop_->is_set()) {
     std::array<pollfd, 2> looked = {{{ours_.number(), POLLIN, 0}, {stop_->descriptor(), POLLIN, 0}}};
     if (::poll(looked.data(), looked.size(), -1) < 0 && errno != EINTR) break;
-    std::erase_if(connections_, [](const Connection& each) { return each.is_over.load(); });
+    remove_connections(false);
     if (looked[0].revents == 0) continue;
     linux::NetworkMessage message;
     HostFile socket;
@@ -201,8 +213,18 @@ void Gateway::listen() {
     take(message, std::move(socket));
   }
   // Or the kernel process is gone: then its connections' other ends are, too.
-  connections_.clear();
+  remove_connections(true);
   is_over_ = true;
+}
+
+void Gateway::remove_connections(bool all) {
+  std::list<Connection> removed;  // which wait for their threads as they go
+  const std::scoped_lock lock(mutex_);
+  for (auto at = connections_.begin(); at != connections_.end();) {
+    const auto each = at++;
+    if (all) each->stop->set();
+    if (all || each->is_over) removed.splice(removed.end(), connections_, each);
+  }
 }
 
 void Gateway::take(const linux::NetworkMessage& message, HostFile socket) {
@@ -211,15 +233,22 @@ void Gateway::take(const linux::NetworkMessage& message, HostFile socket) {
   if (!is_host(host)) return;
   if (message.event != NetworkEvent::kConnecting) return refused(message, host);
   if (!socket || message.port == 0 || connections_.size() >= kMostConnections) return;
-  Connection& connection = connections_.emplace_back();
+  auto stop = Stop::create();
+  if (!stop) return;
+  std::list<Connection> added;
+  Connection& connection = added.emplace_back(std::move(*stop));
+  {
+    const std::scoped_lock lock(mutex_);
+    connections_.splice(connections_.end(), added);
+  }
   auto shared = std::make_shared<HostFile>(std::move(socket));
   try {
     connection.thread = std::jthread([this, &connection, shared, host, port = message.port] {
-      serve(host, port, std::move(*shared));
+      serve(connection, host, port, std::move(*shared));
       connection.is_over = true;
     });
   } catch (const std::system_error&) {
-    connections_.pop_back();
+    connection.is_over = true;
   }
 }
 
@@ -237,14 +266,29 @@ void Gateway::refused(const linux::NetworkMessage& message, const std::string& h
 
 // -- connections ------------------------------------------------------------------------------------------------------
 
-void Gateway::serve(const std::string& host, uint16_t port, HostFile socket) {
-  auto stream = SocketStream::create(std::move(socket), *stop_);
+void Gateway::serve(Connection& connection, const std::string& host, uint16_t port, HostFile socket) {
+  auto stream = SocketStream::create(std::move(socket), *connection.stop);
   if (!stream) return;
   const int first = (*stream)->peek();
   if (first < 0) return;
-  const auto rules = this->rules();
-  if (first == kTlsRecord) serve_tls(*rules, host, port, **stream);
-  else serve_plain(*rules, host, port, **stream);
+  if (first == kTlsRecord) serve_tls(connection, host, port, **stream);
+  else serve_plain(connection, host, port, **stream);
+}
+
+std::shared_ptr<const Gateway::Rules> Gateway::begin_use(Connection& connection, Use use) {
+  const std::scoped_lock lock(mutex_);
+  connection.use = std::move(use);
+  return rules_;
+}
+
+void Gateway::end_use(Connection& connection) {
+  const std::scoped_lock lock(mutex_);
+  connection.use = {};
+}
+
+std::optional<HostError> Gateway::why_cut(const Connection& connection) const {
+  if (!connection.stop->is_set() || stop_->is_set()) return std::nullopt;
+  return HostError{Errno::kCancelled, "The policy grants it no more, so the connection was cut.", "", true};
 }
 
 HostResult<void> Gateway::pay_call() {
@@ -264,7 +308,9 @@ HostResult<Hello> read_hello(SocketStream& stream) {
   std::array<char, 4096> piece;
   for (;;) {
     auto name = server_name_of(hello.bytes);
-    if (!name) return host::refuse(Errno::kProtocol, name.error().message + ".");
+    if (!name)
+      return host::refuse(name.error().code == ErrorCode::kDenied ? Errno::kAccess : Errno::kProtocol,
+                          "What the program says to the server is refused: " + name.error().message + ".");
     if (*name) {
       hello.server_name = **std::move(name);
       return hello;
@@ -285,11 +331,11 @@ std::string_view alert_of(const HostError& error) {
 
 }  // namespace
 
-HostResult<void> Gateway::open_tunnel(const Rules& rules, const std::string& host, uint16_t port,
+HostResult<void> Gateway::open_tunnel(Connection& connection, const std::string& host, uint16_t port,
                                       SocketStream& stream, sandbox::HostCallRecord& record) {
   const auto hello = read_hello(stream);
   if (!hello) return std::unexpected(hello.error());
-  const auto url = policy::parse_url("https://" + text_of(rules.name_of(host, port), port) + "/");
+  const auto url = policy::parse_url("https://" + text_of(rules()->name_of(host, port), port) + "/");
   if (!url) return std::unexpected(error_of(url.error()));
   record.arguments = url->origin();
   if (hello->server_name != url->host && !(url->address && hello->server_name.empty()))
@@ -297,51 +343,76 @@ HostResult<void> Gateway::open_tunnel(const Rules& rules, const std::string& hos
                                             ", and the program says to the server that it means " +
                                             (hello->server_name.empty() ? "nobody" : hello->server_name) +
                                             ".");
-  const auto rule = find_rule(rules.all, "CONNECT", *url, false);
+  const auto rules = begin_use(connection, {kTunnel, *url});
+  const auto rule = find_rule(rules->all, kTunnel, *url, false);
   if (!rule) return std::unexpected(rule.error());
   if (auto paid = pay_call(); !paid) return paid;
-  const host::Deadline deadline = run_.within((*rule)->words.timeout_ms);
+  const Stop& stop = *connection.stop;
+  const host::Deadline deadline = host::Deadline(budget_, &stop.is_set()).within((*rule)->words.timeout_ms);
   auto addresses = url->address ? HostResult<std::vector<policy::Address>>(std::vector{*url->address})
                                 : host::resolve_granted(url->host, (*rule)->addresses, (*rule)->url.text(),
                                                         resolver_, deadline);
   if (!addresses) return std::unexpected(addresses.error());
-  const auto server = dial(*addresses, port, deadline, *stop_);
+  const auto server = dial(*addresses, port, deadline, stop);
   if (!server) return std::unexpected(server.error());
-  const TunnelEnd end = relay(stream, hello->bytes, *server, budget_, *stop_);
+  const TunnelEnd end = relay(stream, hello->bytes, hello->server_name, *server, budget_, stop);
   record.bytes_in = end.bytes_in;
   record.bytes_out = end.bytes_out;
   if (end.error) return std::unexpected(*end.error);
   return {};
 }
 
-void Gateway::serve_tls(const Rules& rules, const std::string& host, uint16_t port, SocketStream& stream) {
+void Gateway::serve_tls(Connection& connection, const std::string& host, uint16_t port,
+                        SocketStream& stream) {
   const auto began = Clock::now();
   sandbox::HostCallRecord record;
   record.name = kConnect;
   record.arguments = text_of(host, port);
-  const auto done = open_tunnel(rules, host, port, stream, record);
+  auto done = open_tunnel(connection, host, port, stream, record);
+  if (const auto cut = why_cut(connection)) done = std::unexpected(*cut);
   if (!done && !done.error().acted) stream.write(alert_of(done.error()));
   stream.end();
   record.latency_us = static_cast<uint64_t>(sandbox::microseconds_since(began));
   note(std::move(record), done ? nullptr : &done.error());
 }
 
-void Gateway::serve_plain(const Rules& rules, const std::string& host, uint16_t port, SocketStream& stream) {
-  const std::string name = rules.name_of(host, port);
+void Gateway::serve_plain(Connection& connection, const std::string& host, uint16_t port,
+                          SocketStream& stream) {
+  auto rules = this->rules();
+  const std::string name = rules->name_of(host, port);
   const auto url = policy::parse_url("http://" + text_of(name, port) + "/");
   if (!url) return;
-  const Origin origin = {.scheme = !rules.has("http", *url) && rules.has("https", *url) ? "https" : "http",
+  const Origin origin = {.scheme = !rules->has("http", *url) && rules->has("https", *url) ? "https" : "http",
                          .host = url->host,
                          .port = port};
-  auto egress = host::HttpEgress::create(rules.grants, budget_, run_, resolver_, rules.secrets);
-  if (!egress) return;
+  const host::Deadline run(budget_, &connection.stop->is_set());
+  std::unique_ptr<host::HttpEgress> egress;  // of these rules
+  const auto send_by_rules_of_now =
+      [&](host::HttpRequest request,
+          const host::HttpEgress::MayHold& may_hold) -> HostResult<host::HttpResponse> {
+    auto to = policy::parse_url(request.url);
+    if (!to) return std::unexpected(error_of(to.error()));
+    auto now = begin_use(connection, {request.method, *std::move(to)});
+    if (egress == nullptr || now != rules) {
+      rules = std::move(now);
+      auto made = host::HttpEgress::create(rules->grants, budget_, run, resolver_, rules->secrets);
+      if (!made) return std::unexpected(error_of(made.error()));
+      egress = std::move(*made);
+    }
+    auto answer = send(connection, *egress, std::move(request), may_hold);
+    end_use(connection);
+    return answer;
+  };
   serve_http(stream, origin,
-             {.send = [&](host::HttpRequest request) { return send(**egress, std::move(request)); },
+             {.send = send_by_rules_of_now,
               .most_body_bytes = kMostBodyBytes,
-              .room = &body_room_});
+              .room = &body_room_,
+              .answer_room = &answer_room_});
 }
 
-HostResult<host::HttpResponse> Gateway::send(host::HttpEgress& egress, host::HttpRequest request) {
+HostResult<host::HttpResponse> Gateway::send(const Connection& connection, host::HttpEgress& egress,
+                                             host::HttpRequest request,
+                                             const host::HttpEgress::MayHold& may_hold) {
   const auto began = Clock::now();
   sandbox::HostCallRecord record;
   record.name = kRequest;
@@ -354,7 +425,8 @@ HostResult<host::HttpResponse> Gateway::send(host::HttpEgress& egress, host::Htt
   };
   HostResult<host::HttpResponse> answer = host::refuse(Errno::kBudget, "");
   if (auto paid = pay_call(); !paid) answer = std::unexpected(paid.error());
-  else answer = egress.send(request);
+  else answer = egress.send(request, may_hold);
+  if (const auto cut = why_cut(connection)) answer = std::unexpected(*cut);
   if (answer) record.bytes_in += answer->body.size();
   else if (!answer.error().acted) record.bytes_out = 0;
   record.latency_us = static_cast<uint64_t>(sandbox::microseconds_since(began));

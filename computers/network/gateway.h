@@ -19,6 +19,7 @@
 #include <list>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <thread>
 #include <vector>
@@ -28,13 +29,14 @@
 #include "linux/network/messages.h"
 #include "policy/budget.h"
 #include "policy/policy.h"
+#include "policy/url.h"
 #include "sandbox/report.h"
 
 namespace membrane::computers {
 
 struct GatewayOptions {
   std::vector<policy::HttpGrant> grants;
-  policy::Limits limits;               // host_calls, bytes_in, bytes_out
+  policy::Limits limits;               // host_calls, bytes_in, bytes_out, memory_bytes
   host::Secrets secrets = nullptr;     // null: the environment's
   host::Resolver* resolver = nullptr;  // borrowed; null: the system's
   // Shared with other sandboxes of the same task; null: of its own, by `limits`.
@@ -45,6 +47,8 @@ class Gateway {
  public:
   static constexpr size_t kMostConnections = 128;
   static constexpr uint64_t kMostBodyBytes = 64u << 20;  // of requests, of all connections together
+  static constexpr uint64_t kMostAnswerBytes =
+      256u << 20;  // that are held, of all connections together, and no more than limits.memory
 
   // Starts no thread. Errors: kInvalidArgument for a grant that is none, kUnsupported without libcurl, kUnavailable.
   static Result<std::unique_ptr<Gateway>> create(GatewayOptions options);
@@ -60,7 +64,8 @@ class Gateway {
   // The kernel process is gone: nothing comes any more.
   [[nodiscard]] bool is_over() const { return is_over_; }
 
-  // What is granted from now on; connections that there are go on. Errors: as of create().
+  // What is granted from now on, on connections that there are, too: what they are in the middle of is cut, unless it would be granted
+  // to the same addresses still. Errors: as of create().
   Status set_grants(std::vector<policy::HttpGrant> grants, host::Secrets secrets);
   // What pays for all that its connections do; for the sandbox's directories, too.
   [[nodiscard]] policy::Budget& budget() { return budget_; }
@@ -75,7 +80,15 @@ class Gateway {
 
  private:
   struct Rules;
+  // What a connection is in the middle of; without a method, nothing.
+  struct Use {
+    std::string method;
+    policy::Url url;
+  };
   struct Connection {
+    explicit Connection(std::unique_ptr<Stop> of) : stop(std::move(of)) {}
+    const std::unique_ptr<Stop> stop;
+    Use use;  // under mutex_
     std::jthread thread;
     std::atomic<bool> is_over = false;
   };
@@ -85,30 +98,36 @@ class Gateway {
   void listen();
   void take(const linux::NetworkMessage& message, linux::HostFile socket);
   void refused(const linux::NetworkMessage& message, const std::string& host);
-  void serve(const std::string& host, uint16_t port, linux::HostFile socket);
-  void serve_tls(const Rules& rules, const std::string& host, uint16_t port, SocketStream& stream);
-  void serve_plain(const Rules& rules, const std::string& host, uint16_t port, SocketStream& stream);
+  void serve(Connection& connection, const std::string& host, uint16_t port, linux::HostFile socket);
+  void serve_tls(Connection& connection, const std::string& host, uint16_t port, SocketStream& stream);
+  void serve_plain(Connection& connection, const std::string& host, uint16_t port, SocketStream& stream);
   host::HostResult<void> pay_call();
-  host::HostResult<void> open_tunnel(const Rules& rules, const std::string& host, uint16_t port,
+  host::HostResult<void> open_tunnel(Connection& connection, const std::string& host, uint16_t port,
                                      SocketStream& stream, sandbox::HostCallRecord& record);
-  host::HostResult<host::HttpResponse> send(host::HttpEgress& egress, host::HttpRequest request);
+  host::HostResult<host::HttpResponse> send(const Connection& connection, host::HttpEgress& egress,
+                                            host::HttpRequest request,
+                                            const host::HttpEgress::MayHold& may_hold);
   void note(sandbox::HostCallRecord record, const host::HostError* error);
   std::shared_ptr<const Rules> rules();
+  // The rules that the use is held to, until there are others.
+  std::shared_ptr<const Rules> begin_use(Connection& connection, Use use);
+  void end_use(Connection& connection);
+  [[nodiscard]] std::optional<host::HostError> why_cut(const Connection& connection) const;
+  void remove_connections(bool all);
 
   host::SystemResolver system_resolver_;
   host::Resolver& resolver_;
   const std::shared_ptr<policy::Budget> shared_budget_;
   policy::Budget& budget_;
   const std::unique_ptr<Stop> stop_;
-  const host::Deadline run_;
-  std::atomic<uint64_t> body_room_ = kMostBodyBytes;
+  std::atomic<uint64_t> body_room_ = kMostBodyBytes, answer_room_;
   linux::HostFile ours_, theirs_;
   std::atomic<bool> is_over_ = false;
   std::mutex mutex_;  // of what follows
   std::shared_ptr<const Rules> rules_;
   Account account_;
   size_t account_bytes_ = 0;
-  std::list<Connection> connections_;  // of the listening thread alone
+  std::list<Connection> connections_;  // added and removed by the listening thread alone
   std::jthread listener_;
 };
 

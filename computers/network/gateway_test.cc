@@ -46,6 +46,12 @@ class Program {
       all.append(piece.data(), static_cast<size_t>(got));
     return all;
   }
+  // Up to and with these bytes; less at the end.
+  std::string read_until(std::string_view last) {
+    std::string all;
+    for (char byte = 0; !all.ends_with(last) && ::recv(socket_.number(), &byte, 1, 0) == 1;) all += byte;
+    return all;
+  }
 
  private:
   HostFile socket_;
@@ -278,6 +284,98 @@ TEST_F(GatewayTest, HoldsToOtherGrants) {
   EXPECT_TRUE(request("127.0.0.1", server, get(server, "127.0.0.1")).starts_with("HTTP/1.1 200 "));
   ASSERT_TRUE(gateway_->set_grants({}, nullptr));
   EXPECT_TRUE(request("127.0.0.1", server, get(server, "127.0.0.1")).starts_with("HTTP/1.1 403 "));
+}
+
+TEST_F(GatewayTest, HoldsRequestsOfAnOpenConnectionToOtherGrants) {
+  const RawServer server(hello());
+  allow({"GET"}, server.url("/*"));
+  open();
+  const std::string rest = " HTTP/1.1\r\nHost: 127.0.0.1:" + std::to_string(server.port()) + "\r\n\r\n";
+  Program program = connect("127.0.0.1", server.port());
+  ASSERT_TRUE(program.send("GET /b/c" + rest));
+  EXPECT_TRUE(program.read_until("hello").starts_with("HTTP/1.1 200 "));
+  options_.grants.front().url = server.url("/b/*");
+  ASSERT_TRUE(gateway_->set_grants(options_.grants, nullptr));
+  ASSERT_TRUE(program.send("GET /a" + rest));
+  program.end();
+  EXPECT_TRUE(program.read_all().starts_with("HTTP/1.1 403 "));
+  EXPECT_EQ(server.requests().size(), 1u);
+}
+
+// Answers twice over one connection, and then waits.
+RawServer::Handler echo_twice() {
+  return [](RawConnection& connection, const std::string&) {
+    connection.send("one.");
+    if (!connection.read_request().empty()) connection.send("two.");
+    connection.wait_for_close();
+  };
+}
+
+TEST_F(GatewayTest, CutsAnEncryptedConnectionThatIsGrantedNoMore) {
+  const RawServer server(echo_twice());
+  allow_connect("127.0.0.1", server);
+  open();
+  Program program = connect("127.0.0.1", server.port());
+  ASSERT_TRUE(program.send(client_hello(std::nullopt) + "\r\n\r\n"));
+  EXPECT_EQ(program.read_until("."), "one.");
+  ASSERT_TRUE(gateway_->set_grants(options_.grants, nullptr));
+  ASSERT_TRUE(program.send("more\r\n\r\n"));
+  EXPECT_EQ(program.read_until("."), "two.");
+  options_.grants.front().methods = {"GET"};
+  ASSERT_TRUE(gateway_->set_grants(options_.grants, nullptr));
+  EXPECT_EQ(program.read_all(), "");
+  const auto call = only_call();
+  EXPECT_EQ(call.error, "ECANCELED");
+  EXPECT_EQ(call.bytes_in, 8u);
+}
+
+TEST_F(GatewayTest, CutsAnEncryptedConnectionToAnAddressThatIsGrantedNoMore) {
+  const RawServer server(echo_twice());
+  allow_connect("example.test", server).addresses = {"127.0.0.1"};
+  names_.addresses["example.test"] = "127.0.0.1";
+  open();
+  Program program = connect("example.test", server.port());
+  ASSERT_TRUE(program.send(client_hello("example.test") + "\r\n\r\n"));
+  EXPECT_EQ(program.read_until("."), "one.");
+  options_.grants.front().addresses.clear();
+  ASSERT_TRUE(gateway_->set_grants(options_.grants, nullptr));
+  EXPECT_EQ(program.read_all(), "");
+}
+
+TEST_F(GatewayTest, CutsAnAnswerThatIsGrantedNoMore) {
+  const RawServer server([](RawConnection& connection, const std::string&) {
+    connection.send("HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\nhello");
+    connection.wait_for_close();
+  });
+  allow({"GET"}, server.url("/*"));
+  open();
+  Program program = connect("127.0.0.1", server.port());
+  ASSERT_TRUE(program.send(get(server, "127.0.0.1")));
+  EXPECT_TRUE(program.read_until("hello").starts_with("HTTP/1.1 200 "));
+  ASSERT_TRUE(gateway_->set_grants({}, nullptr));
+  EXPECT_EQ(program.read_all(), "");
+  EXPECT_EQ(only_call().error, "ECANCELED");
+}
+
+// Where secrets are hidden answers are whole, and so in the owner's memory.
+TEST_F(GatewayTest, HoldsNoMoreOfAnswersThanItHasRoomFor) {
+  constexpr size_t kBytes = 3u << 20;  // more than a socket takes
+  const RawServer server([](RawConnection& connection, const std::string&) {
+    connection.send(host::http_response("200 OK", "", std::string(kBytes, 'x')));
+  });
+  allow({"GET"}, server.url("/*")).headers = {{"Authorization", {.text = "Bearer ", .secret = "KEY"}}};
+  options_.limits.memory_bytes = 4u << 20;
+  open();
+  Program slow = connect("127.0.0.1", server.port());
+  ASSERT_TRUE(slow.send(get(server, "127.0.0.1")));
+  EXPECT_TRUE(slow.read_until("\r\n\r\n").starts_with("HTTP/1.1 200 "));
+  EXPECT_TRUE(request("127.0.0.1", server, get(server, "127.0.0.1")).starts_with("HTTP/1.1 503 "));
+  EXPECT_EQ(slow.read_all().size(), kBytes);
+  // It takes back its room once the connection is over, which the program is told before.
+  std::string answer;
+  do answer = request("127.0.0.1", server, get(server, "127.0.0.1"));
+  while (answer.starts_with("HTTP/1.1 503 "));
+  EXPECT_TRUE(answer.starts_with("HTTP/1.1 200 "));
 }
 
 TEST_F(GatewayTest, CountsWhatTheKernelProcessRefused) {

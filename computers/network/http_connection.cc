@@ -39,12 +39,13 @@ class Room {
   }
   Room(const Room&) = delete;
   Room& operator=(const Room&) = delete;
-  bool grow_to(uint64_t bytes) {
-    if (left_ == nullptr || bytes <= taken_) return true;
+  bool grow_to(uint64_t bytes) { return bytes <= taken_ || add(bytes - taken_); }
+  bool add(uint64_t bytes) {
+    if (left_ == nullptr) return true;
     uint64_t left = left_->load();
-    while (left >= bytes - taken_) {
-      if (!left_->compare_exchange_weak(left, left - (bytes - taken_))) continue;
-      taken_ = bytes;
+    while (left >= bytes) {
+      if (!left_->compare_exchange_weak(left, left - bytes)) continue;
+      taken_ += bytes;
       return true;
     }
     return false;
@@ -197,8 +198,10 @@ bool HttpConnection::serve_one() {
 }
 
 bool HttpConnection::answer(HttpRequest request) {
-  bool has_begun = false, is_taken = true;
+  bool has_begun = false, is_taken = true, has_room = true;
   is_chunked_ = false;
+  Room room(service_.answer_room);
+  const auto may_hold = [&](uint64_t bytes) { return has_room = room.add(bytes); };
   request.take_piece = [&](const HttpResponse& head, std::string_view piece) {
     if (piece.empty()) return true;
     if (!std::exchange(has_begun, true)) is_taken = write_head(head, std::nullopt);
@@ -212,8 +215,9 @@ bool HttpConnection::answer(HttpRequest request) {
     }
     return is_taken;
   };
-  const auto answer = service_.send(std::move(request));
+  const auto answer = service_.send(std::move(request), may_hold);
   if (has_begun) return answer && is_taken && (!is_chunked_ || stream_.write("0\r\n\r\n")) && stays_open_;
+  if (!has_room) return refuse(503, "membrane: Too many bytes of answers wait for programs.\n", stays_open_);
   if (!answer) return refuse(status_of(answer.error()), reason_of(answer.error()), stays_open_);
   return write_head(*answer, answer->body.size()) && (is_head_ || stream_.write(answer->body)) && stays_open_;
 }

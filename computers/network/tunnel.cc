@@ -13,6 +13,8 @@
 #include <cstring>
 #include <memory>
 
+#include "computers/network/client_hello.h"
+
 namespace membrane::computers {
 namespace {
 
@@ -61,8 +63,8 @@ int wait_for_connection(const HostFile& socket, const host::Deadline& deadline, 
 class Way {
  public:
   // `server`: the one of the two whose loss is an error. A program may leave as it likes.
-  Way(int from, int to, int server, policy::Budget& budget, Resource paid)
-      : from_(from), to_(to), server_(server), budget_(budget), paid_(paid) {}
+  Way(int from, int to, int server, policy::Budget& budget, Resource paid, HelloWatch* hellos = nullptr)
+      : from_(from), to_(to), server_(server), budget_(budget), paid_(paid), hellos_(hellos) {}
 
   void begin_with(std::string_view bytes) {
     std::ranges::copy(bytes, buffer_->begin());
@@ -71,7 +73,7 @@ class Way {
   }
   // False when it has failed.
   bool move() {
-    if (has_unpaid_ && !pay(end_)) return false;
+    if (has_unpaid_ && !(may_pass() && pay(end_))) return false;
     has_unpaid_ = false;
     for (;;) {
       if (!send_all()) return false;
@@ -85,7 +87,7 @@ class Way {
       if (got == 0) {
         has_ended_ = true;
         ::shutdown(to_, SHUT_WR);
-      } else if (!pay(end_)) {
+      } else if (!may_pass() || !pay(end_)) {
         return false;
       }
     }
@@ -104,6 +106,11 @@ class Way {
   bool loses(int socket) {
     return socket == server_ &&
            fails(Errno::kConnection, std::string("The connection is lost: ") + std::strerror(errno) + ".");
+  }
+  bool may_pass() {
+    if (hellos_ == nullptr) return true;
+    const Status passes = hellos_->take({buffer_->data(), end_});
+    return passes || fails(Errno::kAccess, "The connection is cut: " + passes.error().message + ".");
   }
   bool pay(size_t count) {
     if (!budget_.take(paid_, count)) return fails(Errno::kBudget, std::string(policy::used_up(paid_)));
@@ -124,6 +131,7 @@ class Way {
   const int from_, to_, server_;
   policy::Budget& budget_;
   const Resource paid_;
+  HelloWatch* const hellos_;
   const std::unique_ptr<std::array<char, kBufferBytes>> buffer_ =
       std::make_unique<std::array<char, kBufferBytes>>();
   size_t begin_ = 0, end_ = 0;
@@ -163,9 +171,10 @@ host::HostResult<HostFile> dial(const std::vector<Address>& addresses, uint16_t 
                       std::string("The server cannot be reached: ") + std::strerror(why) + ".");
 }
 
-TunnelEnd relay(SocketStream& program, std::string_view first, const HostFile& server, policy::Budget& budget,
-                const Stop& stop) {
-  Way out(program.descriptor(), server.number(), server.number(), budget, Resource::kBytesOut);
+TunnelEnd relay(SocketStream& program, std::string_view first, const std::string& name,
+                const HostFile& server, policy::Budget& budget, const Stop& stop) {
+  HelloWatch hellos(name);
+  Way out(program.descriptor(), server.number(), server.number(), budget, Resource::kBytesOut, &hellos);
   Way in(server.number(), program.descriptor(), server.number(), budget, Resource::kBytesIn);
   out.begin_with(first.substr(0, kBufferBytes));
   while (!stop.is_set() && out.move() && in.move()) {

@@ -8,6 +8,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -28,7 +29,8 @@ struct TunnelEnd {
   std::optional<host::HostError> error;  // nothing when both sides have ended it
 };
 // `first`: what was read of the program's already. Until both sides have ended, one is gone, or everything is to stop.
-TunnelEnd relay(SocketStream& program, std::string_view first, const linux::HostFile& server,
-                policy::Budget& budget, const Stop& stop);
+// `name`: of the server; the program says to it that it means another: EACCES.
+TunnelEnd relay(SocketStream& program, std::string_view first, const std::string& name,
+                const linux::HostFile& server, policy::Budget& budget, const Stop& stop);
 
 }  // namespace membrane::computers

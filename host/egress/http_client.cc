@@ -149,6 +149,10 @@ size_t on_body(char* data, size_t size, size_t count, void* user) {
                   "The run's memory has no room for the server's answer (limits.memory, --memory).");
     return 0;
   }
+  if (!progress.exchange.take_piece && progress.exchange.may_hold && !progress.exchange.may_hold(bytes)) {
+    progress.stop(Errno::kTooBig, "Too many bytes of answers are held that nobody has read yet.");
+    return 0;
+  }
   progress.unpacked_bytes += bytes;
   progress.body_bytes += bytes;
   if (!progress.pay()) return 0;

@@ -49,9 +49,10 @@ struct Exchange {
   // Takes the body piece by piece, with the head; false ends the exchange. Null: it is gathered. With it, the deadline is for
   // connecting and for each silence of the server's.
   std::function<bool(const RawResponse& head, std::string_view piece)> take_piece;
-  const Deadline& deadline;  // of this exchange
-  const Deadline& run;       // of the run as a whole: the later one, or the same
-  policy::Budget& budget;    // bytes_in is taken as they come
+  std::function<bool(uint64_t bytes)> may_hold;  // so many bytes more, without take_piece; null: yes
+  const Deadline& deadline;                      // of this exchange
+  const Deadline& run;                           // of the run as a whole: the later one, or the same
+  policy::Budget& budget;                        // bytes_in is taken as they come
 };
 
 class HttpClient {

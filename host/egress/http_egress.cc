@@ -179,6 +179,7 @@ struct HttpEgress::Lane {
   std::set<std::string> masked;                                // the secrets that `mask` hides
   std::unique_ptr<SecretMask> mask;                            // kept, since it is large
   std::atomic<uint64_t>* room = nullptr;                       // for bodies, shared by the requests of a call
+  MayHold may_hold;                                            // of one request that is sent alone
 };
 
 class HttpEgress::Impl {
@@ -187,7 +188,7 @@ class HttpEgress::Impl {
       : budget_(budget), run_(deadline), resolver_(resolver), watch_(watch), secrets_(std::move(secrets)) {}
 
   Status add(const policy::HttpGrant& words);
-  // An error, too, has its secrets hidden.
+  // An error, too, has its secrets hidden. ENOMEM where the host has none.
   HostResult<HttpResponse> send(const HttpRequest& request, Lane& lane);
   std::vector<HostResult<HttpResponse>> send_many(std::span<const HttpRequest> requests, uint64_t most_bytes);
 
@@ -332,6 +333,7 @@ HostResult<RawResponse> HttpEgress::Impl::perform(const Hop& hop, const Grant& g
                                  .max_response_bytes = grant.words.max_response_bytes,
                                  .room = lane.room,
                                  .take_piece = take_piece,
+                                 .may_hold = lane.may_hold,
                                  .deadline = deadline,
                                  .run = run_,
                                  .budget = budget_});
@@ -465,9 +467,13 @@ HostResult<HttpResponse> HttpEgress::Impl::follow(const HttpRequest& request, La
 }
 
 HostResult<HttpResponse> HttpEgress::Impl::send(const HttpRequest& request, Lane& lane) {
-  auto answer = follow(request, lane);
-  if (!answer) hide(answer.error(), lane);
-  return answer;
+  try {
+    auto answer = follow(request, lane);
+    if (!answer) hide(answer.error(), lane);
+    return answer;
+  } catch (const std::bad_alloc&) {  // which would end the process, on a thread of its own
+    return refuse(Errno::kNoMemory, "the host has no memory for the call");
+  }
 }
 
 std::vector<HostResult<HttpResponse>> HttpEgress::Impl::send_many(std::span<const HttpRequest> requests,
@@ -478,13 +484,7 @@ std::vector<HostResult<HttpResponse>> HttpEgress::Impl::send_many(std::span<cons
       requests.size(), refuse(Errno::kHost, "No thread could be started for the request."));
   std::atomic<size_t> next = 0;  // the request that nobody has taken
   const auto send_some = [&](Lane& lane) {
-    for (size_t i = next++; i < requests.size(); i = next++) {
-      try {
-        answers[i] = send(requests[i], lane);
-      } catch (const std::bad_alloc&) {  // which would end the process here
-        answers[i] = refuse(Errno::kNoMemory, "the host has no memory for the call");
-      }
-    }
+    for (size_t i = next++; i < requests.size(); i = next++) answers[i] = send(requests[i], lane);
   };
   std::vector<std::jthread> threads;
   try {
@@ -508,6 +508,14 @@ Result<std::unique_ptr<HttpEgress>> HttpEgress::create(const std::vector<policy:
   impl->words_ = grants;
   for (const policy::HttpGrant& grant : impl->words_) MEMBRANE_TRY(impl->add(grant));
   return std::unique_ptr<HttpEgress>(new HttpEgress(std::move(impl)));
+}
+
+HostResult<HttpResponse> HttpEgress::send(const HttpRequest& request, const MayHold& may_hold) {
+  Lane& lane = impl_->lanes_[0];
+  lane.may_hold = may_hold;
+  auto answer = impl_->send(request, lane);
+  lane.may_hold = nullptr;
+  return answer;
 }
 
 HostResult<HttpResponse> HttpEgress::send(const HttpRequest& request, uint64_t most_bytes) {

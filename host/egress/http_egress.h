@@ -58,6 +58,9 @@ class HttpEgress {
   // EHOST: a secret is not set, or libcurl is missing.
   // `most_bytes`: of bodies together that are held at once; E2BIG beyond.
   HostResult<HttpResponse> send(const HttpRequest& request, uint64_t most_bytes = UINT64_MAX);
+  // `may_hold` is asked before so many bytes more of a body are held, which take_piece does not take. E2BIG where it says no.
+  using MayHold = std::function<bool(uint64_t bytes)>;
+  HostResult<HttpResponse> send(const HttpRequest& request, const MayHold& may_hold);
 
   // Each as send() does it, up to kMaxHttpAtOnce at the same time; the answers are in the order of the requests.
   std::vector<HostResult<HttpResponse>> send_many(std::span<const HttpRequest> requests,

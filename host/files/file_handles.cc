@@ -332,8 +332,7 @@ HostResult<void> FileHandles::make_directory(std::string_view path) {
   return {};
 }
 
-// A relative link that is moved means something else: nearer to the root it may lead out. Of a directory that moves there
-// nobody knows which links are in it.
+// A relative link that is moved means something else: nearer to the root it may lead out, as may those in a directory.
 HostResult<void> FileHandles::check_move(const Name& from, const struct stat& info, const Name& to) {
   if (!to.target.root.grant.links) return {};
   const size_t depth = to.target.beneath.size() - 1;
@@ -344,10 +343,7 @@ HostResult<void> FileHandles::check_move(const Name& from, const struct stat& in
     return check_new_target({target, static_cast<size_t>(length)}, depth, to.target.text);
   }
   if (S_ISDIR(info.st_mode) && depth < from.target.beneath.size() - 1)
-    return refuse(Errno::kUnsupported,
-                  from.target.text +
-                      " cannot be moved nearer to the granted directory: links in it could lead "
-                      "out. Copy it instead.");
+    return check_moved_links(from.target, to.target.beneath.size());
   return {};
 }
 

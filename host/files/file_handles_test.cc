@@ -98,6 +98,18 @@ TEST_P(Handles, SayWhatIsNotEmptyOrNotADirectory) {
   EXPECT_EQ(handles().open("/w/none/x", {.write = true, .create = true}).error().code, Errno::kNotFound);
 }
 
+TEST_P(Handles, MoveADirectoryNearerWhenItsLinksStayBeneath) {
+  grant.links = true;
+  fs::create_directories(root / "x/y/deep");
+  fs::create_symlink("../inside", root / "x/y/deep/fine");
+  fs::create_symlink("/etc/passwd", root / "x/y/absolute");  // leads out as much as before
+  EXPECT_TRUE(handles().rename("/w/x/y", "/w/y"));
+  fs::rename(root / "y", root / "x/y");
+  fs::create_symlink("../../../a", root / "x/y/deep/up");
+  EXPECT_EQ(handles().rename("/w/x/y", "/w/y").error().code, Errno::kUnsupported);
+  EXPECT_TRUE(fs::exists(root / "x/y/deep/up"));
+}
+
 TEST_P(Handles, RefuseFifosWithoutWaiting) {
   ASSERT_EQ(mkfifo((root / "fifo").c_str(), 0666), 0);
   EXPECT_EQ(handles().open("/w/fifo", {}).error().code, Errno::kAccess);

@@ -1,10 +1,12 @@
 #include "host/files/links.h"
 
+#include <dirent.h>
 #include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <memory>
 #include <ranges>
 
 #include "base/utf8.h"
@@ -141,6 +143,58 @@ HostResult<void> check_new_target(std::string_view target, size_t depth, const s
     else if (level == 0)
       return refuse(Errno::kAccess, text + " cannot be a link out of the granted directory.");
     else --level;
+  }
+  return {};
+}
+
+namespace {
+
+struct CloseDirectory {
+  void operator()(DIR* directory) const { closedir(directory); }
+};
+
+std::unexpected<HostError> cannot_move(const Target& directory) {
+  return refuse(Errno::kUnsupported,
+                directory.text +
+                    " cannot be moved nearer to the granted directory: links in it could lead out. Copy it "
+                    "instead.");
+}
+
+// Whether a link that does not lead out `depth` levels below the granted directory does so at `new_depth`.
+bool leads_out_when_moved(int directory, const char* name, size_t depth, size_t new_depth) {
+  char target[kMaxTargetBytes + 1];
+  const ssize_t length = readlinkat(directory, name, target, sizeof target);
+  if (length < 0) return false;
+  const std::string_view text(target, static_cast<size_t>(length));
+  return check_new_target(text, depth, "") && !check_new_target(text, new_depth, "");
+}
+
+}  // namespace
+
+HostResult<void> check_moved_links(const Target& directory, size_t depth) {
+  std::vector<Components> waiting = {directory.beneath};
+  for (size_t seen = 0; !waiting.empty();) {
+    Target each{directory.root, std::move(waiting.back()), directory.text};
+    waiting.pop_back();
+    auto fd =
+        open_beneath(directory.root.directory.get(), each.path(), O_RDONLY | O_DIRECTORY, Symlinks::kNone);
+    if (!fd) return cannot_move(directory);
+    const std::unique_ptr<DIR, CloseDirectory> entries(fdopendir(fd->get()));
+    if (entries == nullptr) return cannot_move(directory);
+    const int at = fd->release();
+    const size_t new_depth = depth + each.beneath.size() - directory.beneath.size();
+    while (const dirent* const entry = readdir(entries.get())) {
+      const std::string_view name = entry->d_name;
+      if (name == "." || name == "..") continue;
+      struct stat info{};
+      if (++seen > kMaxMovedEntries || fstatat(at, entry->d_name, &info, AT_SYMLINK_NOFOLLOW) != 0)
+        return cannot_move(directory);
+      if (S_ISLNK(info.st_mode) && leads_out_when_moved(at, entry->d_name, each.beneath.size(), new_depth))
+        return cannot_move(directory);
+      if (!S_ISDIR(info.st_mode)) continue;
+      waiting.push_back(each.beneath);
+      waiting.back().emplace_back(name);
+    }
   }
   return {};
 }

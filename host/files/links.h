@@ -35,4 +35,9 @@ HostResult<Components> follow_links(Roots& roots, Components path, LastComponent
 // NUL, relative, and not above the granted directory. EACCES or EINVAL.
 HostResult<void> check_new_target(std::string_view target, size_t depth, const std::string& text);
 
+// Whether a directory may be moved so that what is in it lies `depth` levels below the granted one, nearer than now: ENOTSUP when a
+// link in it would then lead out that does not now, or when it has more than kMaxMovedEntries files and directories.
+inline constexpr size_t kMaxMovedEntries = 10'000;
+HostResult<void> check_moved_links(const Target& directory, size_t depth);
+
 }  // namespace membrane::host

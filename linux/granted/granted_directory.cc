@@ -124,13 +124,15 @@ class GrantedNode final : public Node {
 
   Attributes attributes() override {
     Attributes facts = {.device = all_->client.options.device, .number = hash_of(path_)};
-    const uint32_t writing = all_->client.options.is_writable ? 0200 : 0;
-    facts.mode = type_ | (type_ == S_IFLNK ? 0777u : 0555u | writing);
-    const auto asked = file_ != 0 ? all_->client.ask({.act = GrantedAct::kStatus, .file = file_})
-                                  : all_->client.ask({.act = GrantedAct::kStatus}, path_);
+    facts.mode = type_ | (type_ == S_IFLNK ? 0777u : 0u);
+    const auto asked =
+        file_ != 0 ? all_->client.ask({.act = GrantedAct::kStatus, .file = file_}, is_gone_ ? "" : path_)
+                   : all_->client.ask({.act = GrantedAct::kStatus}, path_);
     if (!asked || is_gone_) facts.links = 0;
     if (!asked) return facts;
     const GrantedAnswer& answer = asked->answer;
+    if (!is_gone_) mode_ = answer.mode & 0777;
+    if (type_ != S_IFLNK) facts.mode |= mode_;
     if (answer.number != 0) facts.number = answer.number;
     if (!is_gone_) facts.links = static_cast<uint32_t>(std::clamp<uint64_t>(answer.links, 1, UINT32_MAX));
     facts.size = type_ == S_IFDIR ? 4096 : answer.size;
@@ -143,6 +145,10 @@ class GrantedNode final : public Node {
   Done change(const AttributeChange& change) override {
     if (change.uid.value_or(0) != 0 || change.gid.value_or(0) != 0) return err(EPERM);
     if (!all_->client.options.is_writable) return err(EROFS);
+    if (change.mode) {
+      if (is_gone_) return err(ENOENT);
+      MEMBRANE_TRY(set_mode(*change.mode));
+    }
     if (!change.accessed && !change.modified) return {};
     GrantedRequest request = {.act = GrantedAct::kSetTimes};
     if (change.accessed) request.accessed_ns = ns_of(*change.accessed);
@@ -209,8 +215,17 @@ class GrantedNode final : public Node {
     if (type_ != S_IFDIR) return err(ENOTDIR);
     return all_->client.options.is_writable ? Done() : err(EROFS);
   }
+  Done set_mode(uint32_t mode) {
+    return done(all_->client.ask({.act = GrantedAct::kSetMode, .mode = mode & 0777}, path_));
+  }
+  // Of a new one, which the broker made as its own umask has it: who may not read it may not run it.
+  void narrow_mode(uint32_t mode) {
+    const uint32_t made = attributes().mode & 0777, most = made | (made & 0444) >> 2;
+    if ((mode & most) != made) static_cast<void>(set_mode(mode & most));
+  }
   // Opens it with the broker, where it is not.
   Done open_for(bool writing);
+  void keep_open(uint64_t file, bool writing);
   void close() {
     if (file_ == 0) return;
     static_cast<void>(all_->client.ask({.act = GrantedAct::kClose, .file = std::exchange(file_, 0)}));
@@ -236,6 +251,7 @@ class GrantedNode final : public Node {
   std::string path_;
   std::shared_ptr<GrantedNode> above_;
   const uint32_t type_;
+  uint32_t mode_ = 0;     // as it was seen last
   bool is_gone_ = false;  // its name is
   uint64_t file_ = 0;     // the broker's number; 0: not open
   bool is_for_writing_ = false;
@@ -262,20 +278,24 @@ Done GrantedNode::open_for(bool writing) {
   }
   if (is_gone_) return err(file_ != 0 ? EBADF : ENOENT);
   close();
-  // What has no name cannot be opened again.
+  const uint32_t flags = writing ? uint32_t{GrantedRequest::kForWriting} : 0;
+  MEMBRANE_ASSIGN(const Asked asked, all_->client.ask({.act = GrantedAct::kOpen, .flags = flags}, path_));
+  if (asked.answer.file == 0) return err(EIO);
+  keep_open(asked.answer.file, writing);
+  return {};
+}
+
+// In the place of the one that was used longest ago; but what has no name cannot be opened again.
+void GrantedNode::keep_open(uint64_t file, bool writing) {
   for (auto last = all_->open.end(); all_->open.size() >= kMostOpen && last != all_->open.begin();) {
     GrantedNode& oldest = **--last;
     if (oldest.is_gone_) continue;
     last = std::next(last);
     oldest.close();
   }
-  const uint32_t flags = writing ? uint32_t{GrantedRequest::kForWriting} : 0;
-  MEMBRANE_ASSIGN(const Asked asked, all_->client.ask({.act = GrantedAct::kOpen, .flags = flags}, path_));
-  if (asked.answer.file == 0) return err(EIO);
-  file_ = asked.answer.file;
+  file_ = file;
   is_for_writing_ = writing;
   all_->open.push_front(this);
-  return {};
 }
 
 Try<size_t> GrantedNode::read(uint64_t offset, std::span<std::byte> to) {
@@ -350,16 +370,24 @@ Try<Backing> GrantedNode::mapping(uint64_t offset, uint64_t /*length*/, bool is_
 Try<NodeRef> GrantedNode::create(std::string_view name, const NewNode& what) {
   MEMBRANE_TRY(may_write());
   MEMBRANE_ASSIGN(const std::string path, below(name));
-  const uint32_t type = what.mode & S_IFMT;
+  const uint32_t type = what.mode & S_IFMT, mode = what.mode & 0777;
   if (type == S_IFDIR) MEMBRANE_TRY(all_->client.ask({.act = GrantedAct::kMakeDirectory}, path));
   else if (type == S_IFLNK) MEMBRANE_TRY(all_->client.ask({.act = GrantedAct::kMakeLink}, path, what.target));
   else if (type != S_IFREG) return err(EPERM);
-  if (type != S_IFREG) return make(all_, path, self(), type);
+  if (type != S_IFREG) {
+    auto made = make(all_, path, self(), type);
+    if (type == S_IFDIR) made->narrow_mode(mode);
+    return made;
+  }
   constexpr uint32_t kFlags =
       GrantedRequest::kForWriting | GrantedRequest::kCreate | GrantedRequest::kExclusive;
   MEMBRANE_ASSIGN(const Asked asked, all_->client.ask({.act = GrantedAct::kOpen, .flags = kFlags}, path));
+  if (asked.answer.file == 0) return err(EIO);
   auto made = make(all_, path, self(), S_IFREG);
-  static_cast<void>(all_->client.ask({.act = GrantedAct::kClose, .file = asked.answer.file}));
+  // Who makes a file may write to it, whatever its permissions are; later it may not be opened.
+  made->close();
+  made->keep_open(asked.answer.file, true);
+  made->narrow_mode(mode);
   return made;
 }
 

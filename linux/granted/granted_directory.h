@@ -1,9 +1,9 @@
 // A directory of the owner's machine, as programs of a sandbox see it. Nothing of it is here: each look, read and change is asked of the
 // owner's DirectoryBroker (computers/directories/), which opens paths beneath the directory and holds the grant.
 //
-// Modes and owners are not the host's: all is the superuser's, directories 0755, files 0755 (0555 without writing), and chmod() and
-// chown() to what they have change nothing. A file that is mapped is copied for it: what others change later is not seen in the mapping,
-// and it cannot be shared for writing.
+// Permissions are the host's; the owner of all is the superuser. chmod() is the broker's to do, which may leave bits as they are; chown()
+// to what it is changes nothing, to another is refused. A file that is mapped is copied for it: what others change later is not seen in
+// the mapping, and it cannot be shared for writing.
 //
 // Threads: the kernel's one, which waits for the answers.
 #pragma once

@@ -13,7 +13,7 @@
 namespace membrane::linux {
 
 enum class GrantedAct : uint32_t {
-  kStatus = 1,  // of `path`; with `file`, of an open one
+  kStatus = 1,  // of `path`; with `file`, of an open one, and permissions of `path` if it has that
   kList,        // of `path`, from the entry number `offset` on: GrantedEntry after the other
   kTarget,      // of the link `path`
   kOpen,        // `flags`; gives `file`
@@ -23,6 +23,7 @@ enum class GrantedAct : uint32_t {
   kSync,        // `file`
   kClose,       // `file`
   kSetTimes,    // of `path`: accessed_ns, modified_ns; kKeepTime stays
+  kSetMode,     // of `path`, to `mode`; the broker may leave bits as they are
   kUnlink,
   kRemoveDirectory,
   kMakeDirectory,
@@ -39,6 +40,7 @@ struct GrantedRequest {
   GrantedAct act = GrantedAct::kStatus;
   uint32_t flags = 0, path_bytes = 0, other_bytes = 0, count = 0;
   uint32_t bytes = 0;  // that follow both paths
+  uint32_t mode = 0, reserved = 0;
   uint64_t file = 0, offset = 0;
   int64_t accessed_ns = kKeepTime, modified_ns = kKeepTime;
 };
@@ -52,6 +54,8 @@ struct GrantedAnswer {
   int64_t accessed_ns = 0, modified_ns = 0, changed_ns = 0;
   uint32_t entries = 0;  // that there are, of a list
   uint32_t bytes = 0;    // that follow
+  uint32_t mode = 0;     // permissions, 0777
+  uint32_t reserved = 0;
 };
 
 struct GrantedEntry {

@@ -135,7 +135,7 @@ class Parsing {
     const size_t end = std::min(line.find_first_of(kSpaces), line.size());
     DockerInstruction made{.name = upper(line.substr(0, end)), .line = first};
     const auto known = std::ranges::find(kKnown, made.name, &Known::name);
-    if (known == kKnown.end()) return unknown(made.name, first);
+    if (known == kKnown.end()) return unknown(line.substr(0, end), made.name, first);
     std::string_view rest = trimmed_left(std::string_view(line).substr(end));
     MEMBRANE_TRY(read_flags(*known, rest, made));
     made.text = rest;
@@ -149,11 +149,11 @@ class Parsing {
     return {};
   }
 
-  static Status unknown(const std::string& name, size_t line) {
+  static Status unknown(const std::string& written, const std::string& name, size_t line) {
     std::vector<std::string_view> names;
     for (const Known& each : kKnown) names.push_back(each.name);
     const std::string_view near = nearest(name.substr(0, 20), names);
-    return wrong(line, '"' + name.substr(0, 50) + "\" is no instruction",
+    return wrong(line, '"' + written.substr(0, 50) + "\" is no instruction",
                  near.empty() ? "" : "Is it " + std::string(near) + "?");
   }
 

@@ -109,6 +109,22 @@ class LayerWriting {
       if ((inodes_[at].mode & S_IFMT) == S_IFDIR) inodes_[at].parent = parents_[at];
       else inodes_[at].links = links_[at];
     }
+    return check_size();
+  }
+
+  // Holes count, since they are read and hashed as what they are.
+  [[nodiscard]] Status check_size() const {
+    const uint64_t most = tree_.limits_.most_bytes;
+    uint64_t left = most;
+    for (const LayerInode& inode : inodes_) {
+      if ((inode.mode & S_IFMT) != S_IFREG) continue;
+      if (inode.size > left)
+        return fail(ErrorCode::kTooLong,
+                    "the files of the image have more than " + std::to_string(most >> 30) +
+                        " GiB together, holes included",
+                    "Remove large sparse files before the image is made.");
+      left -= inode.size;
+    }
     return {};
   }
 

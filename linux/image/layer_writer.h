@@ -93,7 +93,8 @@ class LayerTree {
       std::function<Status(const std::string& path, const LayerItem& item, const std::string& first)>;
   [[nodiscard]] Status visit_all(const Visit& visit) const;
 
-  // The image, under its path when it is whole, with what config.h says of it. Gives its digest. Errors: kUnavailable; kTooLong.
+  // The image, under its path when it is whole, with what config.h says of it. Gives its digest. Errors: kUnavailable;
+  // kTooLong past the limits, holes of files included.
   [[nodiscard]] Result<std::string> write(const std::string& path, std::string_view config = "") const;
   // The same into a file that is open for writing, from its begin on, but for the digest: seal_image() makes it an image. For
   // processes that have no library for digests.

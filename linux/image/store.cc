@@ -20,6 +20,7 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr std::string_view kEnding = ".image";
+constexpr const char* kRemoved = ".removed";  // beside images: by their digests
 constexpr const char* kHint =
     "`membrane image ls` lists those that there are. `make images` makes one of Debian, called debian; "
     "`membrane image import FILE.tar --tag NAME` takes any file system.";
@@ -65,9 +66,28 @@ std::unexpected<Error> not_there(const std::string& name) {
 
 Result<StoredImage> stored_at(const std::string& path, const std::string& name) {
   MEMBRANE_ASSIGN(const auto image, Layer::open(path));
-  StoredImage stored{.name = name, .path = path, .size_bytes = image->file_bytes(), .config = {}};
+  struct stat status = {};
+  if (fstat(image->fd(), &status) != 0) return refused_by_system("read", path);
+  StoredImage stored{.name = name,
+                     .path = path,
+                     .size_bytes = image->file_bytes(),
+                     .digest = std::string(image->digest()),
+                     .made_s = status.st_mtim.tv_sec,
+                     .config = {}};
   MEMBRANE_ASSIGN(stored.config, read_image_config(image->config()));
   return stored;
+}
+
+bool has_digest(const std::string& path, std::string_view digest) {
+  const auto image = Layer::open(path);
+  return image && (*image)->digest() == digest;
+}
+
+// A digest may be of foreign bytes.
+std::string path_of_removed(const std::string& path, std::string_view digest) {
+  const auto is_hex = [](char c) { return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'f'); };
+  if (digest.empty() || !std::ranges::all_of(digest, is_hex)) return "";
+  return (fs::path(path).parent_path() / kRemoved / (std::string(digest) + std::string(kEnding))).string();
 }
 
 bool exists(const std::string& path) { return access(path.c_str(), F_OK) == 0; }
@@ -182,9 +202,51 @@ Status remove_image(const std::string& name) {
   const std::string directory = own_directory();
   if (directory.empty()) return not_there(name);
   const std::string path = path_in(directory, name);
+  retire_image(path);
   if (unlink(path.c_str()) == 0) return {};
   if (errno == ENOENT || errno == ENOTDIR) return not_there(name);
   return refused_by_system("remove", path);
+}
+
+void retire_image(const std::string& path) {
+  const auto image = Layer::open(path);
+  if (!image) return;
+  const std::string to = path_of_removed(path, (*image)->digest());
+  const std::string directory = fs::path(to).parent_path().string();
+  if (to.empty() || (!exists(directory) && !make_directory(directory))) return;
+  // Where files have one name only, there is nothing to keep it by.
+  if (link(path.c_str(), to.c_str()) != 0 && errno == EEXIST && !has_digest(to, (*image)->digest())) {
+    unlink(to.c_str());
+    static_cast<void>(link(path.c_str(), to.c_str()));
+  }
+}
+
+bool may_be_image(const std::string& path) {
+  return std::ranges::any_of(directories(), [&path](const std::string& directory) {
+    if (!path.starts_with(directory + "/") || !path.ends_with(kEnding)) return false;
+    const std::string_view name = std::string_view(path).substr(directory.size() + 1);
+    return name.size() > kEnding.size() && is_image_name(name.substr(0, name.size() - kEnding.size()));
+  });
+}
+
+std::string path_of_image(const std::string& path, std::string_view digest) {
+  if (has_digest(path, digest)) return path;
+  std::string removed = path_of_removed(path, digest);
+  return !removed.empty() && has_digest(removed, digest) ? removed : path;
+}
+
+Result<PrunedImages> prune_images() {
+  PrunedImages pruned;
+  const std::string directory = own_directory() + "/" + kRemoved;
+  std::error_code error;
+  for (fs::directory_iterator at(directory, error), end; !error && at != end; at.increment(error)) {
+    struct stat status = {};
+    if (lstat(at->path().c_str(), &status) != 0 || S_ISDIR(status.st_mode)) continue;
+    if (unlink(at->path().c_str()) != 0) return refused_by_system("remove", at->path().string());
+    ++pruned.files;
+    if (status.st_nlink == 1) pruned.bytes += static_cast<uint64_t>(status.st_blocks) * 512;
+  }
+  return pruned;
 }
 
 Result<std::string> path_of_new_image(const std::string& name) {
@@ -203,6 +265,7 @@ Result<StoredImage> import_image(const std::string& path, const std::string& nam
   MEMBRANE_ASSIGN(auto spool, Spool::create(own_directory()));
   Import import(std::move(spool), name);
   MEMBRANE_TRY(import.read(path));
+  retire_image(to);
   MEMBRANE_TRY(import.write(to));
   return stored_at(to, name);
 }

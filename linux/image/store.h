@@ -18,6 +18,8 @@ namespace membrane::linux {
 struct StoredImage {
   std::string name, path;
   uint64_t size_bytes = 0;
+  std::string digest = {};  // SHA-256 in hex, of its files and its configuration
+  int64_t made_s = 0;  // since 1970: when its file was written
   ImageConfig config;
 };
 
@@ -29,8 +31,22 @@ bool is_image_name(std::string_view name);
 Result<StoredImage> find_image(const std::string& name_or_path);
 // By name. What is no image is left out.
 Result<std::vector<StoredImage>> list_images();
-// Errors: kNotFound, also for one that is not in the user's own directory.
+// It has no name any more, but stays for sandboxes that began with it until prune_images(). Errors: kNotFound, also for one that is not in
+// the user's own directory.
 Status remove_image(const std::string& name);
+// The same before another file takes that path. Nothing where no image is there.
+void retire_image(const std::string& path);
+// Whether the store keeps images at such a path: for one that was named by somebody who is not trusted.
+bool may_be_image(const std::string& path);
+// Where the image with that digest is that was at the path: there, or among those that were removed or replaced since; the path when it is
+// nowhere.
+std::string path_of_image(const std::string& path, std::string_view digest);
+struct PrunedImages {
+  size_t files = 0;
+  uint64_t bytes = 0;  // that are free now
+};
+// Those that were removed or replaced are gone. Errors: kUnavailable.
+Result<PrunedImages> prune_images();
 // Takes what is at the path for what it looks like: a tar archive of a file system, an archive by `docker save`, an OCI layout as an
 // archive or a directory, an image's file, or else a directory whose files are taken; archives may be compressed. Replaces an
 // image of that name. What is in the directory is root's, unless root asks. Errors: kInvalidArgument, kInvalidInput, kNotFound,

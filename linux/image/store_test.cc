@@ -63,6 +63,24 @@ TEST_F(StoreTest, AFailedImportLeavesWhatWasThere) {
   EXPECT_EQ(files, 1u);
 }
 
+TEST_F(StoreTest, RemovedAndReplacedOnesAreThereUntilTheyArePruned) {
+  const auto first = import_image(write_file("a.tar", archive), "x");
+  const auto second = import_image(write_file("b.tar", TarText().file("b", "two").bytes()), "x");
+  ASSERT_TRUE(first && second);
+  EXPECT_EQ(path_of_image(second->path, second->digest), second->path);
+  EXPECT_EQ(look_at(find_image(path_of_image(first->path, first->digest)), "etc/name"), "text");
+  ASSERT_TRUE(remove_image("x"));
+  EXPECT_EQ(look_at(find_image(path_of_image(second->path, second->digest)), "b"), "two");
+  EXPECT_EQ(names(), "");
+  EXPECT_EQ(path_of_image(second->path, std::string(64, '0')), second->path);
+  EXPECT_EQ(path_of_image(second->path, "../x"), second->path);
+  const auto pruned = prune_images();
+  ASSERT_TRUE(pruned);
+  EXPECT_EQ(pruned->files, 2u);
+  EXPECT_GT(pruned->bytes, 0u);
+  EXPECT_EQ(path_of_image(first->path, first->digest), first->path);
+}
+
 TEST_F(StoreTest, TakesADirectory) {
   write_file("tree/etc/name", "text");
   std::filesystem::create_symlink("etc/name", in("tree/link"));

@@ -265,12 +265,16 @@ std::shared_ptr<Terminal> FileState::read_terminal(SandboxReader& from) {
   StateReader& state = from.state;
   const auto number = state.get<int>();
   const bool has_terminals = from.kernel.system != nullptr;
-  state.require(has_terminals && number >= 0 && number < Terminals::kMost &&
-                from.kernel.system->terminals->find(number) == nullptr);
+  state.require(has_terminals && number >= 0 && number < Terminals::kMost);
   if (!state.is_good()) return nullptr;
   Terminals& all = *from.kernel.system->terminals;
+  const auto of_its_number = all.find(number);
   auto terminal = all.make_terminal(number, {});
   transfer_job(state, *terminal);
+  // One whose master is closed has no name any more: its number may be another's by now.
+  state.require(of_its_number == nullptr || !terminal->has_master);
+  if (of_its_number != nullptr) all.terminals_[number] = of_its_number;
+  else if (!terminal->has_master) all.terminals_.erase(number);
   const auto mode = state.get<uint32_t>(), user = state.get<uint32_t>(), group = state.get<uint32_t>();
   static_cast<void>(terminal->node->change(
       {.mode = mode & 07777, .uid = user, .gid = group, .accessed = {}, .modified = {}}));
@@ -288,7 +292,6 @@ std::shared_ptr<Terminal> FileState::read_terminal(SandboxReader& from) {
     state.require(each.end > last && each.end <= line.edited_from_);
     last = each.end;
   }
-  if (!terminal->has_master) all.terminals_.erase(number);
   return terminal;
 }
 

@@ -54,9 +54,9 @@ Status keep_sandbox(Kernel& kernel, const std::vector<KeptCommand>& commands, co
 
 Result<RestoredTree> restore_tree(const KeptFile& kept, TreeOptions options) {
   const std::string_view digest = options.image ? options.image->digest() : std::string_view();
-  if (digest != kept.image_digest())
+  if (digest != kept.facts().image_digest)
     return fail(ErrorCode::kInvalidInput, "the sandbox was kept over another image",
-                "Give the image whose digest is " + std::string(kept.image_digest()) + ".");
+                "Give the image whose digest is " + kept.facts().image_digest + ".");
   RestoredTree tree = {.root = make_tree(std::move(options)), .rest = kept.state(), .held = {}};
   const Done read = TreeState::read(*TreeState::tree_of(tree.root.get()), tree.rest, kept.pages(), tree.held);
   if (!read) return refused(read.error(), "its files are damaged");
@@ -65,7 +65,7 @@ Result<RestoredTree> restore_tree(const KeptFile& kept, TreeOptions options) {
 
 Status restore_processes(Kernel& kernel, const KeptFile& kept, RestoredTree& tree,
                          std::vector<KeptCommand>& commands) {
-  if (!kept.has_processes()) return {};
+  if (!kept.facts().has_processes) return {};
   return KernelState::read(kernel, tree.rest, kept.pages(), tree.held, commands);
 }
 

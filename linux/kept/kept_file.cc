@@ -1,5 +1,6 @@
 #include "linux/kept/kept_file.h"
 
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -58,6 +59,43 @@ Status write_state(int file, uint64_t state_at, std::span<const std::byte> state
   return refused_by_system("write", "the file that the sandbox is kept in");
 }
 
+namespace {
+
+Status check_header(const KeptHeader& header, uint64_t file_bytes) {
+  const KeptHeader wanted;
+  if (std::memcmp(header.magic, wanted.magic, sizeof wanted.magic) != 0)
+    return damaged_kept_file("its first bytes are others");
+  if (header.version != kKeptVersion) return damaged_kept_file("its version is another");
+  if (header.check != check_of(header)) return damaged_kept_file("its header is damaged");
+  if (header.file_bytes != file_bytes || header.state_at < kPageBytes || header.state_at % kPageBytes != 0 ||
+      header.state_at > file_bytes || header.state_bytes != file_bytes - header.state_at)
+    return damaged_kept_file("its length is another");
+  return {};
+}
+
+KeptFacts facts_of(const KeptHeader& header) {
+  KeptFacts facts;
+  facts.has_processes = (header.flags & KeptHeader::kHasProcesses) != 0;
+  if ((header.flags & KeptHeader::kIsVirtual) != 0) facts.clock_start_ms = header.start_ms;
+  if (header.image_digest[0] != 0) facts.image_digest.assign(header.image_digest, sizeof header.image_digest);
+  facts.image_name.assign(header.image_name, strnlen(header.image_name, sizeof header.image_name));
+  return facts;
+}
+
+}  // namespace
+
+Result<KeptFacts> read_kept_facts(int file) {
+  struct stat status = {};
+  if (fstat(file, &status) != 0) return refused_by_system("read", "the file of the kept sandbox");
+  if (!S_ISREG(status.st_mode)) return damaged_kept_file("it is no regular file");
+  KeptHeader header;
+  const ssize_t count = pread(file, &header, sizeof header, 0);
+  if (count < 0) return refused_by_system("read", "the file of the kept sandbox");
+  if (count != ssize_t{sizeof header}) return damaged_kept_file("it is too short");
+  MEMBRANE_TRY(check_header(header, static_cast<uint64_t>(status.st_size)));
+  return facts_of(header);
+}
+
 Result<KeptFile> KeptFile::open(int file) {
   KeptFile kept;
   auto pages = PageFile::map(file);
@@ -68,35 +106,13 @@ Result<KeptFile> KeptFile::open(int file) {
   }
   kept.pages_ = std::move(*pages);
   const auto bytes = kept.pages_->bytes();
-  KeptHeader& header = kept.header_;
   if (bytes.size() < kPageBytes) return damaged_kept_file("it is too short");
-  std::memcpy(&header, bytes.data(), sizeof header);
-  const KeptHeader wanted;
-  if (std::memcmp(header.magic, wanted.magic, sizeof wanted.magic) != 0)
-    return damaged_kept_file("its first bytes are others");
-  if (header.version != kKeptVersion) return damaged_kept_file("its version is another");
-  if (header.check != check_of(header)) return damaged_kept_file("its header is damaged");
-  if (header.file_bytes != bytes.size() || header.state_at < kPageBytes ||
-      header.state_at % kPageBytes != 0 || header.state_at > bytes.size() ||
-      header.state_bytes != bytes.size() - header.state_at)
-    return damaged_kept_file("its length is another");
-  if (header.state_check != check_of(bytes.subspan(header.state_at)))
+  std::memcpy(&kept.header_, bytes.data(), sizeof kept.header_);
+  MEMBRANE_TRY(check_header(kept.header_, bytes.size()));
+  if (kept.header_.state_check != check_of(bytes.subspan(kept.header_.state_at)))
     return damaged_kept_file("its state is damaged");
+  kept.facts_ = facts_of(kept.header_);
   return kept;
-}
-
-std::optional<int64_t> KeptFile::clock_start_ms() const {
-  if ((header_.flags & KeptHeader::kIsVirtual) == 0) return std::nullopt;
-  return header_.start_ms;
-}
-
-std::string_view KeptFile::image_digest() const {
-  return header_.image_digest[0] == 0 ? std::string_view()
-                                      : std::string_view(header_.image_digest, sizeof header_.image_digest);
-}
-
-std::string KeptFile::image_name() const {
-  return {header_.image_name, strnlen(header_.image_name, sizeof header_.image_name)};
 }
 
 StateReader KeptFile::state() const { return StateReader(pages_->bytes().subspan(header_.state_at)); }

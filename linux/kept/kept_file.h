@@ -37,22 +37,28 @@ Status write_state(int file, uint64_t state_at, std::span<const std::byte> state
 // The header's part of the image, which may be nullptr.
 void name_image(KeptHeader& header, const Layer* image, const std::string& image_name);
 
+// What the header says.
+struct KeptFacts {
+  bool has_processes = false;
+  std::optional<int64_t> clock_start_ms;  // of its virtual clock, since 1970; nothing for a clock of the host's, or without processes
+  std::string image_digest, image_name;   // "" for none
+};
+// Of the header alone, by reading: for an owner that does not trust whoever else may write the file. Errors: kInvalidInput; kUnavailable.
+Result<KeptFacts> read_kept_facts(int file);
+
 class KeptFile {
  public:
   // Header and state are checked; pages have no structure that could be wrong. The file stays the caller's; it must not be changed
   // or made shorter while anything of it is here. Errors: kInvalidInput; kUnavailable.
   static Result<KeptFile> open(int file);
 
-  [[nodiscard]] bool has_processes() const { return (header_.flags & KeptHeader::kHasProcesses) != 0; }
-  // Where its virtual clock began, milliseconds since 1970; nothing for a clock of the host's, or without processes.
-  [[nodiscard]] std::optional<int64_t> clock_start_ms() const;
-  [[nodiscard]] std::string_view image_digest() const;  // "" for none
-  [[nodiscard]] std::string image_name() const;
+  [[nodiscard]] const KeptFacts& facts() const { return facts_; }
   [[nodiscard]] StateReader state() const;
   [[nodiscard]] const std::shared_ptr<const PageFile>& pages() const { return pages_; }
 
  private:
   KeptHeader header_;
+  KeptFacts facts_;
   std::shared_ptr<const PageFile> pages_;
 };
 

@@ -19,7 +19,8 @@ namespace {
 
 constexpr size_t kMostVectorState = 64u << 10;
 constexpr int kMostIds = 4194304;
-constexpr size_t kMostPending = 1u << 16;
+constexpr size_t kMostPending = 1u << 16, kMostTimers = 1024;
+constexpr size_t kLeastTimerBytes = 37;
 
 enum class Owner : uint8_t { kFile = 1, kDescriptors };  // of locks
 
@@ -272,6 +273,7 @@ class KernelState::Writer {
   }
 
   void write_process(Process& process) {
+    if (!to_.pages.goes_on()) return;
     own_(process.parent == nullptr ? 0 : process.parent->id);
     transfer_facts(own_, process);
     own_(memory(process.memory));
@@ -463,7 +465,7 @@ class KernelState::Reader {
   Status read_ids() {
     int last = 0;
     const size_t count = state_.count(4);
-    if (count > static_cast<size_t>(kernel_.options().limits.most_tasks) * 4) return too_much("processes");
+    if (count > static_cast<size_t>(kernel_.options().limits.most_tasks)) return too_much("processes");
     for (size_t left = count; left > 0; --left) {
       const auto id = state_.get<int>();
       state_.require(id > last && id <= kMostIds);
@@ -529,7 +531,7 @@ class KernelState::Reader {
     state_.require(memory <= memories_.size() && process.group > 0 && process.group <= kMostIds &&
                    process.session > 0 && process.session <= kMostIds);
     if (!state_.is_good()) return damaged();
-    for (size_t left = state_.count(50, 1024); left > 0 && state_.is_good(); --left) {
+    for (size_t left = state_.count(kLeastTimerBytes, kMostTimers); left > 0 && state_.is_good(); --left) {
       const auto id = state_.get<int>();
       transfer_timer(state_, process.timers[id]);
     }
@@ -540,6 +542,7 @@ class KernelState::Reader {
     }
     const size_t tasks = state_.count(100);
     const bool is_alive = !process.is_zombie;
+    if (!is_alive) ++kernel_.zombies_;
     state_.require(is_alive == (tasks > 0) && is_alive == (memory != 0) &&
                    is_alive == (process.descriptors != nullptr) && is_alive == (process.place != nullptr));
     if (is_alive && state_.is_good()) process.memory = memories_[memory - 1];
@@ -577,7 +580,7 @@ class KernelState::Reader {
     state_.raw(task.thread->registers);
     std::vector<std::byte> vectors;
     state_.blob(vectors, kMostVectorState);
-    state_.require(task.is_parked == (what == TaskIs::kParked) && task.thread->stop.kind < StopKind::kGone &&
+    state_.require(task.is_parked == (what == TaskIs::kParked) && task.thread->stop.kind <= StopKind::kGone &&
                    task.name.size() < 16 && (what != TaskIs::kWaiting || task.waiting.is_again));
     if (!state_.is_good()) return damaged();
     if (!task.thread->set_vector_state(vectors)) return damaged();

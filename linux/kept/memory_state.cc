@@ -8,8 +8,15 @@
 namespace membrane::linux {
 namespace {
 
+// The host's mappings that are made for areas and runs of one memory; it has 65,530 at the most. Runs beyond are copied.
+constexpr size_t kMostMappings = 40'000;
+constexpr size_t kLeastAreaBytes = 32, kRunBytes = 24;
+
 // Runs that are so near to each other are one, so that there are fewer mappings: what is between them are zeros, which cost a page.
 constexpr uint64_t kNear = 8 * kPage;
+
+// Of an area that is mostly empty, so that the time can be looked at.
+constexpr uint64_t kLookedAtAtOnce = uint64_t{64} << 30;
 
 constexpr std::string_view kVdso = "[vdso]";
 constexpr std::array<std::string_view, 4> kNames = {"", "[heap]", "[stack]", kVdso};
@@ -39,8 +46,12 @@ void add_run(std::vector<PageRun>& runs, const PageRun& run, uint64_t near) {
 }  // namespace
 
 // Those that were kept before and have not changed since are the file's that they were kept in.
-std::vector<PageRun> MemoryState::own_pages(Memory& memory, uint64_t start, const Area& area) {
-  std::vector<PageRun> all = memory.space_->own_pages(start, area.end - start);
+std::vector<PageRun> MemoryState::own_pages(SandboxWriter& to, Memory& memory, uint64_t start,
+                                            const Area& area) {
+  std::vector<PageRun> all;
+  for (uint64_t at = start; at < area.end && to.pages.goes_on(); at += kLookedAtAtOnce)
+    for (const PageRun& each : memory.space_->own_pages(at, std::min(kLookedAtAtOnce, area.end - at)))
+      all.push_back(each);
   const size_t fresh = all.size();
   for (auto kept = memory.kept_pages_.lower_bound(start);
        kept != memory.kept_pages_.end() && kept->first < area.end; ++kept)
@@ -59,6 +70,7 @@ void MemoryState::write(SandboxWriter& to, Memory& memory, StateWriter& state) {
   StateWriter pages;
   uint32_t count = 0;
   for (const auto& [start, area] : memory.areas_) {
+    if (!to.pages.goes_on()) return;
     state(start);
     state(area.end);
     state(static_cast<uint8_t>(area.protection));
@@ -68,12 +80,12 @@ void MemoryState::write(SandboxWriter& to, Memory& memory, StateWriter& state) {
     state(area.offset);
     state(static_cast<uint8_t>(std::ranges::find(kNames, area.name) - kNames.begin()));
     if (!has_own_pages(area)) continue;
-    for (PageRun run : own_pages(memory, start, area)) {
+    for (PageRun run : own_pages(to, memory, start, area)) {
       pages(run.address);
       pages(run.length);
       pages(to.pages.end());
       ++count;
-      while (run.length > 0) {
+      while (run.length > 0 && to.pages.goes_on()) {
         const auto room = to.pages.room(run.length / kPage);
         const size_t got = memory.space_->peek(run.address, room);
         std::ranges::fill(room.subspan(got), std::byte{});
@@ -110,7 +122,7 @@ bool MemoryState::read_area(SandboxReader& from, Memory& memory, uint64_t& last)
   return memory.map_base(start, length, added, offset).has_value();
 }
 
-bool MemoryState::read_pages(SandboxReader& from, Memory& memory, uint64_t& last) {
+bool MemoryState::read_pages(SandboxReader& from, Memory& memory, uint64_t& last, bool maps) {
   StateReader& state = from.state;
   const auto address = state.get<uint64_t>(), length = state.get<uint64_t>(), at = state.get<uint64_t>();
   const auto after = memory.areas_.upper_bound(address);
@@ -122,6 +134,8 @@ bool MemoryState::read_pages(SandboxReader& from, Memory& memory, uint64_t& last
   state.require(address < area.end && length <= area.end - address && has_own_pages(area));
   if (!state.is_good()) return false;
   last = address + length;
+  if (!maps)
+    return memory.space_->poke(address, from.pages->bytes().subspan(at, length)) == length;
   memory.space_->map(address, length, area.protection, {.fd = from.pages->fd(), .offset = at});
   memory.kept_pages_[address] = {.end = last, .file = from.pages->fd(), .offset = at};
   return true;
@@ -135,11 +149,12 @@ bool MemoryState::read(SandboxReader& from, Memory& memory) {
   state.require(memory.heap_ <= memory.break_ && memory.break_ <= memory.highest_);
   memory.kept_file_ = from.pages;
   uint64_t last = 0;
-  for (size_t left = state.count(40, Memory::kMostAreas); left > 0; --left)
+  for (size_t left = state.count(kLeastAreaBytes, Memory::kMostAreas); left > 0; --left)
     if (!state.is_good() || !read_area(from, memory, last)) return false;
   last = 0;
-  for (size_t left = state.count(24); left > 0; --left)
-    if (!state.is_good() || !read_pages(from, memory, last)) return false;
+  size_t mappings = memory.areas_.size();
+  for (size_t left = state.count(kRunBytes); left > 0; --left, mappings += 2)  // a run divides its area
+    if (!state.is_good() || !read_pages(from, memory, last, mappings < kMostMappings)) return false;
   return state.is_good();
 }
 

@@ -42,14 +42,23 @@ void PageWriter::add(std::span<const std::byte> bytes) {
 }
 
 void PageWriter::flush() {
-  if (error_ == 0) error_ = write_at(file_, written_, waiting_);
+  if (goes_on()) error_ = write_at(file_, written_, waiting_);
   written_ += waiting_.size();
   waiting_.clear();
+}
+
+bool PageWriter::goes_on() {
+  if (error_ == 0 && std::chrono::steady_clock::now() > until_) error_ = ETIME;
+  return error_ == 0;
 }
 
 Status PageWriter::finish() {
   flush();
   if (error_ == 0) return {};
+  if (error_ == ETIME)
+    return fail(ErrorCode::kExhausted,
+                "the sandbox is not kept within " + std::to_string(kMostTime.count()) + " s: its memory is too spread",
+                "End processes that reserve very much of it.");
   errno = error_;
   return refused_by_system("write", "the file that the sandbox is kept in");
 }

@@ -11,6 +11,8 @@
 namespace membrane::linux {
 namespace {
 
+constexpr size_t kLeastFileBytes = 13;
+
 enum class PlaceKind : uint8_t {
   kTreeNode = 1,  // tree, number
   kAnonymousNode,
@@ -300,9 +302,7 @@ bool SandboxReader::read() {
     terminals.push_back(FileState::read_terminal(*this));
   for (size_t left = state.count(1); left > 0 && state.is_good(); --left) read_place();
   for (size_t left = state.count(1); left > 0 && state.is_good(); --left) read_thing();
-  const auto most_files = static_cast<size_t>(std::max(kernel.options().limits.most_files, 0));
-  for (size_t left = state.count(1, std::max<size_t>(most_files, 1) * 16); left > 0 && state.is_good();
-       --left) {
+  for (size_t left = state.count(kLeastFileBytes); left > 0 && state.is_good(); --left) {
     FileRef file = FileState::read_file(*this);
     state.require(file != nullptr);
     if (state.is_good()) files.push_back(std::move(file));

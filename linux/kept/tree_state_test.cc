@@ -236,8 +236,8 @@ TEST_F(KeptTree, NeedsItsImageAndRoom) {
   ASSERT_TRUE(keep_files(root, in("an.image"), file));
   const auto kept = KeptFile::open(file);
   ASSERT_TRUE(kept);
-  EXPECT_EQ(kept->image_name(), in("an.image"));
-  EXPECT_EQ(kept->image_digest(), image->digest());
+  EXPECT_EQ(kept->facts().image_name, in("an.image"));
+  EXPECT_EQ(kept->facts().image_digest, image->digest());
   const auto over_none = restore_tree(*kept, TreeOptions{});
   ASSERT_FALSE(over_none);
   EXPECT_EQ(over_none.error().code, ErrorCode::kInvalidInput);

@@ -212,7 +212,7 @@ void undo_semaphores(Kernel& kernel, Process& process) {
   if (kernel.system_v == nullptr) return;
   for (const auto& [where, change] : all) {
     const SetRef set = kernel.system_v->semaphores.find(where.first);
-    if (set == nullptr || change == 0) continue;
+    if (set == nullptr || change == 0 || where.second >= set->semaphores.size()) continue;
     SemaphoreSet::Semaphore& one = set->semaphores[where.second];
     one = {std::clamp(one.value + change, 0, kMostValue), process.id};
     set->changed.wake();
@@ -260,6 +260,7 @@ int64_t sys_semctl(Call& call) {
     case IPC_RMID:
       CALL_TRY(may_control(call, set->owner));
       all.remove(id);
+      forget_undone(call.kernel, id, -1);  // ids come again
       set->changed.wake();
       return 0;
     case GETALL: return get_all(call, *set);

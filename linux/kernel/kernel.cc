@@ -94,7 +94,7 @@ Task* Kernel::task_of(int id) {
 }
 
 Try<int> Kernel::take_id() {
-  if (tasks_ >= options_.limits.most_tasks) {
+  if (tasks_ + zombies_ >= options_.limits.most_tasks) {
     ++reached_.tasks;
     return err(EAGAIN);
   }
@@ -172,10 +172,12 @@ void Kernel::end_task(Task& task, int status) {
   process.tasks.erase(at);
   if (!is_last) return;
   process.is_zombie = true;
+  ++zombies_;
   process.status = status;
   process.memory.reset();
   process.descriptors.reset();
   process.place.reset();
+  process.arguments = {};
   process.real_timer = process.virtual_timer = process.profile_timer = {};
   process.timers.clear();
   undo_semaphores(*this, process);
@@ -254,6 +256,7 @@ std::optional<siginfo_t> Kernel::take_pending(uint64_t set) {
 void Kernel::forget(Process& process) {
   if (process.parent != nullptr) std::erase(process.parent->children, &process);
   const auto found = processes_.find(process.id);
+  if (process.is_zombie) --zombies_;
   impl_->ended_processes.push_back(std::move(found->second));
   processes_.erase(found);
 }
@@ -650,6 +653,7 @@ Thread* Kernel::wait_for_guests() {
 void Kernel::hold(Thread& thread) {
   Task& task = *static_cast<Task*>(thread.owner);
   if (impl_->running == task.id) impl_->running = 0;
+  if (thread.stop.kind == StopKind::kGone) return end_process(*task.process, SIGKILL);
   task.is_held = true;
 }
 

@@ -173,7 +173,7 @@ class Kernel final : public Timers, public Jobs, public Signals {
   std::map<int, Task*> tasks_by_id_;
   std::shared_ptr<Impl> impl_;
   Task* current_ = nullptr;
-  int tasks_ = 0, last_id_ = 0;
+  int tasks_ = 0, zombies_ = 0, last_id_ = 0;
   uint64_t preemptions_ = 0;
   uint64_t memory_bytes_ = 0, memory_peak_bytes_ = 0;
   bool was_out_of_memory_ = false;

@@ -31,6 +31,7 @@ bool Memory::is_free(uint64_t address, uint64_t length) const {
 
 // The highest free place below the stack.
 uint64_t Memory::find_free(uint64_t length) const {
+  if (length > highest_ - lowest_) return 0;
   uint64_t top = highest_ - kStackGap;
   auto next = areas_.lower_bound(top);
   while (next != areas_.begin()) {
@@ -168,9 +169,8 @@ Try<uint64_t> Memory::map(const Wish& wish) {
 }
 
 Done Memory::unmap(uint64_t address, uint64_t length) {
-  if (!is_whole(address) || length == 0) return err(EINVAL);
   length = page_up(length);
-  if (!fits(address, length)) return err(EINVAL);
+  if (!is_whole(address) || length == 0 || !fits(address, length)) return err(EINVAL);
   if (areas_.size() + 1 >= kMostAreas) return err(ENOMEM);
   forget(address, length);
   space_->unmap(address, length);
@@ -178,6 +178,8 @@ Done Memory::unmap(uint64_t address, uint64_t length) {
 }
 
 bool Memory::is_mapped(uint64_t address, uint64_t length) const {
+  if (length == 0) return true;
+  if (!fits(address, length)) return false;
   const uint64_t end = address + length;
   for (auto next = areas_.upper_bound(address); address < end; ++next) {
     if (next == areas_.begin()) return false;

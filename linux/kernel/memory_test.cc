@@ -117,6 +117,24 @@ TEST_F(MemoryTest, MovesWhatCannotGrow) {
   check();
 }
 
+// Lengths that would wrap around the address space, in the place of those of a program.
+TEST_F(MemoryTest, RefusesLengthsThatWrap) {
+  const uint64_t upper = *map(0x200000, 1, true), lower = *map(0x1ff000, 1, true);
+  for (uint64_t pages = 1; pages <= 64; ++pages) {
+    const uint64_t wraps = -(pages * kPage);
+    EXPECT_EQ(memory_.remap(lower, kPage, wraps, MREMAP_MAYMOVE, 0).error(), ENOMEM) << pages;
+    EXPECT_FALSE(memory_.remap(lower, kPage, wraps, MREMAP_MAYMOVE | MREMAP_FIXED, 0x300000)) << pages;
+    EXPECT_EQ(map(0, -pages & (UINT64_MAX / kPage)).error(), ENOMEM) << pages;
+    EXPECT_FALSE(memory_.unmap(lower, wraps)) << pages;
+    EXPECT_FALSE(memory_.protect(lower, wraps, PROT_READ)) << pages;
+    EXPECT_FALSE(memory_.discard(lower, wraps)) << pages;
+    EXPECT_FALSE(memory_.is_mapped(lower, wraps)) << pages;
+  }
+  EXPECT_EQ(memory_.unmap(lower, UINT64_MAX).error(), EINVAL);
+  EXPECT_TRUE(memory_.is_mapped(upper, kPage) && memory_.is_mapped(lower, kPage));
+  check();
+}
+
 // What the areas say and what was mapped stay the same, whatever a guest does.
 TEST_F(MemoryTest, AreasAndPagesAgree) {
   std::mt19937_64 random(1);

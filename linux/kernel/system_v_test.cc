@@ -253,6 +253,27 @@ TEST(SemaphoreTest, WhatAProcessHasDoneIsUndoneAtItsEnd) {
                            }}));
 }
 
+// Ids come again: what is left of a set would be done to another one.
+TEST(SemaphoreTest, WhatIsToBeUndoneIsForgottenWithItsSet) {
+  ScriptedKernel on;
+  uint64_t id = 0;
+  on.run(steps({[](ScriptedThread& t) { t.call(SYS_semget, {IPC_PRIVATE, 40, 0600}); },
+                [&](ScriptedThread& t) {
+                  id = result_of(t);
+                  operate(t, id, {{39, 1, SEM_UNDO}});
+                },
+                [&](ScriptedThread& t) {
+                  EXPECT_EQ(t.result(), 0);
+                  EXPECT_FALSE(static_cast<Task*>(t.owner)->process->semaphore_undo.empty());
+                  t.call(SYS_semctl, {id, 0, IPC_RMID});
+                },
+                [](ScriptedThread& t) {
+                  EXPECT_EQ(t.result(), 0);
+                  EXPECT_TRUE(static_cast<Task*>(t.owner)->process->semaphore_undo.empty());
+                  nothing(t);
+                }}));
+}
+
 TEST(SemaphoreTest, WhoWaitsIsToldThatTheSetIsGone) {
   ScriptedKernel on;
   uint64_t id = 0;

@@ -23,7 +23,7 @@ class ChangesTest : public LiveTest {
     EXPECT_TRUE(tree.put("data/link", link("text")));
     EXPECT_TRUE(tree.put("data/first", file("both")));
     EXPECT_TRUE(tree.put_link("data/second", "data/first"));
-    for (const char* const name : {"mv", "rm", "chmod", "ln", "mkdir", "mkfifo", "touch", "cp"})
+    for (const char* const name : {"mv", "rm", "chmod", "ln", "mkdir", "mkfifo", "touch", "cp", "truncate"})
       add_program(tree, std::string("/bin/") + name);
     EXPECT_TRUE(tree.write(in("base.image"), R"({"Env":["A=1"]})"));
     LiveSpec spec = this->spec();
@@ -117,6 +117,14 @@ TEST_F(ChangesTest, AnEmptyBeginningHasAllAdded) {
   EXPECT_EQ(told(**made), "");  // not even what is mounted
   EXPECT_TRUE((*made)->write_file("/a/b", "x", 0644));
   EXPECT_EQ(told(**made), "+/a/ +/a/b");
+}
+
+TEST_F(ChangesTest, AnImageHasABoundThatHolesCountFor) {
+  const HostFile file(open(in("large.image").c_str(), O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0600));
+  run(*computer_, "echo > /data/large; truncate -s 60T /data/large");
+  const Status saved = computer_->save_image(file.number(), "{}");
+  ASSERT_FALSE(saved);
+  EXPECT_EQ(saved.error().code, ErrorCode::kTooLong);
 }
 
 TEST_F(ChangesTest, ASavedOneBeginsAsTheOtherWas) {

@@ -159,11 +159,27 @@ void set_usage(ComputerReport& report, LiveComputer& computer) {
 
 ComputerReport failed(const Error& error) {
   ComputerReport report;
+  if (const auto status = status_of_unstarted(error)) {
+    report.end = ComputerEnd::kNotStarted;
+    report.status = *status;
+    report.reason = error.message;
+    return report;
+  }
   report.reason = error.to_string();
   return report;
 }
 
 }  // namespace
+
+std::optional<int> status_of_unstarted(const Error& error) {
+  constexpr int kNotThere = 127, kNotRun = 126;
+  switch (error.code) {
+    case ErrorCode::kNotFound: return kNotThere;
+    case ErrorCode::kDenied:
+    case ErrorCode::kInvalidInput: return kNotRun;
+    default: return std::nullopt;
+  }
+}
 
 Result<ComputerReport> run_computer(const Computer& wanted, const ComputerStreams& streams,
                                     const std::function<bool()>& cancelled) {
@@ -185,6 +201,8 @@ Result<ComputerReport> run_computer(const Computer& wanted, const ComputerStream
                                         .group = wanted.group,
                                         .terminal = wanted.terminal},
                                        watched.events());
+  if (!command && command.error().code == ErrorCode::kInvalidArgument)
+    return std::unexpected(command.error());
   ComputerReport report = command ? ComputerReport() : failed(command.error());
   report.platform = computer->platform();
   report.missing_walls = computer->missing_walls();

@@ -62,6 +62,7 @@ struct Computer {
 };
 
 enum class ComputerEnd : uint8_t {
+  kNotStarted,  // its program is not there, or is none
   kExited,
   kSignalled,
   kTimedOut,
@@ -74,8 +75,8 @@ enum class ComputerEnd : uint8_t {
 
 struct ComputerReport {
   ComputerEnd end = ComputerEnd::kFailed;
-  int status = 0;      // the exit code of kExited, the signal of kSignalled
-  std::string reason;  // of kFailed: what failed, and what would mend it
+  int status = 0;      // the exit code of kExited and kNotStarted, the signal of kSignalled
+  std::string reason;  // of kFailed and kNotStarted: what failed, of the former also what would mend it
   std::string platform;
   uint64_t output_bytes = 0, memory_peak_bytes = 0;
   std::vector<std::string>
@@ -85,6 +86,10 @@ struct ComputerReport {
   uint64_t preemptions = 0;         // of a deterministic one: how often it was not (Kernel::preemptions())
   std::map<std::string, uint64_t> absent_calls;  // system calls that this kernel does not have: how often
 };
+
+// What shells tell of a program that cannot be started: 127 where it is not there, 126 where it is none or may not be run. Nothing where it is
+// not the program that is at fault.
+std::optional<int> status_of_unstarted(const Error& error);
 
 struct ComputerStreams {
   int input = -1;  // read as the guest reads; -1: none
@@ -98,7 +103,7 @@ struct ComputerStreams {
 };
 
 // Runs it to its end. `cancelled` is asked now and then. The caller's process must have one thread. Errors: kNotFound for an image
-// that is not there; kUnsupported where no platform can be started.
+// that is not there; kUnsupported where no platform can be started; kInvalidArgument for a working directory that is not there.
 Result<ComputerReport> run_computer(const Computer& computer, const ComputerStreams& streams,
                                     const std::function<bool()>& cancelled);
 

@@ -8,9 +8,12 @@
 #include <signal.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <array>
 #include <cerrno>
 #include <cstring>
 #include <deque>
@@ -27,9 +30,14 @@ namespace {
 
 struct SourceOrder {
   uint32_t traps_time_stamps, is_kvm;
+  uint32_t is_beginning = 0;  // from now on some are made ready; no answer
 };
+// With error 0 the owner's end of the kernel process's socket comes with it, and a second one with the process's handle.
 struct SourceAnswer {
-  int32_t error;  // 0: a socket comes with it
+  int32_t error;
+};
+struct KernelProcess {
+  HostFile socket, handle;
 };
 
 template <typename T>
@@ -52,7 +60,7 @@ class KernelProcesses {
   // Until the owner is gone. New ones are made while no order waits.
   void serve() {
     for (;;) {
-      const bool is_full = ready_.size() >= most_ready_ || cannot_fork_;
+      const bool is_full = !has_begun_ || ready_.size() >= most_ready_ || cannot_fork_;
       pollfd looked = {owner_.number(), POLLIN, 0};
       const int found = poll(&looked, 1, is_full ? -1 : 0);
       if (found < 0 && errno != EINTR) return;
@@ -63,18 +71,18 @@ class KernelProcesses {
 
  private:
   void make_ready() {
-    HostFile made = make({.is_kvm = is_kvm_});
-    cannot_fork_ = !made;  // until the next order
-    if (made) ready_.push_back(std::move(made));
+    KernelProcess made = make({.is_kvm = is_kvm_});
+    cannot_fork_ = !made.handle;  // until the next order
+    if (made.handle) ready_.push_back(std::move(made));
   }
-  // The owner's end of its socket. Nothing: errno says why.
-  static HostFile make(const KernelProcessOptions& options) {
+  // No handle: errno says why.
+  static KernelProcess make(const KernelProcessOptions& options) {
     HostFile ours, theirs;
     if (!make_stream(ours, theirs)) return {};
     const pid_t child = fork();
     if (child < 0) return {};
     if (child == 0) run_kernel_process(std::move(theirs), options);
-    return ours;
+    return {std::move(ours), HostFile(static_cast<int>(syscall(SYS_pidfd_open, child, 0)))};
   }
   static bool make_stream(HostFile& one, HostFile& other) {
     int ends[2];
@@ -84,11 +92,11 @@ class KernelProcesses {
     return true;
   }
   // The oldest that has not been ended by somebody.
-  HostFile take_ready() {
+  KernelProcess take_ready() {
     while (!ready_.empty()) {
-      HostFile first = std::move(ready_.front());
+      KernelProcess first = std::move(ready_.front());
       ready_.pop_front();
-      pollfd looked = {first.number(), 0, 0};
+      pollfd looked = {first.socket.number(), 0, 0};
       if (poll(&looked, 1, 0) == 0) return first;
     }
     return {};
@@ -97,20 +105,23 @@ class KernelProcesses {
     SourceOrder order = {};
     if (!receive_message(owner_.number(), bytes_of(order))) return false;
     cannot_fork_ = false;
-    HostFile socket;
+    if (order.is_beginning != 0) return has_begun_ = true;
+    KernelProcess made;
     const bool is_kvm = order.is_kvm != 0;
-    if (order.traps_time_stamps == 0 && is_kvm == is_kvm_) socket = take_ready();
-    if (!socket) socket = make({.traps_time_stamps = order.traps_time_stamps != 0, .is_kvm = is_kvm});
-    SourceAnswer answer = {socket ? 0 : errno};
-    const int number = socket.number();
-    return send_message(owner_.number(), bytes_of(answer), std::span(&number, socket ? 1 : 0));
+    if (order.traps_time_stamps == 0 && is_kvm == is_kvm_) made = take_ready();
+    if (!made.handle) made = make({.traps_time_stamps = order.traps_time_stamps != 0, .is_kvm = is_kvm});
+    SourceAnswer answer = {made.handle ? 0 : errno};
+    if (!made.handle) return send_message(owner_.number(), bytes_of(answer), {});
+    return std::ranges::all_of(std::array{made.socket.number(), made.handle.number()}, [&](int file) {
+      return send_message(owner_.number(), bytes_of(answer), std::span(&file, 1));
+    });
   }
 
   const HostFile owner_;
   const size_t most_ready_;
   const bool is_kvm_;
-  std::deque<HostFile> ready_;
-  bool cannot_fork_ = false;
+  std::deque<KernelProcess> ready_;
+  bool has_begun_ = false, cannot_fork_ = false;
 };
 
 class ForkedSource final : public ComputerSource {
@@ -123,23 +134,32 @@ class ForkedSource final : public ComputerSource {
   ForkedSource(const ForkedSource&) = delete;
   ForkedSource& operator=(const ForkedSource&) = delete;
 
+  [[nodiscard]] pid_t process() const override { return process_; }
+  void make_ready() override {
+    const std::scoped_lock lock(mutex_);
+    SourceOrder order = {.traps_time_stamps = 0, .is_kvm = 0, .is_beginning = 1};
+    static_cast<void>(send_message(socket_.number(), bytes_of(order), {}));
+  }
   Result<std::unique_ptr<LiveComputer>> create(const LiveSpec& spec) override {
-    MEMBRANE_ASSIGN(HostFile socket,
+    MEMBRANE_ASSIGN(KernelProcess made,
                     take({.traps_time_stamps = wants_virtual_clock(spec), .is_kvm = wants_kvm(spec)}));
-    return begin_computer(std::move(socket), spec, 0);
+    return begin_computer(std::move(made.socket), OwnedProcess(std::move(made.handle), 0), spec);
   }
 
  private:
-  Result<HostFile> take(SourceOrder order) {
+  Result<KernelProcess> take(SourceOrder order) {
     const std::scoped_lock lock(mutex_);
     SourceAnswer answer = {};
-    HostFile socket;
-    if (!send_message(socket_.number(), bytes_of(order), {}) ||
-        !receive_message(socket_.number(), bytes_of(answer), &socket))
+    KernelProcess made;
+    bool is_told = send_message(socket_.number(), bytes_of(order), {}) &&
+                   receive_message(socket_.number(), bytes_of(answer), &made.socket);
+    if (is_told && answer.error == 0)
+      is_told = receive_message(socket_.number(), bytes_of(answer), &made.handle);
+    if (!is_told)
       return fail(ErrorCode::kUnavailable, "the process that makes sandboxes is lost",
                   "Start this one again.");
-    if (answer.error != 0 || !socket) return no_room(answer.error);
-    return socket;
+    if (answer.error != 0 || !made.socket || !made.handle) return no_room(answer.error);
+    return made;
   }
 
   const HostFile socket_;

@@ -56,15 +56,14 @@ Result<std::string> Connection::ask(FrameKind kind, std::string_view bytes, std:
 
 Result<std::string> Connection::ask(uint64_t number, FrameKind kind, std::string_view bytes,
                                     std::span<const int> files) {
-  return ask_until(std::nullopt, number, kind, bytes, files);
+  return ask_until(Clock::now() + kMostPatience, number, kind, bytes, files);
 }
 
 Result<std::string> Connection::ask_soon(FrameKind kind) {
-  return ask_until(std::chrono::steady_clock::now() + kPatience, take_number(), kind, {}, {});
+  return ask_until(Clock::now() + kPatience, take_number(), kind, {}, {});
 }
 
-Result<std::string> Connection::ask_until(std::optional<std::chrono::steady_clock::time_point> until,
-                                          uint64_t number, FrameKind kind, std::string_view bytes,
+Result<std::string> Connection::ask_until(Clock::time_point until, uint64_t number, FrameKind kind, std::string_view bytes,
                                           std::span<const int> files) {
   Asked asked;
   {
@@ -76,7 +75,7 @@ Result<std::string> Connection::ask_until(std::optional<std::chrono::steady_cloc
   std::unique_lock lock(mutex_);
   const auto is_answered = [&asked] { return asked.answer.has_value(); };
   if (sent || sent.error().code == ErrorCode::kUnavailable) {  // then the reading thread finds out, too
-    if (until && !asked.answered.wait_until(lock, *until, is_answered)) socket_.shut();
+    if (!asked.answered.wait_until(lock, until, is_answered)) socket_.shut();
     asked.answered.wait(lock, is_answered);
   }
   asked_.erase(number);

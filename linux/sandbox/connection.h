@@ -28,7 +28,8 @@ class Connection {
   Connection& operator=(const Connection&) = delete;
 
   [[nodiscard]] uint64_t take_number();
-  // Waits for the answer. Errors: those that the kernel process tells; kUnavailable when it is lost.
+  // Waits for the answer. Errors: those that the kernel process tells; kUnavailable when it is lost, or has not answered within
+  // kMostPatience, by which it has given up itself.
   Result<std::string> ask(FrameKind kind, std::string_view bytes = {}, std::span<const int> files = {});
   Result<std::string> ask(uint64_t number, FrameKind kind, std::string_view bytes = {},
                           std::span<const int> files = {});
@@ -44,9 +45,10 @@ class Connection {
   void end();  // the kernel process ends; all that waits fails
 
  private:
-  static constexpr auto kPatience = std::chrono::seconds(10);
-  Result<std::string> ask_until(std::optional<std::chrono::steady_clock::time_point> until, uint64_t number,
-                                FrameKind kind, std::string_view bytes, std::span<const int> files);
+  static constexpr auto kPatience = std::chrono::seconds(10), kMostPatience = std::chrono::seconds(300);
+  using Clock = std::chrono::steady_clock;
+  Result<std::string> ask_until(Clock::time_point until, uint64_t number, FrameKind kind, std::string_view bytes,
+                                std::span<const int> files);
   struct Asked {
     std::string pieces;
     std::optional<Result<std::string>> answer;

@@ -5,7 +5,9 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <filesystem>
 
+#include "linux/image/store.h"
 #include "linux/platform/kvm/kvm.h"
 #include "linux/platform/trap/host_file.h"
 #include "linux/sandbox/live_testing.h"
@@ -24,7 +26,7 @@ class KeepingTest : public LiveTest {
     return made ? std::move(*made) : nullptr;
   }
   static HostFile kept(LiveComputer& computer, Keep what) {
-    HostFile file(memfd_create("kept", MFD_CLOEXEC));
+    HostFile file = memory_to_keep_in().value();
     const Status done = computer.keep(file.number(), what);
     EXPECT_TRUE(done) << done.error().to_string();
     return file;
@@ -62,7 +64,8 @@ TEST_F(KeepingTest, AKeptOneIsKeptAgain) {
 
 TEST_F(KeepingTest, WhatIsDamagedIsRefused) {
   const Made first = make(spec());
-  const HostFile file = kept(*first, Keep::kFiles);
+  const HostFile file(memfd_create("kept", MFD_CLOEXEC));  // which is not sealed
+  ASSERT_TRUE(first->keep(file.number(), Keep::kFiles));
   char byte = 'x';
   ASSERT_EQ(pwrite(file.number(), &byte, 1, 8), 1);
   LiveSpec from;
@@ -70,6 +73,24 @@ TEST_F(KeepingTest, WhatIsDamagedIsRefused) {
   const auto made = start_computer(from);
   ASSERT_FALSE(made);
   EXPECT_EQ(made.error().code, ErrorCode::kInvalidInput);
+}
+
+TEST_F(KeepingTest, AnImageThatWasRemovedIsFoundByItsDigest) {
+  std::filesystem::create_directory(in("images"));
+  std::filesystem::copy_file(spec().image, in("images/x.image"));
+  LiveSpec from = spec();
+  from.image = in("images/x.image");
+  const Made first = make(from);
+  const HostFile file = kept(*first, Keep::kFiles);
+  retire_image(from.image);
+  std::filesystem::remove(from.image);
+  const Made second = restore(file);
+  ASSERT_TRUE(second);
+  const HostFile again = kept(*second, Keep::kFiles);
+  std::filesystem::remove_all(in("images/.removed"));
+  LiveSpec lost;
+  lost.kept = again.number();
+  EXPECT_EQ(start_computer(lost).error().code, ErrorCode::kNotFound);
 }
 
 TEST_F(KeepingTest, AnotherImageIsRefused) {
@@ -309,6 +330,55 @@ TEST_F(KeptCommandTest, ADeterministicOneStaysSo) {
     if (i == 0) bytes = heard_fork.output();
     else EXPECT_EQ(heard_fork.output(), bytes);
   }
+}
+
+// Very many of one thing (kept_shapes_main.c).
+TEST_F(KeptCommandTest, VeryManyAreAsTheyWere) {
+  for (const std::vector<std::string>& shape : std::vector<std::vector<std::string>>{
+           {"areas", "5000"}, {"pages", "40000"}, {"timers", "1024"}, {"terminals", "0"}, {"zombies", "5000"}}) {
+    SCOPED_TRACE(shape.front());
+    const Made first = make(spec());
+    Heard heard;
+    CommandSpec guest;
+    guest.arguments = {"/bin/kept_shapes", shape[0], shape[1]};
+    const auto command = first->start(guest, heard.events());
+    ASSERT_TRUE(command);
+    EXPECT_EQ(heard.wait_for("\n"), "ready\n");
+    const Made second = restore(kept(*first, Keep::kAll));
+    ASSERT_TRUE(second);
+    Heard heard_fork;
+    const auto again = attach(*second, (*command)->process_id(), heard_fork);
+    ASSERT_TRUE(again && again->write_input("check\n"));
+    EXPECT_EQ(heard_fork.wait_for("\n"), "all there\n");
+  }
+}
+
+// Not by a kernel process that has it open still, either.
+TEST_F(KeepingTest, TheKeptFileIsSealed) {
+  const Made first = make(spec());
+  const HostFile file = kept(*first, Keep::kAll);
+  EXPECT_EQ(ftruncate(file.number(), 4096), -1);
+  EXPECT_EQ(pwrite(file.number(), "x", 1, 0), -1);
+  EXPECT_EQ(fcntl(file.number(), F_GET_SEALS), F_SEAL_SEAL | F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE);
+}
+
+TEST_F(KeptCommandTest, StandsStillUntilItIsThawed) {
+  const Made first = make(spec());
+  Heard heard;
+  const auto command = start(*first, kAnswering, heard);
+  const HostFile file = kept(*first, Keep::kAll);
+  LiveSpec from;
+  from.kept = file.number();
+  from.platform = spec().platform;
+  from.stands_still = true;
+  const Made second = make(from);
+  Heard heard_fork;
+  const auto again = attach(*second, command->process_id(), heard_fork);
+  ASSERT_TRUE(again && again->write_input("a\n"));
+  EXPECT_TRUE(second->usage());
+  EXPECT_EQ(heard_fork.output(), "");
+  ASSERT_TRUE(second->thaw());
+  EXPECT_EQ(heard_fork.wait_for("1 a\n"), "1 a\n");
 }
 
 // Guests may map what was kept; a hostile one must not change it.

@@ -58,6 +58,7 @@ Prepared prepare(const KernelProcessOptions& options) {
 struct Begun {
   std::unique_ptr<Kernel> kernel;
   std::string image_name;
+  bool stands_still = false;
   std::vector<KeptCommand> commands;
   BeginAnswer answer;
 };
@@ -83,8 +84,8 @@ struct Before {
 
 // A sandbox whose processes were kept is as deterministic as it was; the state of its random numbers is read with them.
 std::optional<Determinism> determinism_of(const BeginOrder& order, const std::optional<KeptFile>& kept) {
-  if (!kept || !kept->has_processes()) return order.deterministic;
-  const auto start_ms = kept->clock_start_ms();
+  if (!kept || !kept->facts().has_processes) return order.deterministic;
+  const auto start_ms = kept->facts().clock_start_ms;
   return start_ms ? std::optional(Determinism{.start_ms = *start_ms}) : std::nullopt;
 }
 
@@ -100,7 +101,8 @@ Status mount_granted(Kernel& kernel, const BeginOrder::Directory& directory, siz
   if (const Done done = mount_at(kernel, directory.path, mounted); !done)
     return fail(ErrorCode::kInvalidInput,
                 "a directory cannot be mounted at " + directory.path + ": " + std::strerror(done.error()),
-                "Mount it at a path whose directories the image has, or has not at all.");
+                "Choose another place, such as /work: none below /proc, /sys or /dev, and none within "
+                "another grant.");
   return {};
 }
 
@@ -158,7 +160,7 @@ Result<Begun> begin(Frame& frame, Prepared& prepared, OutsideNetwork* network) {
     before.network = network;
   }
   while (next < frame.files.size()) before.directories.push_back(std::move(frame.files[next++]));
-  Begun begun = {.kernel = nullptr, .image_name = order.image_name, .commands = {}, .answer = {}};
+  Begun begun = {.kernel = nullptr, .image_name = order.image_name, .stands_still = order.stands_still, .commands = {}, .answer = {}};
   MEMBRANE_ASSIGN(begun.kernel, make_kernel(order, std::move(image), before, prepared));
   begun.commands = std::move(before.commands);
   begun.answer.platform = begun.kernel->platform().name();
@@ -188,6 +190,7 @@ void serve(FrameSocket& socket, const KernelProcessOptions& options) {
   if (!socket.send(FrameKind::kAnswer, number, pack_answer(told)) || !begun) return;
   static KernelServer serving(socket, *orders, *begun->kernel, network, begun->image_name);
   serving.adopt(std::move(begun->commands));
+  if (begun->stands_still) serving.stand_still();
   server = &serving;
   serving.run();
   server = nullptr;

@@ -62,7 +62,7 @@ void KernelServer::run() {
     return std::ranges::any_of(commands_, [](const auto& each) { return each.second->expects_input(); });
   };
   has_news_ = true;
-  kernel_.thaw();  // of a sandbox that was kept
+  if (!is_frozen_by_owner_) kernel_.thaw();  // of a sandbox that was kept
   kernel_.run_while([this] { return !is_over_; });
   // What processes do at their end is nobody's any more.
   kernel_.on_outside = {};
@@ -112,7 +112,10 @@ void KernelServer::obey(Frame& frame) {
 // One that has ended, or was never started, is no error: the owner may not know yet.
 bool KernelServer::obey_for_command(const Frame& frame) {
   const auto found = commands_.find(frame.number);
-  if (found == commands_.end()) return true;
+  if (found == commands_.end()) {
+    if (frame.kind == FrameKind::kLeave) files_.leave_write(frame.number);
+    return true;
+  }
   ServedCommand& command = *found->second;
   if (frame.kind == FrameKind::kInput) return command.feed(frame.bytes);
   Unpacker from(frame.bytes);

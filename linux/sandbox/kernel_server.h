@@ -27,6 +27,8 @@ class KernelServer {
   KernelServer(const KernelServer&) = delete;
   KernelServer& operator=(const KernelServer&) = delete;
 
+  // No guest runs before the owner says so.
+  void stand_still() { static_cast<void>(freeze(true)); }
   // Commands of a sandbox that was kept: their owner may attach() to them.
   void adopt(std::vector<KeptCommand> commands);
   // Until the owner is gone, or says what no owner says.

@@ -19,6 +19,8 @@
 #include <cstring>
 #include <iterator>
 
+#include "linux/platform/trap/own_pages.h"
+
 namespace membrane::linux {
 
 namespace {
@@ -29,9 +31,9 @@ constexpr uint32_t kCalls[] = {
 #undef X
 };
 
-// All that ioctl() may ask: how much of its socket a stub has not read, and which process a stub's number is (NS_GET_PID_FROM_PIDNS,
-// which Debian 12's headers do not have).
-constexpr uint32_t kRequests[] = {TIOCOUTQ, _IOR(0xb7, 0x6, int)};
+// All that ioctl() may ask: how much of its socket a stub has not read, which process a stub's number is (NS_GET_PID_FROM_PIDNS,
+// which Debian 12's headers do not have), and which pages are a stub's own.
+const uint32_t kRequests[] = {TIOCOUTQ, _IOR(0xb7, 0x6, int), kPagemapScan};
 
 constexpr unsigned kNobody = 65534;  // whom the stubs run as (linux/platform/trap/nursery.cc)
 
@@ -108,6 +110,8 @@ bool change_root() {
 std::vector<MissingWall> leave_host() {
   std::vector<MissingWall> all;
   prctl(PR_SET_DUMPABLE, 1);  // or the files of /proc/self are the superuser's
+  // When the machine has no memory left, a sandbox ends before whoever has made it.
+  if (!write_file("/proc/self/oom_score_adj", "1000")) all.push_back(missing("kernel_ends_first"));
   if (!enter_user_namespace()) all.push_back(missing("kernel_user_namespace"));
   if (unshare(CLONE_NEWNET) != 0) all.push_back(missing("kernel_net_namespace"));
   if (unshare(CLONE_NEWIPC | CLONE_NEWUTS) != 0) all.push_back(missing("kernel_ipc_namespace"));

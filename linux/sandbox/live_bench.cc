@@ -52,6 +52,7 @@ World* world() {
   static World* const made = []() -> World* {
     const auto image = find_image("debian");
     auto source = ComputerSource::create(8);
+    if (source) (*source)->make_ready();
     if (!image || !source) return nullptr;
     auto* const all =
         new World{.image = image->path, .source = std::move(*source), .warm = {}, .python = {}, .output = {}};

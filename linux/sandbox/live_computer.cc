@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
+#include <sys/mman.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
@@ -16,6 +17,7 @@
 
 #include "linux/image/config.h"
 #include "linux/image/layer_writer.h"
+#include "linux/image/store.h"
 #include "linux/kept/kept_file.h"
 #include "linux/platform/choice.h"
 #include "linux/sandbox/connection.h"
@@ -35,6 +37,14 @@ template <typename T>
 Result<T> sound(Result<T> unpacked) {
   if (!unpacked) unpacked.error().code = ErrorCode::kUnavailable;
   return unpacked;
+}
+
+// The kernel process has had it open for writing. What it still has mapped so cannot be sealed, and is not trusted.
+Status seal_kept(int file) {
+  const int seals = fcntl(file, F_GET_SEALS);
+  if (seals < 0 || (seals & F_SEAL_SEAL) != 0) return {};  // a file of the disk, or one that is not to be sealed
+  if (fcntl(file, F_ADD_SEALS, F_SEAL_SEAL | F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE) == 0) return {};
+  return fail(ErrorCode::kUnavailable, "the kernel process of the sandbox has not let go of what it has kept");
 }
 
 class OwnedCommand final : public Command {
@@ -83,15 +93,16 @@ class OwnedCommand final : public Command {
 
 class OwnedComputer final : public LiveComputer {
  public:
-  OwnedComputer(std::shared_ptr<Connection> connection, BeginAnswer begun, pid_t child)
-      : connection_(std::move(connection)), begun_(std::move(begun)), child_(child) {}
-  ~OwnedComputer() override {
-    connection_->end();
-    end_child(child_);
-  }
+  OwnedComputer(std::shared_ptr<Connection> connection, BeginAnswer begun, OwnedProcess process)
+      : connection_(std::move(connection)), begun_(std::move(begun)), process_(std::move(process)) {}
+  ~OwnedComputer() override { OwnedComputer::end(); }
   OwnedComputer(const OwnedComputer&) = delete;
   OwnedComputer& operator=(const OwnedComputer&) = delete;
 
+  void end() override {
+    connection_->end();
+    process_.end();
+  }
   [[nodiscard]] const std::string& platform() const override { return begun_.platform; }
   [[nodiscard]] const std::vector<std::string>& missing_walls() const override {
     return begun_.missing_walls;
@@ -127,6 +138,7 @@ class OwnedComputer final : public LiveComputer {
   }
   Result<std::string> read_file(const std::string& path, uint64_t offset, uint64_t most_bytes) override;
   Status write_file(const std::string& path, std::string_view bytes, uint32_t mode) override;
+  Status write_pieces(const std::string& path, const Pieces& next, uint32_t mode) override;
   Status make_directory(const std::string& path, uint32_t mode) override {
     return nothing_of(connection_->ask(FrameKind::kMakeDirectory, Packer().text(path).number(mode).bytes()));
   }
@@ -160,8 +172,9 @@ class OwnedComputer final : public LiveComputer {
   Status freeze() override { return nothing_of(connection_->ask(FrameKind::kFreeze)); }
   Status thaw() override { return nothing_of(connection_->ask(FrameKind::kThaw)); }
   Status keep(int file, Keep what) override {
-    return nothing_of(connection_->ask(FrameKind::kKeep, Packer().number(static_cast<uint64_t>(what)).bytes(),
-                                       std::span(&file, 1)));
+    MEMBRANE_TRY(connection_->ask(FrameKind::kKeep, Packer().number(static_cast<uint64_t>(what)).bytes(),
+                                  std::span(&file, 1)));
+    return seal_kept(file);
   }
   Result<ComputerUsage> usage() override {
     MEMBRANE_ASSIGN(const std::string answer, connection_->ask_soon(FrameKind::kUsage));
@@ -169,12 +182,13 @@ class OwnedComputer final : public LiveComputer {
   }
 
  private:
+  Status write_piece(uint64_t number, std::string_view bytes);
   Result<std::unique_ptr<Command>> begin(FrameKind how, const std::string& order,
                                          const std::shared_ptr<CommandEar>& ear);
 
   const std::shared_ptr<Connection> connection_;
   const BeginAnswer begun_;
-  const pid_t child_;
+  OwnedProcess process_;
 };
 
 Result<std::unique_ptr<Command>> OwnedComputer::begin(FrameKind how, const std::string& order,
@@ -216,11 +230,30 @@ Result<std::string> OwnedComputer::read_file(const std::string& path, uint64_t o
 Status OwnedComputer::write_file(const std::string& path, std::string_view bytes, uint32_t mode) {
   const uint64_t number = connection_->take_number();
   MEMBRANE_TRY(connection_->ask(number, FrameKind::kWriteBegin, Packer().text(path).number(mode).bytes()));
+  MEMBRANE_TRY(write_piece(number, bytes));
+  return nothing_of(connection_->ask(number, FrameKind::kWriteEnd));
+}
+
+Status OwnedComputer::write_pieces(const std::string& path, const Pieces& next, uint32_t mode) {
+  const uint64_t number = connection_->take_number();
+  MEMBRANE_TRY(connection_->ask(number, FrameKind::kWriteBegin, Packer().text(path).number(mode).bytes()));
+  while (true) {
+    const auto bytes = next();
+    if (!bytes) {
+      connection_->tell(FrameKind::kLeave, number);
+      return std::unexpected(bytes.error());
+    }
+    if (bytes->empty()) return nothing_of(connection_->ask(number, FrameKind::kWriteEnd));
+    MEMBRANE_TRY(write_piece(number, *bytes));
+  }
+}
+
+Status OwnedComputer::write_piece(uint64_t number, std::string_view bytes) {
   while (!bytes.empty()) {
     MEMBRANE_TRY(connection_->ask(number, FrameKind::kWritePiece, bytes.substr(0, kPieceBytes)));
     bytes.remove_prefix(std::min(bytes.size(), kPieceBytes));
   }
-  return nothing_of(connection_->ask(number, FrameKind::kWriteEnd));
+  return {};
 }
 
 }  // namespace
@@ -246,6 +279,20 @@ void end_child(pid_t child) {
   while (waitpid(child, nullptr, 0) < 0 && errno == EINTR) {}
 }
 
+OwnedProcess OwnedProcess::of_child(pid_t child) {
+  return {HostFile(static_cast<int>(syscall(SYS_pidfd_open, child, 0))), child};
+}
+
+OwnedProcess::~OwnedProcess() {
+  end();
+  if (child_ > 0) end_child(child_);
+}
+
+// What it stands before dies with it.
+void OwnedProcess::end() {
+  if (handle_) syscall(SYS_pidfd_send_signal, handle_.number(), SIGKILL, nullptr, 0);
+}
+
 namespace {
 
 // What a sandbox is made over.
@@ -263,8 +310,17 @@ Result<Ground> open_ground(const LiveSpec& spec) {
     if (!ground.kept)
       return fail(ErrorCode::kUnavailable,
                   std::string("the kept sandbox cannot be read: ") + std::strerror(errno));
-    MEMBRANE_ASSIGN(const KeptFile kept, KeptFile::open(ground.kept.number()));
-    if (ground.image_name.empty() && !kept.image_digest().empty()) ground.image_name = kept.image_name();
+    MEMBRANE_ASSIGN(const KeptFacts kept, read_kept_facts(ground.kept.number()));
+    if (ground.image_name.empty() && !kept.image_digest.empty()) ground.image_name = kept.image_name;
+    if (spec.image_file < 0 && spec.image.empty() && !kept.image_digest.empty()) {
+      MEMBRANE_ASSIGN(ground.image, open_image(path_of_image(kept.image_name, kept.image_digest)));
+      return ground;
+    }
+  }
+  if (spec.image_file >= 0) {
+    ground.image = HostFile(fcntl(spec.image_file, F_DUPFD_CLOEXEC, 0));
+    if (ground.image) return ground;
+    return fail(ErrorCode::kUnavailable, std::string("the image cannot be opened: ") + std::strerror(errno));
   }
   if (ground.image_name.empty()) return ground;
   MEMBRANE_ASSIGN(ground.image, open_image(ground.image_name));
@@ -273,18 +329,15 @@ Result<Ground> open_ground(const LiveSpec& spec) {
 
 }  // namespace
 
-Result<std::unique_ptr<LiveComputer>> begin_computer(HostFile socket, const LiveSpec& spec, pid_t child) {
+Result<std::unique_ptr<LiveComputer>> begin_computer(HostFile socket, OwnedProcess process, const LiveSpec& spec) {
   const auto ground = open_ground(spec);
-  if (!ground) {
-    socket.close();
-    end_child(child);
-    return std::unexpected(ground.error());
-  }
+  if (!ground) return std::unexpected(ground.error());
   BeginOrder order = {.host_name = spec.host_name,
                       .platform = spec.platform,
                       .image_name = ground->image_name,
                       .limits = spec.limits,
                       .deterministic = spec.deterministic,
+                      .stands_still = spec.stands_still,
                       .directories = {}};
   std::vector<int> files;
   const auto add = [&files](bool& has, int file) {
@@ -303,21 +356,27 @@ Result<std::unique_ptr<LiveComputer>> begin_computer(HostFile socket, const Live
   auto begun = answer ? sound(unpack_begun(*answer)) : std::unexpected(answer.error());
   if (!begun) {
     connection->end();
-    end_child(child);
     return std::unexpected(begun.error());
   }
-  return std::make_unique<OwnedComputer>(std::move(connection), std::move(*begun), child);
+  return std::make_unique<OwnedComputer>(std::move(connection), std::move(*begun), std::move(process));
 }
 
 bool wants_virtual_clock(const LiveSpec& spec) {
   if (spec.kept < 0) return spec.deterministic.has_value();
-  const auto kept = KeptFile::open(spec.kept);  // what is wrong is told by begin_computer()
-  if (!kept || !kept->has_processes()) return spec.deterministic.has_value();
-  return kept->clock_start_ms().has_value();
+  const auto kept = read_kept_facts(spec.kept);  // what is wrong is told by begin_computer()
+  if (!kept || !kept->has_processes) return spec.deterministic.has_value();
+  return kept->clock_start_ms.has_value();
 }
 
 bool wants_kvm(const LiveSpec& spec) {
   return (spec.platform.empty() ? fastest_platform() : spec.platform) == "kvm";
+}
+
+Result<HostFile> memory_to_keep_in() {
+  HostFile file(memfd_create("membrane-kept", MFD_CLOEXEC | MFD_ALLOW_SEALING));
+  if (file) return file;
+  return fail(ErrorCode::kExhausted,
+              std::string("there is no memory for a kept sandbox: ") + std::strerror(errno));
 }
 
 Result<std::unique_ptr<LiveComputer>> start_computer(const LiveSpec& spec) {
@@ -334,7 +393,7 @@ Result<std::unique_ptr<LiveComputer>> start_computer(const LiveSpec& spec) {
     run_kernel_process(std::move(theirs),
                        {.traps_time_stamps = wants_virtual_clock(spec), .is_kvm = wants_kvm(spec)});
   theirs.close();
-  return begin_computer(std::move(ours), spec, child);
+  return begin_computer(std::move(ours), OwnedProcess::of_child(child), spec);
 }
 
 }  // namespace membrane::linux

@@ -10,6 +10,8 @@
 // Threads: any. Calls wait for the kernel process's answer. Callbacks come on a thread of the LiveComputer's own; they may not call it.
 #pragma once
 
+#include <sys/types.h>
+
 #include <chrono>
 #include <cstdint>
 #include <functional>
@@ -22,13 +24,15 @@
 #include <vector>
 
 #include "base/result.h"
+#include "linux/platform/trap/host_file.h"
 #include "linux/sandbox/computer.h"
 
 namespace membrane::linux {
 
 struct LiveSpec {
-  std::string
-      image;  // path of an image file (linux/image/layer.h); "" with `kept`: where it was when that was written
+  // Path of an image file (linux/image/layer.h); "" with `kept`: where it was when that was written, as that file says.
+  std::string image;
+  int image_file = -1;  // that file, open for reading, so that nothing else may have come to stand there. Borrowed as `kept` is
   // A file that keep() wrote: the sandbox goes on from there. Borrowed until create() has returned; its bytes must not change while the
   // sandbox lives.
   int kept = -1;
@@ -37,6 +41,7 @@ struct LiveSpec {
   // As of Computer. A sandbox that goes on with its processes is as deterministic as it was, whatever this says.
   std::optional<Determinism> deterministic;
   std::string platform;  // "trap", "kvm"; "" for the faster one of this machine
+  bool stands_still = false;  // no guest runs before thaw(): for looking whether it can go on
   int network = -1;  // where guests' connections go (linux/network/); -1: none leaves. Borrowed as `kept` is
   std::vector<MountedDirectory> directories;
 };
@@ -106,7 +111,9 @@ struct ComputerUsage {
 
 class LiveComputer {
  public:
-  virtual ~LiveComputer() = default;  // kills all that runs in it
+  virtual ~LiveComputer() = default;  // as end()
+  // Kills all that runs in it, and its kernel process, whatever that does. Calls that wait fail with kUnavailable, and so do later ones.
+  virtual void end() = 0;
 
   [[nodiscard]] virtual const std::string& platform() const = 0;
   [[nodiscard]] virtual const std::vector<std::string>& missing_walls() const = 0;
@@ -121,6 +128,9 @@ class LiveComputer {
   virtual Result<std::string> read_file(const std::string& path, uint64_t offset, uint64_t most_bytes) = 0;
   // As a whole; replaces what is there, and makes the directories above.
   virtual Status write_file(const std::string& path, std::string_view bytes, uint32_t mode) = 0;
+  // The same of bytes that come in pieces, none at the end. Pages of zeros take no room. Errors: those of `next` too; what is there stays.
+  using Pieces = std::function<Result<std::string>()>;
+  virtual Status write_pieces(const std::string& path, const Pieces& next, uint32_t mode) = 0;
   virtual Status make_directory(const std::string& path, uint32_t mode) = 0;
   virtual Status make_link(const std::string& path, const std::string& target) = 0;
   virtual Status set_owner(const std::string& path, uint32_t user, uint32_t group) = 0;
@@ -138,7 +148,8 @@ class LiveComputer {
   virtual Status freeze() = 0;
   virtual Status thaw() = 0;
   // All of it as it stands at one moment (linux/kept/), into a file that is open for reading and writing; it goes on then as before. kFiles:
-  // without its processes, for what is to begin anew over the files.
+  // without its processes, for what is to begin anew over the files. A memory file that may be sealed is, so that nobody can change what
+  // was kept. Errors: kExhausted for a sandbox whose keeping takes too long, which goes on as before.
   enum class Keep : uint8_t { kAll, kFiles };
   virtual Status keep(int file, Keep what) = 0;
   virtual Result<ComputerUsage> usage() = 0;
@@ -150,10 +161,17 @@ class ComputerSource {
  public:
   static Result<std::unique_ptr<ComputerSource>> create(size_t most_ready);
   virtual ~ComputerSource() = default;  // its computers go on
+  // Its process, for a control group: whom it forks from then on is in it, too.
+  [[nodiscard]] virtual pid_t process() const = 0;
+  // From now on kernel processes are made ready before they are asked for.
+  virtual void make_ready() = 0;
   // Errors: kNotFound for an image that is not there; kInvalidInput for kept bytes that are damaged; kUnsupported where no platform
   // can be started, or not the one that was asked for.
   virtual Result<std::unique_ptr<LiveComputer>> create(const LiveSpec& spec) = 0;
 };
+
+// A file in memory for LiveComputer::keep(), which seals it. Errors: kExhausted.
+Result<HostFile> memory_to_keep_in();
 
 // One computer without a source: its kernel process is forked from the caller, which has one thread until then. Errors: those of
 // ComputerSource::create().

@@ -237,6 +237,33 @@ TEST_F(LiveComputerTest, ADiskThatIsFullIsTold) {
   EXPECT_EQ((*made)->read_file("/tmp/a", 0, 100), "before");
 }
 
+TEST_F(LiveComputerTest, AFileInPiecesIsWholeOrNotThere) {
+  const auto pieces = [](std::vector<Result<std::string>> all) {
+    return [all = std::move(all), at = size_t{0}]() mutable -> Result<std::string> {
+      return at < all.size() ? all[at++] : "";
+    };
+  };
+  EXPECT_TRUE(computer_->write_pieces("/tmp/a", pieces({"one ", "two"}), 0600));
+  EXPECT_EQ(run(*computer_, "cat /tmp/a"), "one two");
+  const std::unexpected<Error> lost = fail(ErrorCode::kCancelled, "lost");
+  for (int i = 0; i < 100; ++i)  // none of them is left over
+    EXPECT_EQ(code(computer_->write_pieces("/tmp/a", pieces({"three", lost}), 0600)), ErrorCode::kCancelled);
+  EXPECT_EQ(run(*computer_, "cat /tmp/*"), "one two");
+}
+
+TEST_F(LiveComputerTest, ZerosThatAreWrittenTakeNoRoom) {
+  LiveSpec small = spec();
+  small.limits.disk_bytes = 100'000;
+  const auto made = start_computer(small);
+  ASSERT_TRUE(made);
+  std::string bytes(10'000'001, '\0');
+  bytes[5'000'000] = 'x';
+  ASSERT_TRUE((*made)->write_file("/tmp/a", bytes, 0644));
+  EXPECT_EQ((*made)->stat("/tmp/a", true)->size, bytes.size());
+  EXPECT_EQ((*made)->read_file("/tmp/a", 0, UINT64_MAX), bytes);
+  EXPECT_LT((*made)->usage()->disk_bytes, 50'000u);
+}
+
 // -- making them ------------------------------------------------------------------------------------------------------
 
 TEST_F(LiveTest, AnImageThatIsNotThereIsTold) {
@@ -258,6 +285,7 @@ TEST_F(LiveTest, APlatformThatIsNotThereIsTold) {
 TEST_F(LiveTest, ASourceMakesThemForManyThreads) {
   const auto source = ComputerSource::create(2);
   ASSERT_TRUE(source);
+  (*source)->make_ready();
   std::vector<std::thread> threads;
   for (int i = 0; i < 6; ++i)
     threads.emplace_back([&, i] {
@@ -313,12 +341,31 @@ TEST_F(LiveTest, ComputersOutliveTheirSource) {
   EXPECT_EQ(run(**made, "echo on"), "on\n");
 }
 
+// One that answers no order, as one that was taken over may, keeps nobody waiting.
+TEST_F(LiveTest, EndsAKernelProcessThatDoesNotAnswer) {
+  auto made = start_computer(spec());
+  ASSERT_TRUE(made);
+  const std::string children = read_file("/proc/self/task/" + std::to_string(gettid()) + "/children");
+  const pid_t kernel_process = std::stoi(children);
+  ASSERT_EQ(kill(kernel_process, SIGSTOP), 0);
+  std::thread waits([&] {
+    const auto told = (*made)->stat("/", true);
+    ASSERT_FALSE(told);
+    EXPECT_EQ(told.error().code, ErrorCode::kUnavailable);
+  });
+  (*made)->end();
+  waits.join();
+  made->reset();
+  EXPECT_EQ(kill(kernel_process, 0), -1);
+}
+
 // Orphans are children of this process, which waits for all of them.
 TEST_F(LiveTest, NothingIsLeft) {
   ASSERT_EQ(prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0), 0);
   {
     const auto source = ComputerSource::create(3);
     ASSERT_TRUE(source);
+    (*source)->make_ready();
     auto made = (*source)->create(spec());
     ASSERT_TRUE(made);
     auto command = (*made)->start(shell("sleep 1000 & sleep 1000"), {});
@@ -336,6 +383,7 @@ TEST_F(LiveTest, NothingIsLeftOfAnOwnerThatIsKilled) {
   if (owner == 0) {
     const auto source = ComputerSource::create(3);
     if (!source) _exit(1);
+    (*source)->make_ready();
     auto made = (*source)->create(spec());
     if (!made || !(*made)->start(shell("sleep 1000 & sleep 1000"), {})) _exit(1);
     if (write(ends[1], "x", 1) != 1) _exit(1);

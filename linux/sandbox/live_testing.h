@@ -57,6 +57,7 @@ class LiveTest : public ImageTest {
     for (const char* const name : {"sh", "cat", "sleep", "stty", "head"})
       add_program(tree, std::string("/bin/") + name);
     add_program(tree, MEMBRANE_KEPT_GUEST);
+    add_program(tree, MEMBRANE_KEPT_SHAPES);
     EXPECT_TRUE(tree.write(in("programs.image")));
   }
 

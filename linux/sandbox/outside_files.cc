@@ -6,6 +6,7 @@
 #include <cstring>
 
 #include "linux/files/memory_buffer.h"
+#include "linux/image/layer.h"
 #include "linux/kernel/announcing.h"
 #include "linux/sandbox/protocol.h"
 
@@ -358,25 +359,49 @@ void OutsideFiles::drop(const Writing& writing) {
 Status OutsideFiles::write_piece(uint64_t number, std::string_view bytes) {
   const auto found = writings_.find(number);
   if (found == writings_.end()) return fail(ErrorCode::kInvalidInput, "no such file is being written");
-  Writing& writing = found->second;
-  auto rest = std::as_bytes(std::span(bytes));
-  while (!rest.empty()) {
-    const auto done = writing.file->write(writing.size, rest);
-    if (done && *done > 0) {
-      writing.size += *done;
-      rest = rest.subspan(*done);
+  const Done done = append(found->second, std::as_bytes(std::span(bytes)));
+  if (done) return {};
+  const std::string path = found->second.path;
+  leave_write(number);
+  return refused(path, done.error());
+}
+
+// Runs of pages that are all zeros, or none of which is.
+Done OutsideFiles::append(Writing& writing, std::span<const std::byte> bytes) {
+  const auto first_of = [&](std::span<const std::byte> rest) {
+    return rest.first(std::min<size_t>(kPageBytes - writing.size % kPageBytes, rest.size()));
+  };
+  const auto is_zero = [](std::span<const std::byte> page) {
+    return std::ranges::all_of(page, [](std::byte b) { return b == std::byte{0}; });
+  };
+  while (!bytes.empty()) {
+    auto run = first_of(bytes);
+    if (is_zero(run)) {
+      writing.size += run.size();
+      bytes = bytes.subspan(run.size());
       continue;
     }
-    const int error = done ? ENOSPC : done.error();
-    const std::string path = writing.path;
-    drop(writing);
-    writings_.erase(found);
-    return refused(path, error);
+    for (size_t end = run.size(); end < bytes.size(); run = bytes.first(end)) {
+      const auto next = bytes.subspan(end, std::min<size_t>(kPageBytes, bytes.size() - end));
+      if (is_zero(next)) break;
+      end += next.size();
+    }
+    MEMBRANE_ASSIGN(const size_t done, writing.file->write(writing.size, run));
+    if (done == 0) return err(ENOSPC);
+    writing.size += done;
+    writing.written = writing.size;
+    bytes = bytes.subspan(done);
   }
   return {};
 }
 
+void OutsideFiles::leave_write(uint64_t number) {
+  const auto writing = writings_.extract(number);
+  if (!writing.empty()) drop(writing.mapped());
+}
+
 Done OutsideFiles::commit(Writing& writing, uint64_t number) {
+  if (writing.written < writing.size) MEMBRANE_TRY(writing.file->resize(writing.size));
   if (writing.other_name.empty()) {
     const std::string other = ".membrane-" + std::to_string(number);
     MEMBRANE_TRY(writing.directory->link(other, writing.file));

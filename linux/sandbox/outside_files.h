@@ -31,22 +31,26 @@ class OutsideFiles {
   Status move(const std::string& from, const std::string& to);
   Status remove(const std::string& path, bool with_contents);
 
-  // A file in pieces. Guests see it, whole, when it has ended; one that fails is gone, and what was there before stays.
+  // A file in pieces, in which pages of zeros become holes. Guests see it, whole, when it has ended; one that fails or is left is gone, and
+  // what was there before stays.
   Status begin_write(uint64_t number, const std::string& path, uint32_t mode);
   Status write_piece(uint64_t number, std::string_view bytes);
   Status end_write(uint64_t number);
+  void leave_write(uint64_t number);
 
  private:
   static constexpr size_t kMostWritings = 64;
   struct Writing {
     std::string path, name, other_name;  // other_name: until it has ended; "" while it has no name
     NodeRef directory, file;
-    uint64_t size = 0;
+    uint64_t size = 0;  // with a hole at the end, which is made when it has ended
+    uint64_t written = 0;
   };
   Try<LocationRef> find(const std::string& path, bool follows_links = true);
   Try<Parent> parent_of(const std::string& path);
   Try<LocationRef> make_parents(const std::string& path);
   Try<Writing> open_writing(uint64_t number, const std::string& path, uint32_t mode);
+  static Done append(Writing& writing, std::span<const std::byte> bytes);
   Done commit(Writing& writing, uint64_t number);
   void drop(const Writing& writing);
   Done create(const std::string& path, NewNode made);

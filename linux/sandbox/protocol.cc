@@ -216,6 +216,7 @@ std::string pack(const BeginOrder& order) {
   packer.number(order.deterministic.has_value());
   if (order.deterministic)
     packer.number(static_cast<uint64_t>(order.deterministic->start_ms)).number(order.deterministic->seed);
+  packer.number(order.stands_still);
   packer.number(order.has_image).number(order.has_kept).number(order.has_network);
   packer.number(order.directories.size());
   for (const BeginOrder::Directory& each : order.directories) packer.text(each.path).number(each.is_writable);
@@ -236,6 +237,7 @@ Result<BeginOrder> unpack_begin(std::string_view bytes) {
     const auto start_ms = static_cast<int64_t>(from.number());
     order.deterministic = {.start_ms = start_ms, .seed = from.number()};
   }
+  order.stands_still = from.flag();
   order.has_image = from.flag();
   order.has_kept = from.flag();
   order.has_network = from.flag();

@@ -40,7 +40,7 @@ enum class FrameKind : uint16_t {
   kErrorRoom,
   kResize,
   kSignal,
-  kLeave,  // nobody hears of the command any more; no answer
+  kLeave,  // nobody hears of the command any more, or ends the file that is being written; no answer
   kStat,
   kList,
   kRead,
@@ -157,6 +157,7 @@ struct BeginOrder {
   std::string image_name;  // where the image is, for what is kept of the sandbox
   ComputerLimits limits;
   std::optional<Determinism> deterministic;
+  bool stands_still = false;
   bool has_image = false, has_kept = false, has_network = false;
   struct Directory {
     std::string path;

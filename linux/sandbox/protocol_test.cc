@@ -95,6 +95,7 @@ TEST(ProtocolTest, TheEndIsTold) {
 TEST(ProtocolTest, OrdersComeBackAsTheyWere) {
   BeginOrder order = {.host_name = "name",
                       .platform = "trap",
+                      .image_name = {},
                       .limits = {},
                       .deterministic = Determinism{5, 6},
                       .directories = {{"/a", true}}};

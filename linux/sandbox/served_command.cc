@@ -90,9 +90,17 @@ Status ServedCommand::start(const StartOrder& order) {
     start.errors = errors_->open();
   }
   const Place place = {.root = kernel_.root, .directory = kernel_.root};
-  const auto directory =
+  auto directory =
       walk(kernel_.mounts, place, kernel_.root, spec.directory, start.credentials, {.wants_directory = true});
-  if (!directory) return refused("the working directory " + spec.directory, directory.error());
+  // The usual one, which an image that is made from nothing has not.
+  if (!directory && directory.error() == ENOENT && spec.directory == "/root") {
+    start.directory = "/";
+    directory = kernel_.root;
+  }
+  if (!directory)
+    return fail(ErrorCode::kInvalidArgument,
+                "a command cannot begin in " + spec.directory + ": " + std::strerror(directory.error()),
+                "Name a directory that the image has, or one that is granted.");
   const auto started = kernel_.start(start);
   if (!started) {
     auto error = refused(spec.arguments[0], started.error());

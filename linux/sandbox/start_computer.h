@@ -4,15 +4,34 @@
 #include <sys/types.h>
 
 #include <memory>
+#include <utility>
 
 #include "base/result.h"
+#include "linux/platform/trap/host_file.h"
 #include "linux/sandbox/kernel_process.h"
 #include "linux/sandbox/live_computer.h"
 
 namespace membrane::linux {
 
-// Sends the spec to a kernel process that waits for it. `child`: that process, when it is the caller's own child; else 0.
-Result<std::unique_ptr<LiveComputer>> begin_computer(HostFile socket, const LiveSpec& spec, pid_t child);
+// A kernel process, which dies with this.
+class OwnedProcess {
+ public:
+  static OwnedProcess of_child(pid_t child);
+  // `handle`: of pidfd_open(); `child`: its number when it is the caller's own child, which is waited for; else 0.
+  OwnedProcess(HostFile handle, pid_t child) : handle_(std::move(handle)), child_(child) {}
+  OwnedProcess(OwnedProcess&& other) noexcept
+      : handle_(std::move(other.handle_)), child_(std::exchange(other.child_, 0)) {}
+  OwnedProcess& operator=(OwnedProcess&&) = delete;
+  ~OwnedProcess();
+  void end();  // from any thread
+
+ private:
+  HostFile handle_;
+  pid_t child_;
+};
+
+// Sends the spec to a kernel process that waits for it, at the other end of the socket.
+Result<std::unique_ptr<LiveComputer>> begin_computer(HostFile socket, OwnedProcess process, const LiveSpec& spec);
 // Waits for the end of a child whose socket is closed; one that takes too long is killed.
 void end_child(pid_t child);
 // Whether its clock is to be a virtual one: that of the kept sandbox, or as the spec says.

@@ -12,6 +12,7 @@
 #include <cstdio>
 #include <string>
 
+#include "linux/platform/trap/own_pages.h"
 #include "linux/platform/trap/trap_platform.h"
 
 namespace membrane::linux {
@@ -422,32 +423,14 @@ size_t TrapSpace::peek(uint64_t address, std::span<std::byte> bytes) {
   return done;
 }
 
-// By /proc/PID/pagemap, which has a word for each page.
 std::vector<PageRun> TrapSpace::own_pages(uint64_t address, uint64_t length) {
-  constexpr uint64_t kPresent = uint64_t{1} << 63, kSwapped = uint64_t{1} << 62, kOfFile = uint64_t{1} << 61;
-  std::vector<PageRun> runs;
-  if (!is_within(address, length) || settle(address, length) != length) return runs;
+  if (!is_within(address, length) || settle(address, length) != length) return {};
   if (!pages_file_)
     pages_file_ =
         HostFile(open(("/proc/" + std::to_string(process_) + "/pagemap").c_str(), O_RDONLY | O_CLOEXEC));
   if (!pages_file_) return {{address, length}};
-  std::vector<uint64_t> words(std::min<uint64_t>(length / TRAP_PAGE, 1u << 16));
-  for (uint64_t at = address; at < address + length;) {
-    const size_t wanted = std::min<uint64_t>(words.size(), (address + length - at) / TRAP_PAGE);
-    const ssize_t got = pread(pages_file_.number(), words.data(), wanted * sizeof words[0],
-                              static_cast<off_t>(at / TRAP_PAGE * sizeof words[0]));
-    const size_t count = got <= 0 ? 0 : static_cast<size_t>(got) / sizeof words[0];
-    if (count == 0) {
-      runs.push_back({at, address + length - at});
-      break;
-    }
-    for (size_t i = 0; i < count; ++i, at += TRAP_PAGE) {
-      if ((words[i] & (kPresent | kSwapped)) == 0 || (words[i] & kOfFile) != 0) continue;
-      if (!runs.empty() && runs.back().address + runs.back().length == at) runs.back().length += TRAP_PAGE;
-      else runs.push_back({at, TRAP_PAGE});
-    }
-  }
-  return runs;
+  if (auto runs = scan_own_pages(pages_file_.number(), address, length)) return *std::move(runs);
+  return read_own_pages(pages_file_.number(), address, length);
 }
 
 // ---- call sites ----
