@@ -115,7 +115,7 @@ Try<InetAddress> SocketFile::reachable(const SocketAddress& to) const {
 namespace {
 
 // Those that are kept and told, and change nothing: there is one machine, whose network loses nothing.
-constexpr std::array<std::pair<int, int>, 37> kKeptOptions = {{
+constexpr std::array<std::pair<int, int>, 40> kKeptOptions = {{
     {SOL_SOCKET, SO_KEEPALIVE},
     {SOL_SOCKET, SO_BROADCAST},
     {SOL_SOCKET, SO_OOBINLINE},
@@ -124,6 +124,8 @@ constexpr std::array<std::pair<int, int>, 37> kKeptOptions = {{
     {SOL_SOCKET, SO_TIMESTAMP},
     {SOL_SOCKET, SO_DONTROUTE},
     {SOL_SOCKET, SO_INCOMING_CPU},
+    {SOL_SOCKET, SO_MARK},
+    {SOL_SOCKET, SO_DEBUG},
     {IPPROTO_TCP, TCP_NODELAY},
     {IPPROTO_TCP, TCP_CORK},
     {IPPROTO_TCP, TCP_KEEPIDLE},
@@ -135,6 +137,7 @@ constexpr std::array<std::pair<int, int>, 37> kKeptOptions = {{
     {IPPROTO_TCP, TCP_SYNCNT},
     {IPPROTO_TCP, TCP_FASTOPEN},
     {IPPROTO_TCP, TCP_NOTSENT_LOWAT},
+    {IPPROTO_TCP, TCP_LINGER2},
     {IPPROTO_IP, IP_TOS},
     {IPPROTO_IP, IP_TTL},
     {IPPROTO_IP, IP_RECVERR},
@@ -156,6 +159,9 @@ constexpr std::array<std::pair<int, int>, 37> kKeptOptions = {{
 }};
 
 constexpr int kLeastCapacity = 2304, kMostCapacity = 425984;  // of SO_RCVBUF, as it is told
+
+constexpr std::string_view kCongestionControl = "cubic";
+constexpr size_t kMostNameBytes = 16;  // TCP_CA_NAME_MAX
 
 bool is_kept(int level, int name) {
   return std::ranges::find(kKeptOptions, std::pair(level, name)) != kKeptOptions.end();
@@ -186,6 +192,12 @@ Done SocketFile::set_option(int level, int name, std::span<const std::byte> valu
     if (value.size() < sizeof linger_) return err(EINVAL);
     std::memcpy(&linger_, value.data(), sizeof linger_);
     return {};
+  }
+  if (level == IPPROTO_TCP && name == TCP_CONGESTION && is_tcp()) {
+    const std::string wanted(reinterpret_cast<const char*>(value.data()),
+                             std::min(value.size(), kMostNameBytes));
+    const std::string_view its = wanted.c_str();
+    return its == kCongestionControl || its == "reno" ? Done() : err(ENOENT);
   }
   int number = 0;
   if (value.size() < sizeof number) return err(EINVAL);
@@ -237,8 +249,26 @@ Try<std::vector<std::byte>> SocketFile::option(int level, int name) {
   if (level == SOL_SOCKET) {
     if (auto value = socket_option(name); value || value.error() != ENOPROTOOPT) return value;
   }
+  if (level == IPPROTO_TCP && is_tcp() && name == TCP_INFO) return connection_facts();
+  if (level == IPPROTO_TCP && is_tcp() && name == TCP_CONGESTION) {
+    std::array<char, kMostNameBytes> text = {};
+    kCongestionControl.copy(text.data(), text.size());
+    return bytes_of(text);
+  }
   MEMBRANE_ASSIGN(const int value, int_option(level, name));
   return bytes_of(value);
+}
+
+// Of a connection that loses nothing and takes no time.
+std::vector<std::byte> SocketFile::connection_facts() const {
+  constexpr uint32_t kSegment = 65483, kWindow = 10, kTimeout_us = 200'000;
+  tcp_info facts = {};
+  facts.tcpi_state = end_->is_listening ? TCP_LISTEN : peer() ? TCP_ESTABLISHED : TCP_CLOSE;
+  facts.tcpi_rto = kTimeout_us;
+  facts.tcpi_snd_mss = facts.tcpi_rcv_mss = facts.tcpi_advmss = kSegment;
+  facts.tcpi_pmtu = 65536;
+  facts.tcpi_snd_cwnd = kWindow;
+  return bytes_of(facts);
 }
 
 Try<std::vector<std::byte>> SocketFile::socket_option(int name) {
@@ -279,6 +309,7 @@ Try<int> SocketFile::int_option(int level, int name) {
   if (!is_kept(level, name) || !has_level(level)) return err(ENOPROTOOPT);
   if (level == SOL_SOCKET && name == SO_RCVLOWAT) return 1;
   if (level == IPPROTO_IP && name == IP_TTL) return 64;
+  if (level == IPPROTO_TCP && name == TCP_LINGER2) return 60;
   return 0;
 }
 

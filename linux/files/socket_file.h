@@ -99,6 +99,8 @@ class SocketFile : public File {
  private:
   friend class FileState;  // linux/kept/file_state.h
   [[nodiscard]] bool has_level(int level) const;
+  [[nodiscard]] bool is_tcp() const { return is_inet() && type() == SOCK_STREAM; }
+  [[nodiscard]] std::vector<std::byte> connection_facts() const;  // TCP_INFO
   Try<int> int_option(int level, int name);
   Try<std::vector<std::byte>> socket_option(int name);
   Done set_int_option(int level, int name, int value);
