@@ -236,6 +236,8 @@ void FileState::transfer_job(State& state, Terminal& terminal) {
   state(terminal.is_locked);
   state(terminal.had_slaves);
   state(terminal.has_master);
+  state(terminal.has_packets);
+  state(terminal.packet_status);
   state(terminal.hang_ups);
   state(terminal.session_);
   state(terminal.foreground_);

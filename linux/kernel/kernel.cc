@@ -57,6 +57,7 @@ struct Kernel::Impl {
 };
 
 Kernel::Kernel(KernelOptions options) : options_(std::move(options)), impl_(std::make_shared<Impl>()) {
+  host_name = options_.host_name;
   root = std::make_shared<Location>(Location{.node = options_.root, .parent = nullptr, .name = ""});
 }
 

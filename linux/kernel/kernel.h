@@ -87,6 +87,7 @@ class Kernel final : public Timers, public Jobs, public Signals {
   std::shared_ptr<Vdso> vdso;
   NodeRef memory_files;  // what memfd_create() makes files in
   SharedMemories shared_memories;
+  std::string host_name, domain_name = "(none)";  // sethostname(), setdomainname()
   std::shared_ptr<SystemV> system_v;
   [[nodiscard]] timespec now(int clock) const override { return options_.clock->read(clock); }
   [[nodiscard]] GuestClock::Time steady_now() const override { return options_.clock->now(); }

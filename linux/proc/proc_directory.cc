@@ -53,8 +53,8 @@ Child random_directory(Kernel& kernel) {
 Child sys_kernel(Kernel& kernel) {
   return directory({{"cap_last_cap", fixed("40\n")},
                     {"core_pattern", fixed("core\n")},
-                    {"domainname", fixed("(none)\n")},
-                    {"hostname", fixed(kernel.options().host_name + "\n")},
+                    {"domainname", asked(kernel, [](Kernel& of) { return of.domain_name + "\n"; })},
+                    {"hostname", asked(kernel, [](Kernel& of) { return of.host_name + "\n"; })},
                     {"ngroups_max", fixed("65536\n")},
                     {"osrelease", fixed(std::string(kKernelRelease) + "\n")},
                     {"ostype", fixed("Linux\n")},
