@@ -183,13 +183,25 @@ PtyMaster::~PtyMaster() {
 
 Try<size_t> PtyMaster::read(Caller&, Buffer& to) {
   if (to.size() == 0) return 0;
+  if (has_status()) {
+    MEMBRANE_TRY(to.put(std::as_bytes(std::span(&terminal_->packet_status, 1))));
+    terminal_->packet_status = 0;
+    return 1;
+  }
   if (terminal_->line.output.is_empty()) {
     if (terminal_->had_slaves && terminal_->slaves == 0) return err(EIO);
     return err(EAGAIN);
   }
-  MEMBRANE_ASSIGN(const size_t count, terminal_->line.output.give_to(to, to.size()));
+  size_t before = 0;
+  if (terminal_->has_packets) {
+    constexpr std::array kData = {std::byte{TIOCPKT_DATA}};
+    MEMBRANE_ASSIGN(before, to.put(kData));
+  }
+  // What cannot be put stays, as where there is room for the first byte only.
+  const auto count = to.size() == 0 ? Try<size_t>(0) : terminal_->line.output.give_to(to, to.size());
+  if (!count && before == 0) return count;
   terminal_->changed.wake();
-  return count;
+  return before + count.value_or(0);
 }
 
 Try<size_t> PtyMaster::write(Caller&, Buffer& from) {
@@ -210,7 +222,7 @@ Try<size_t> PtyMaster::write(Caller&, Buffer& from) {
 }
 
 short PtyMaster::ready() {
-  int events = 0;
+  int events = has_status() ? POLLPRI | POLLIN | POLLRDNORM : 0;
   if (!terminal_->line.output.is_empty()) events |= POLLIN | POLLRDNORM;
   if (terminal_->line.has_input_room()) events |= POLLOUT | POLLWRNORM;
   if (terminal_->had_slaves && terminal_->slaves == 0) events |= POLLHUP;
@@ -228,9 +240,11 @@ Try<int64_t> PtyMaster::ioctl(Caller& caller, uint64_t request, uint64_t argumen
     case TIOCGPTLCK: MEMBRANE_TRY(caller.put(argument, terminal_->is_locked ? 1 : 0)); return 0;
     case TIOCPKT: {
       MEMBRANE_ASSIGN(const int wants_packets, caller.get<int>(argument));
-      if (wants_packets != 0) return err(EINVAL);
+      if (wants_packets != 0 && !terminal_->has_packets) terminal_->packet_status = 0;
+      terminal_->has_packets = wants_packets != 0;
       return 0;
     }
+    case TIOCGPKT: MEMBRANE_TRY(caller.put(argument, terminal_->has_packets ? 1 : 0)); return 0;
     default: return terminal_->ioctl(caller, request, argument, true);
   }
 }

@@ -55,6 +55,7 @@ class PtyMaster final : public File {
   [[nodiscard]] const std::shared_ptr<Terminal>& terminal() const { return terminal_; }
 
  private:
+  [[nodiscard]] bool has_status() const { return terminal_->has_packets && terminal_->packet_status != 0; }
   const std::shared_ptr<Terminals> all_;
   const std::shared_ptr<Terminal> terminal_;
   const NodeRef node_;

@@ -222,5 +222,53 @@ TEST(Pty, FlushesWhatIsAskedFor) {
   EXPECT_EQ(room.slave->ioctl(room.caller, TCFLSH, 7).error(), EINVAL);
 }
 
+TEST(Pty, TellsInPackets) {
+  Room room;
+  int on = 1;
+  EXPECT_TRUE(room.caller.ioctl(*room.master, TIOCPKT, on));
+  on = 0;
+  EXPECT_TRUE(room.caller.ioctl(*room.master, TIOCGPKT, on));
+  EXPECT_EQ(on, 1);
+  EXPECT_TRUE(write_text(*room.slave, room.caller, "abc"));
+  EXPECT_EQ(read_text(*room.master, room.caller, 3), std::string("\0ab", 3));
+  EXPECT_EQ(read_text(*room.master, room.caller, 1), std::string(1, '\0'));
+  EXPECT_EQ(read_text(*room.master, room.caller), std::string("\0c", 2));
+  EXPECT_EQ(read_text(*room.master, room.caller), "error 11");
+  // Input is flushed, and ^S is no key of the terminal any more.
+  EXPECT_TRUE(room.slave->ioctl(room.caller, TCFLSH, TCIFLUSH));
+  TerminalModes modes;
+  EXPECT_TRUE(room.caller.ioctl(*room.slave, TCGETS, modes));
+  modes.input &= ~static_cast<uint32_t>(IXON);
+  EXPECT_TRUE(room.caller.ioctl(*room.slave, TCSETS, modes));
+  EXPECT_EQ(room.master->ready() & (POLLPRI | POLLIN), POLLPRI | POLLIN);
+  EXPECT_EQ(read_text(*room.master, room.caller), std::string(1, TIOCPKT_FLUSHREAD | TIOCPKT_NOSTOP));
+  EXPECT_EQ(room.master->ready() & (POLLPRI | POLLIN), 0);
+  modes.input |= IXON;
+  EXPECT_TRUE(room.caller.ioctl(*room.slave, TCSETS, modes));
+  EXPECT_EQ(read_text(*room.master, room.caller), std::string(1, TIOCPKT_DOSTOP));
+  on = 0;
+  EXPECT_TRUE(room.caller.ioctl(*room.master, TIOCPKT, on));
+  EXPECT_TRUE(room.slave->ioctl(room.caller, TCFLSH, TCIFLUSH));
+  EXPECT_TRUE(write_text(*room.slave, room.caller, "d"));
+  EXPECT_EQ(read_text(*room.master, room.caller), "d");
+}
+
+TEST(Pty, HasModesAsSystemVDoes) {
+  Room room;
+  struct Old {
+    uint16_t input, output, control, local;
+    uint8_t discipline, characters[8];
+  } old = {};
+  EXPECT_TRUE(room.caller.ioctl(*room.slave, TCGETA, old));
+  EXPECT_EQ(old.local & (ICANON | ECHO), ICANON | ECHO);
+  EXPECT_EQ(old.characters[VINTR], 3);
+  old.local &= static_cast<uint16_t>(~(ICANON | ECHO));
+  EXPECT_TRUE(room.caller.ioctl(*room.slave, TCSETAF, old));
+  TerminalModes modes;
+  EXPECT_TRUE(room.caller.ioctl(*room.slave, TCGETS, modes));
+  EXPECT_EQ(modes.local & (ICANON | ECHO), 0u);
+  EXPECT_EQ(modes.local, TerminalModes().local & ~static_cast<uint32_t>(ICANON | ECHO));
+}
+
 }  // namespace
 }  // namespace membrane::linux

@@ -47,7 +47,7 @@ bool InetAddress::is_any() const {
 }
 
 bool InetAddress::is_loopback() const {
-  if (is_v4()) return ip[12] == 127;
+  if (is_v4()) return ip[12] == 127 || std::ranges::equal(std::span(ip).subspan(12), kOwnAddress);
   return std::ranges::all_of(std::span(ip).first(15), [](uint8_t byte) { return byte == 0; }) && ip[15] == 1;
 }
 

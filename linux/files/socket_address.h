@@ -25,12 +25,16 @@ struct SocketAddress {
   [[nodiscard]] std::optional<std::string> path() const;
 };
 
+// The sandbox's own on the network that its owner gives it (interfaces.h): 198.18.0.1. No name has it (linux/network/reachable.h).
+constexpr std::array<uint8_t, 4> kOwnAddress = {198, 18, 0, 1};
+
 // Of AF_INET and AF_INET6. An address of IPv4 is kept as ::ffff:a.b.c.d.
 struct InetAddress {
   std::array<uint8_t, 16> ip = {};
   uint16_t port = 0;
   [[nodiscard]] bool is_v4() const;
   [[nodiscard]] bool is_any() const;  // 0.0.0.0 or ::
+  // 127.0.0.0/8, ::1, or kOwnAddress: what leads back into the sandbox.
   [[nodiscard]] bool is_loopback() const;
   bool operator==(const InetAddress&) const = default;
 };

@@ -12,7 +12,7 @@ namespace {
 constexpr uint16_t kFirstFreePort = 32768, kLastFreePort = 60999;
 constexpr uint32_t kMostAbstractNames = 0xfffff;
 
-bool is_internet(const SocketEnd& end) { return end.domain != AF_UNIX; }
+bool is_internet(const SocketEnd& end) { return end.domain == AF_INET || end.domain == AF_INET6; }
 
 // Whether packets to `to` are for an end that is bound to `bound`.
 bool receives(const SocketEnd& end, const InetAddress& bound, const InetAddress& to) {
@@ -245,6 +245,29 @@ void SocketSpace::unbind(const SocketEnd& end) {
   const auto found =
       std::find_if(first, last, [&](const auto& each) { return each.second.lock().get() == &end; });
   if (found != last) ports_.erase(found);
+}
+
+// -- AF_NETLINK
+
+Done SocketSpace::bind_netlink(uint32_t port, const End& end) {
+  auto& bound = netlink_ports_[port];
+  if (!bound.expired()) return err(EADDRINUSE);
+  bound = end;
+  return {};
+}
+
+uint32_t SocketSpace::free_netlink_port(uint32_t wish) {
+  if (wish != 0 && !netlink_ports_.contains(wish)) return wish;
+  do --last_netlink_port_;
+  while (last_netlink_port_ == 0 || netlink_ports_.contains(last_netlink_port_));
+  return last_netlink_port_;
+}
+
+void SocketSpace::unbind_netlink(uint32_t port, const SocketEnd& end) {
+  const auto found = netlink_ports_.find(port);
+  if (found == netlink_ports_.end()) return;
+  const End bound = found->second.lock();
+  if (bound == nullptr || bound.get() == &end) netlink_ports_.erase(found);
 }
 
 }  // namespace membrane::linux

@@ -52,7 +52,7 @@ struct SocketEnd {
 
   const std::shared_ptr<SocketSpace> space;
   const int domain, type;
-  SocketAddress name;         // of AF_UNIX; without bytes: none
+  SocketAddress name;         // of AF_UNIX and AF_NETLINK; without bytes: none
   InetAddress local, remote;  // port 0: none
   Sender owner;               // who made, connected or listened: SO_PEERCRED of the peer
   bool reuses_address = false, reuses_port = false, only_v6 = false, passes_credentials = false;
@@ -115,6 +115,11 @@ class SocketSpace {
 
   void unbind(const SocketEnd& end);
 
+  // -- AF_NETLINK: by port, which is another namespace. Errors: EADDRINUSE.
+  Done bind_netlink(uint32_t port, const End& end);
+  [[nodiscard]] uint32_t free_netlink_port(uint32_t wish);
+  void unbind_netlink(uint32_t port, const SocketEnd& end);
+
  private:
   friend class FileState;  // linux/kept/file_state.h
   friend struct SocketEnd;
@@ -122,7 +127,9 @@ class SocketSpace {
   std::map<std::string, std::weak_ptr<SocketEnd>> abstract_;
   std::map<const Node*, std::pair<NodeRef, std::weak_ptr<SocketEnd>>> nodes_;
   std::multimap<uint16_t, std::weak_ptr<SocketEnd>> ports_;
+  std::map<uint32_t, std::weak_ptr<SocketEnd>> netlink_ports_;
   uint16_t last_port_ = 32767;
+  uint32_t last_netlink_port_ = UINT32_MAX - 4096;
   uint32_t last_name_ = 0;
   size_t queued_bytes_ = 0;
   std::shared_ptr<size_t> files_in_flight_ = std::make_shared<size_t>(0);

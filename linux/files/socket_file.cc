@@ -1,6 +1,7 @@
 #include "linux/files/socket_file.h"
 
 #include <fcntl.h>
+#include <linux/netlink.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <sys/ioctl.h>
@@ -11,6 +12,8 @@
 
 #include "linux/files/anonymous_node.h"
 #include "linux/files/datagram_socket.h"
+#include "linux/files/interfaces.h"
+#include "linux/files/netlink_socket.h"
 #include "linux/files/stream_socket.h"
 
 namespace membrane::linux {
@@ -30,7 +33,8 @@ Try<size_t> SocketFile::read(Caller& caller, Buffer& to) {
 Try<size_t> SocketFile::write(Caller& caller, Buffer& from) { return send(caller, from, {}); }
 
 Try<int64_t> SocketFile::ioctl(Caller& caller, uint64_t request, uint64_t argument) {
-  if (request != FIONREAD) return err(ENOTTY);
+  if (request != FIONREAD)
+    return interface_request(caller, end_->space->network, is_inet(), request, argument);
   if (end_->is_listening) return err(EINVAL);
   size_t bytes = 0;
   for (const Packet& packet : end_->packets) {
@@ -111,7 +115,7 @@ Try<InetAddress> SocketFile::reachable(const SocketAddress& to) const {
 namespace {
 
 // Those that are kept and told, and change nothing: there is one machine, whose network loses nothing.
-constexpr std::array<std::pair<int, int>, 30> kKeptOptions = {{
+constexpr std::array<std::pair<int, int>, 40> kKeptOptions = {{
     {SOL_SOCKET, SO_KEEPALIVE},
     {SOL_SOCKET, SO_BROADCAST},
     {SOL_SOCKET, SO_OOBINLINE},
@@ -120,6 +124,8 @@ constexpr std::array<std::pair<int, int>, 30> kKeptOptions = {{
     {SOL_SOCKET, SO_TIMESTAMP},
     {SOL_SOCKET, SO_DONTROUTE},
     {SOL_SOCKET, SO_INCOMING_CPU},
+    {SOL_SOCKET, SO_MARK},
+    {SOL_SOCKET, SO_DEBUG},
     {IPPROTO_TCP, TCP_NODELAY},
     {IPPROTO_TCP, TCP_CORK},
     {IPPROTO_TCP, TCP_KEEPIDLE},
@@ -131,6 +137,7 @@ constexpr std::array<std::pair<int, int>, 30> kKeptOptions = {{
     {IPPROTO_TCP, TCP_SYNCNT},
     {IPPROTO_TCP, TCP_FASTOPEN},
     {IPPROTO_TCP, TCP_NOTSENT_LOWAT},
+    {IPPROTO_TCP, TCP_LINGER2},
     {IPPROTO_IP, IP_TOS},
     {IPPROTO_IP, IP_TTL},
     {IPPROTO_IP, IP_RECVERR},
@@ -142,9 +149,23 @@ constexpr std::array<std::pair<int, int>, 30> kKeptOptions = {{
     {IPPROTO_IPV6, IPV6_UNICAST_HOPS},
     {IPPROTO_IPV6, IPV6_TCLASS},
     {IPPROTO_IPV6, IPV6_MULTICAST_LOOP},
+    {SOL_NETLINK, NETLINK_ADD_MEMBERSHIP},
+    {SOL_NETLINK, NETLINK_DROP_MEMBERSHIP},
+    {SOL_NETLINK, NETLINK_BROADCAST_ERROR},
+    {SOL_NETLINK, NETLINK_NO_ENOBUFS},
+    {SOL_NETLINK, NETLINK_CAP_ACK},
+    {SOL_NETLINK, NETLINK_EXT_ACK},
+    {SOL_NETLINK, NETLINK_GET_STRICT_CHK},
 }};
 
 constexpr int kLeastCapacity = 2304, kMostCapacity = 425984;  // of SO_RCVBUF, as it is told
+
+constexpr std::string_view kCongestionControl = "cubic";
+constexpr size_t kMostNameBytes = 16;  // TCP_CA_NAME_MAX
+
+bool is_kept(int level, int name) {
+  return std::ranges::find(kKeptOptions, std::pair(level, name)) != kKeptOptions.end();
+}
 
 template <typename T>
 std::vector<std::byte> bytes_of(const T& value) {
@@ -153,6 +174,16 @@ std::vector<std::byte> bytes_of(const T& value) {
 }
 
 }  // namespace
+
+int SocketFile::protocol() const {
+  if (!is_inet()) return 0;
+  return type() == SOCK_STREAM ? IPPROTO_TCP : IPPROTO_UDP;
+}
+
+bool SocketFile::has_level(int level) const {
+  if (level == SOL_SOCKET) return true;
+  return domain() == AF_NETLINK ? level == SOL_NETLINK : is_inet() && level != SOL_NETLINK;
+}
 
 Done SocketFile::set_option(int level, int name, std::span<const std::byte> value) {
   if (level == SOL_SOCKET && (name == SO_RCVTIMEO || name == SO_SNDTIMEO))
@@ -165,6 +196,12 @@ Done SocketFile::set_option(int level, int name, std::span<const std::byte> valu
   // All of them are bound to no device, and so they stay.
   if (level == SOL_SOCKET && name == SO_BINDTODEVICE)
     return value.empty() || value.front() == std::byte{0} ? Done() : err(EPERM);
+  if (level == IPPROTO_TCP && name == TCP_CONGESTION && is_tcp()) {
+    const std::string wanted(reinterpret_cast<const char*>(value.data()),
+                             std::min(value.size(), kMostNameBytes));
+    const std::string_view its = wanted.c_str();
+    return its == kCongestionControl || its == "reno" ? Done() : err(ENOENT);
+  }
   int number = 0;
   if (value.size() < sizeof number) return err(EINVAL);
   std::memcpy(&number, value.data(), sizeof number);
@@ -178,6 +215,7 @@ Done SocketFile::set_int_option(int level, int name, int value) {
       case SO_REUSEPORT: end_->reuses_port = value != 0; return {};
       case SO_PASSCRED: end_->passes_credentials = value != 0; return {};
       case SO_RCVBUF:
+      case SO_RCVBUFFORCE:
         // What senders have room for; Linux doubles what it is asked for.
         end_->capacity =
             static_cast<size_t>(std::max(std::clamp(value, 0, kMostCapacity / 2) * 2, kLeastCapacity));
@@ -192,8 +230,7 @@ Done SocketFile::set_int_option(int level, int name, int value) {
     end_->only_v6 = value != 0;
     return {};
   }
-  const bool is_kept = std::ranges::find(kKeptOptions, std::pair(level, name)) != kKeptOptions.end();
-  if (!is_kept || (!is_inet() && level != SOL_SOCKET)) return err(ENOPROTOOPT);
+  if (!is_kept(level, name) || !has_level(level)) return err(ENOPROTOOPT);
   if (level == IPPROTO_TCP && type() != SOCK_STREAM) return err(ENOPROTOOPT);
   options_[{level, name}] = value;
   return {};
@@ -215,8 +252,26 @@ Try<std::vector<std::byte>> SocketFile::option(int level, int name) {
   if (level == SOL_SOCKET) {
     if (auto value = socket_option(name); value || value.error() != ENOPROTOOPT) return value;
   }
+  if (level == IPPROTO_TCP && is_tcp() && name == TCP_INFO) return connection_facts();
+  if (level == IPPROTO_TCP && is_tcp() && name == TCP_CONGESTION) {
+    std::array<char, kMostNameBytes> text = {};
+    kCongestionControl.copy(text.data(), text.size());
+    return bytes_of(text);
+  }
   MEMBRANE_ASSIGN(const int value, int_option(level, name));
   return bytes_of(value);
+}
+
+// Of a connection that loses nothing and takes no time.
+std::vector<std::byte> SocketFile::connection_facts() const {
+  constexpr uint32_t kSegment = 65483, kWindow = 10, kTimeout_us = 200'000;
+  tcp_info facts = {};
+  facts.tcpi_state = end_->is_listening ? TCP_LISTEN : peer() ? TCP_ESTABLISHED : TCP_CLOSE;
+  facts.tcpi_rto = kTimeout_us;
+  facts.tcpi_snd_mss = facts.tcpi_rcv_mss = facts.tcpi_advmss = kSegment;
+  facts.tcpi_pmtu = 65536;
+  facts.tcpi_snd_cwnd = kWindow;
+  return bytes_of(facts);
 }
 
 Try<std::vector<std::byte>> SocketFile::socket_option(int name) {
@@ -238,7 +293,7 @@ Try<int> SocketFile::int_option(int level, int name) {
     switch (name) {
       case SO_TYPE: return type();
       case SO_DOMAIN: return domain();
-      case SO_PROTOCOL: return !is_inet() ? 0 : type() == SOCK_STREAM ? IPPROTO_TCP : IPPROTO_UDP;
+      case SO_PROTOCOL: return protocol();
       case SO_ERROR: return std::exchange(end_->error, 0);
       case SO_ACCEPTCONN: return end_->is_listening ? 1 : 0;
       case SO_REUSEADDR: return end_->reuses_address ? 1 : 0;
@@ -255,10 +310,10 @@ Try<int> SocketFile::int_option(int level, int name) {
   if (level == IPPROTO_TCP && name == TCP_MAXSEG && is_inet() && type() == SOCK_STREAM) return 65483;
   const auto found = options_.find({level, name});
   if (found != options_.end()) return found->second;
-  const bool is_kept = std::ranges::find(kKeptOptions, std::pair(level, name)) != kKeptOptions.end();
-  if (!is_kept || (!is_inet() && level != SOL_SOCKET)) return err(ENOPROTOOPT);
+  if (!is_kept(level, name) || !has_level(level)) return err(ENOPROTOOPT);
   if (level == SOL_SOCKET && name == SO_RCVLOWAT) return 1;
   if (level == IPPROTO_IP && name == IP_TTL) return 64;
+  if (level == IPPROTO_TCP && name == TCP_LINGER2) return 60;
   return 0;
 }
 
@@ -271,6 +326,7 @@ constexpr int kTypeMask = 0xf;
 Done check_protocol(int domain, int type, int protocol) {
   if ((type & ~(kTypeMask | SOCK_NONBLOCK | SOCK_CLOEXEC)) != 0) return err(EINVAL);
   const int kind = type & kTypeMask;
+  if (domain == AF_NETLINK) return NetlinkSocket::check(kind, protocol);
   if (domain != AF_UNIX && domain != AF_INET && domain != AF_INET6) return err(EAFNOSUPPORT);
   const bool is_unix = domain == AF_UNIX;
   const bool is_known = kind == SOCK_STREAM || kind == SOCK_DGRAM || (is_unix && kind == SOCK_SEQPACKET);
@@ -288,7 +344,8 @@ Try<std::shared_ptr<SocketFile>> make_socket(const std::shared_ptr<SocketSpace>&
   auto end = std::make_shared<SocketEnd>(space, domain, type & kTypeMask);
   end->owner = sender_of(caller);
   std::shared_ptr<SocketFile> file;
-  if (end->type == SOCK_DGRAM) file = std::make_shared<DatagramSocket>(end, caller.credentials());
+  if (domain == AF_NETLINK) file = std::make_shared<NetlinkSocket>(end, caller.credentials(), protocol);
+  else if (end->type == SOCK_DGRAM) file = std::make_shared<DatagramSocket>(end, caller.credentials());
   else file = std::make_shared<StreamSocket>(end, caller.credentials());
   file->flags |= type & SOCK_NONBLOCK;
   return file;

@@ -1,4 +1,4 @@
-// Sockets: of AF_UNIX, and of AF_INET and AF_INET6. A sandbox has its loopback, and beyond it what its owner gives it (network.h).
+// Sockets: of AF_UNIX, of AF_INET and AF_INET6, and of AF_NETLINK (netlink_socket.h). A sandbox has its loopback, and beyond it what its owner gives it (network.h).
 // Threads: the kernel's one.
 //
 // As for all files, nothing waits: connect() and accept() are EAGAIN when they would. MSG_DONTWAIT and SO_RCVTIMEO are the system
@@ -52,7 +52,7 @@ class SocketFile : public File {
   // Whether bind() could name it: asked before a node is made for its path. Errors: EINVAL.
   [[nodiscard]] Done can_bind() const;
   // Errors: EINVAL, EADDRINUSE, EADDRNOTAVAIL for what is not the loopback, EACCES for ports below 1024.
-  Done bind(Caller& caller, const SocketAddress& to);
+  virtual Done bind(Caller& caller, const SocketAddress& to);
   // Errors: ECONNREFUSED, EAGAIN while the listener's queue is full, EISCONN, EPROTOTYPE, ENETUNREACH for what is not the loopback and
   // not of SocketSpace::network.
   virtual Done connect(Caller& caller, const SocketAddress& to) = 0;
@@ -61,7 +61,7 @@ class SocketFile : public File {
   virtual Try<std::shared_ptr<SocketFile>> accept(Caller&) { return err(EOPNOTSUPP); }
   // `how`: SHUT_RD, SHUT_WR, SHUT_RDWR. Errors: EINVAL, ENOTCONN.
   virtual Done shutdown(int how) = 0;
-  [[nodiscard]] SocketAddress name() const;
+  [[nodiscard]] virtual SocketAddress name() const;
   [[nodiscard]] virtual Try<SocketAddress> peer() const = 0;  // ENOTCONN
 
   // A packet goes as a whole. Errors: EAGAIN, EMSGSIZE, EPIPE, ENOTCONN, EDESTADDRREQ, ECONNREFUSED, ENOBUFS, ETOOMANYREFS.
@@ -85,7 +85,8 @@ class SocketFile : public File {
   Done bind_unix(const SocketAddress& to);
   // Gives it a name of the kernel's choice when it has none.
   Done bind_to_any();
-  [[nodiscard]] bool is_inet() const { return end_->domain != AF_UNIX; }
+  [[nodiscard]] bool is_inet() const { return end_->domain == AF_INET || end_->domain == AF_INET6; }
+  [[nodiscard]] virtual int protocol() const;  // SO_PROTOCOL
   // Who is at the other side, for SO_PEERCRED; no process when there is none.
   [[nodiscard]] virtual Sender peer_owner() const {
     return {.process = 0, .uid = UINT32_MAX, .gid = UINT32_MAX};
@@ -97,6 +98,9 @@ class SocketFile : public File {
 
  private:
   friend class FileState;  // linux/kept/file_state.h
+  [[nodiscard]] bool has_level(int level) const;
+  [[nodiscard]] bool is_tcp() const { return is_inet() && type() == SOCK_STREAM; }
+  [[nodiscard]] std::vector<std::byte> connection_facts() const;  // TCP_INFO
   Try<int> int_option(int level, int name);
   Try<std::vector<std::byte>> socket_option(int name);
   Done set_int_option(int level, int name, int value);

@@ -54,9 +54,9 @@ struct Room {
 };
 
 void make(Room& room, Choices& choices) {
-  constexpr std::array kDomains = {AF_UNIX, AF_INET, AF_INET6};
+  constexpr std::array kDomains = {AF_UNIX, AF_INET, AF_INET6, AF_NETLINK};
   constexpr std::array<int, 3> kTypes = {SOCK_STREAM, SOCK_DGRAM, SOCK_SEQPACKET};
-  const int domain = kDomains[choices.next() % 3], type = kTypes[choices.next() % 3];
+  const int domain = kDomains[choices.next() % kDomains.size()], type = kTypes[choices.next() % 3];
   if (choices.next() % 2 == 0) {
     if (auto made = make_socket(room.space, room.caller, domain, type, 0)) room.add(*made);
   } else if (auto made = make_socket_pair(room.space, room.caller, domain, type, 0)) {
@@ -89,7 +89,8 @@ void transfer(Room& room, SocketFile& socket, Choices& choices) {
     if (choices.next() % 2 == 0) how.to = address(room, choices);
     // No file is sent that could hold itself.
     if (choices.next() % 4 == 0) how.files.push_back(make_event_file(0, 0).value());
-    const std::string bytes(size_t{choices.next()} * 64, 'x');
+    const std::string bytes = socket.domain() == AF_NETLINK ? choices.bytes(choices.next())
+                                                            : std::string(size_t{choices.next()} * 64, 'x');
     MemorySource source(bytes);
     const auto sent = socket.send(room.caller, source, how);
     require(!sent || *sent <= bytes.size());

@@ -1,6 +1,7 @@
 #include "linux/files/stream_socket.h"
 
 #include <fcntl.h>
+#include <netinet/tcp.h>
 #include <signal.h>
 #include <sys/ioctl.h>
 
@@ -307,7 +308,7 @@ TEST(Socket, IsMadeOfWhatThereIs) {
     const auto made = make_socket(sockets.space, sockets.caller, domain, type, protocol);
     return made ? 0 : made.error();
   };
-  EXPECT_EQ(error(AF_NETLINK, SOCK_DGRAM, 0), EAFNOSUPPORT);
+  EXPECT_EQ(error(AF_PACKET, SOCK_DGRAM, 0), EAFNOSUPPORT);
   EXPECT_EQ(error(AF_INET, SOCK_RAW, 1), ESOCKTNOSUPPORT);
   EXPECT_EQ(error(AF_INET, SOCK_SEQPACKET, 0), ESOCKTNOSUPPORT);
   EXPECT_EQ(error(AF_INET, SOCK_STREAM, IPPROTO_UDP), EPROTONOSUPPORT);
@@ -417,6 +418,32 @@ TEST(StreamSocket, NoNumberOfLostSocketsUsesUpThoseOnTheirWay) {
     ASSERT_TRUE(sockets.send(first, "x", {.files = {second}}));
   }
   sockets.space->collect();  // those that came after the last time
+}
+
+TEST(Socket, TellsOfItsConnection) {
+  Sockets sockets;
+  const auto facts_of = [](const SocketRef& socket) {
+    tcp_info facts = {};
+    const auto bytes = socket->option(IPPROTO_TCP, TCP_INFO).value();
+    EXPECT_EQ(bytes.size(), sizeof facts);
+    std::memcpy(&facts, bytes.data(), std::min(bytes.size(), sizeof facts));
+    return facts;
+  };
+  auto server = sockets.listening(AF_INET, SOCK_STREAM, at_v4({127, 0, 0, 1}, 4000));
+  auto client = sockets.connected(AF_INET, SOCK_STREAM, at_v4({127, 0, 0, 1}, 4000));
+  EXPECT_EQ(facts_of(server).tcpi_state, TCP_LISTEN);
+  EXPECT_EQ(facts_of(client).tcpi_state, TCP_ESTABLISHED);
+  EXPECT_EQ(facts_of(sockets.make(AF_INET6, SOCK_STREAM)).tcpi_state, TCP_CLOSE);
+  const auto control = client->option(IPPROTO_TCP, TCP_CONGESTION).value();
+  EXPECT_EQ(std::string(reinterpret_cast<const char*>(control.data())), "cubic");
+  EXPECT_TRUE(client->set_option(IPPROTO_TCP, TCP_CONGESTION, std::as_bytes(std::span("reno", 4))));
+  EXPECT_EQ(client->set_option(IPPROTO_TCP, TCP_CONGESTION, std::as_bytes(std::span("bbr", 3))).error(),
+            ENOENT);
+  EXPECT_EQ(client->set_option(IPPROTO_TCP, TCP_CONGESTION, {}).error(), ENOENT);
+  EXPECT_EQ(sockets.make(AF_UNIX, SOCK_STREAM)->option(IPPROTO_TCP, TCP_INFO).error(), ENOPROTOOPT);
+  EXPECT_TRUE(client->option(SOL_SOCKET, SO_MARK));
+  EXPECT_TRUE(client->option(SOL_SOCKET, SO_DEBUG));
+  EXPECT_TRUE(client->option(IPPROTO_TCP, TCP_LINGER2));
 }
 
 }  // namespace

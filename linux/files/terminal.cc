@@ -3,6 +3,7 @@
 #include <signal.h>
 #include <termios.h>
 
+#include <algorithm>
 #include <cstring>
 
 #include "linux/files/pty.h"
@@ -16,6 +17,19 @@ struct TerminalModes2 {
   uint32_t input_speed = 0, output_speed = 0;
 };
 static_assert(sizeof(TerminalModes2) == 44);
+
+// `struct termio`.
+struct OldTerminalModes {
+  std::array<uint16_t, 4> flags = {};  // input, output, control, local
+  uint8_t discipline = 0;
+  std::array<uint8_t, 8> characters = {};
+};
+static_assert(sizeof(OldTerminalModes) == 18);
+
+// Whether ^S and ^Q stop and start output, as far as a master could do that for the terminal.
+bool has_flow_keys(const TerminalModes& modes) {
+  return (modes.input & IXON) != 0 && modes.characters[VSTOP] == 0x13 && modes.characters[VSTART] == 0x11;
+}
 
 constexpr uint64_t kGetModes2 = 0x802c542a, kSetModes2 = 0x402c542b, kSetModesWait2 = 0x402c542c,
                    kSetModesFlush2 = 0x402c542d;
@@ -115,24 +129,58 @@ Done Terminal::flush(int what, bool is_master) {
   const int typed = is_master ? TCOFLUSH : TCIFLUSH, shown = is_master ? TCIFLUSH : TCOFLUSH;
   if (what == typed || what == TCIOFLUSH) line.flush_input();
   if (what == shown || what == TCIOFLUSH) line.output.clear();
+  if (!is_master) {
+    if (what != TCOFLUSH) tell_master(TIOCPKT_FLUSHREAD);
+    if (what != TCIFLUSH) tell_master(TIOCPKT_FLUSHWRITE);
+  }
   changed.wake();
   return {};
 }
 
-Done Terminal::set_modes(Caller& caller, uint64_t argument, bool flushes, bool has_speeds) {
+void Terminal::tell_master(int status, int instead_of) {
+  if (!has_packets) return;
+  packet_status = static_cast<uint8_t>((packet_status & ~instead_of) | status);
+}
+
+Done Terminal::read_and_set_modes(Caller& caller, uint64_t argument, bool flushes, bool has_speeds) {
   TerminalModes2 wanted = {.modes = {}, .input_speed = speeds_[0], .output_speed = speeds_[1]};
   if (has_speeds) {
     MEMBRANE_ASSIGN(wanted, caller.get<TerminalModes2>(argument));
   } else {
     MEMBRANE_ASSIGN(wanted.modes, caller.get<TerminalModes>(argument));
   }
-  if (flushes) line.flush_input();
-  wanted.modes.discipline = 0;
-  wanted.modes.control = (wanted.modes.control & ~static_cast<uint32_t>(CSIZE | PARENB)) | CS8;  // as ptys
-  line.set_modes(wanted.modes);
   speeds_ = {wanted.input_speed, wanted.output_speed};
-  changed.wake();
+  set_modes(wanted.modes, flushes);
   return {};
+}
+
+void Terminal::set_modes(TerminalModes wanted, bool flushes) {
+  if (flushes) line.flush_input();
+  const bool had_flow_keys = has_flow_keys(line.modes());
+  wanted.discipline = 0;
+  wanted.control = (wanted.control & ~static_cast<uint32_t>(CSIZE | PARENB)) | CS8;  // as ptys
+  line.set_modes(wanted);
+  if (has_flow_keys(wanted) != had_flow_keys)
+    tell_master(had_flow_keys ? TIOCPKT_NOSTOP : TIOCPKT_DOSTOP, TIOCPKT_NOSTOP | TIOCPKT_DOSTOP);
+  changed.wake();
+}
+
+Try<int64_t> Terminal::old_mode_ioctl(Caller& caller, uint64_t request, uint64_t argument, bool is_master) {
+  TerminalModes modes = line.modes();
+  OldTerminalModes old;
+  const std::array<uint32_t*, 4> flags = {&modes.input, &modes.output, &modes.control, &modes.local};
+  if (request == TCGETA) {
+    for (size_t i = 0; i < flags.size(); ++i) old.flags[i] = static_cast<uint16_t>(*flags[i]);
+    std::copy_n(modes.characters.begin(), old.characters.size(), old.characters.begin());
+    MEMBRANE_TRY(caller.put(argument, old));
+    return 0;
+  }
+  if (!is_master) MEMBRANE_TRY(check_job(caller, SIGTTOU));
+  MEMBRANE_ASSIGN(old, caller.get<OldTerminalModes>(argument));
+  for (size_t i = 0; i < flags.size(); ++i) *flags[i] = (*flags[i] & 0xffff0000u) | old.flags[i];
+  std::ranges::copy(old.characters, modes.characters.begin());
+  set_modes(modes, request == TCSETAF);
+  return 0;
 }
 
 Try<int64_t> Terminal::mode_ioctl(Caller& caller, uint64_t request, uint64_t argument, bool is_master) {
@@ -148,9 +196,13 @@ Try<int64_t> Terminal::mode_ioctl(Caller& caller, uint64_t request, uint64_t arg
     case kSetModesWait2:
     case kSetModesFlush2:
       if (!is_master) MEMBRANE_TRY(check_job(caller, SIGTTOU));
-      MEMBRANE_TRY(set_modes(caller, argument, request == TCSETSF || request == kSetModesFlush2,
-                             request != TCSETS && request != TCSETSW && request != TCSETSF));
+      MEMBRANE_TRY(read_and_set_modes(caller, argument, request == TCSETSF || request == kSetModesFlush2,
+                                      request != TCSETS && request != TCSETSW && request != TCSETSF));
       return 0;
+    case TCGETA:
+    case TCSETA:
+    case TCSETAW:
+    case TCSETAF: return old_mode_ioctl(caller, request, argument, is_master);
     case TIOCGETD: MEMBRANE_TRY(caller.put(argument, 0)); return 0;
     case TIOCSETD: {
       MEMBRANE_ASSIGN(const int discipline, caller.get<int>(argument));

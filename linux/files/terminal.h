@@ -22,7 +22,9 @@ class Terminal : public std::enable_shared_from_this<Terminal> {
   int slaves = 0;           // open descriptions
   bool had_slaves = false;  // since it was made
   bool has_master = true;
-  uint64_t hang_ups = 0;  // descriptions from before the last one are dead
+  bool has_packets = false;   // TIOCPKT: the master is told of what happens to the slave
+  uint8_t packet_status = 0;  // TIOCPKT_FLUSHREAD…, that it has not read yet
+  uint64_t hang_ups = 0;      // descriptions from before the last one are dead
   WaitQueue changed;
   NodeRef node;  // the slave's, in devpts
   const int number;
@@ -55,7 +57,11 @@ class Terminal : public std::enable_shared_from_this<Terminal> {
   friend class FileState;  // linux/kept/file_state.h
   Try<int64_t> mode_ioctl(Caller& caller, uint64_t request, uint64_t argument, bool is_master);
   Try<int64_t> job_ioctl(Caller& caller, uint64_t request, uint64_t argument, bool is_master);
-  Done set_modes(Caller& caller, uint64_t argument, bool flushes, bool has_speeds);
+  Done read_and_set_modes(Caller& caller, uint64_t argument, bool flushes, bool has_speeds);
+  void set_modes(TerminalModes wanted, bool flushes);
+  // Modes as System V has them, in half as many bits.
+  Try<int64_t> old_mode_ioctl(Caller& caller, uint64_t request, uint64_t argument, bool is_master);
+  void tell_master(int status, int instead_of = 0);
   Done flush(int what, bool is_master);
   Jobs& jobs_;
   int session_ = 0, foreground_ = 0;

@@ -10,6 +10,7 @@
 #include "linux/files/epoll.h"
 #include "linux/files/event_file.h"
 #include "linux/files/inotify.h"
+#include "linux/files/netlink_socket.h"
 #include "linux/files/path_file.h"
 #include "linux/files/regular_file.h"
 #include "linux/files/sealed_node.h"
@@ -44,6 +45,7 @@ enum class Kind : uint8_t {
   kControlling,
   kMemory,
   kSharedMemory,
+  kNetlink,
 };
 
 constexpr uint64_t kLastNodeNumber = uint64_t{1} << 62;
@@ -93,6 +95,7 @@ Kind kind_of(const File& file) {
   if (dynamic_cast<const ProcessFile*>(&file) != nullptr) return Kind::kProcess;
   if (dynamic_cast<const StreamSocket*>(&file) != nullptr) return Kind::kStream;
   if (dynamic_cast<const DatagramSocket*>(&file) != nullptr) return Kind::kDatagram;
+  if (dynamic_cast<const NetlinkSocket*>(&file) != nullptr) return Kind::kNetlink;
   if (OutsideInput::of(file) != nullptr) return Kind::kInput;
   if (OutsideOutput::of(file) != nullptr) return Kind::kOutput;
   if (dynamic_cast<const PtyMaster*>(&file) != nullptr) return Kind::kMaster;
@@ -234,6 +237,8 @@ void FileState::transfer_job(State& state, Terminal& terminal) {
   state(terminal.is_locked);
   state(terminal.had_slaves);
   state(terminal.has_master);
+  state(terminal.has_packets);
+  state(terminal.packet_status);
   state(terminal.hang_ups);
   state(terminal.session_);
   state(terminal.foreground_);
@@ -307,17 +312,28 @@ void FileState::transfer_options(State& state, SocketFile& socket) {
 
 void FileState::write_socket(SandboxWriter& to, SocketFile& socket) {
   const uint32_t end = to.end(socket.end_), node = to.node(socket.node_);
-  auto* const stream = dynamic_cast<StreamSocket*>(&socket);
-  auto* const datagram = dynamic_cast<DatagramSocket*>(&socket);
-  const uint32_t peer = to.end(stream != nullptr ? stream->peer_ : datagram->peer_.lock());
-  const uint32_t full = to.end(stream != nullptr ? stream->full_listener_.lock() : datagram->full_.lock());
+  std::shared_ptr<SocketEnd> peer, full;
+  bool sends_no_more = false, other = false;
+  if (auto* const stream = dynamic_cast<StreamSocket*>(&socket)) {
+    peer = stream->peer_;
+    full = stream->full_listener_.lock();
+    sends_no_more = stream->sends_no_more_;
+    other = stream->has_been_reset_;
+  } else if (auto* const datagram = dynamic_cast<DatagramSocket*>(&socket)) {
+    peer = datagram->peer_.lock();
+    full = datagram->full_.lock();
+    sends_no_more = datagram->sends_no_more_;
+    other = datagram->is_connected_;
+  }
+  const uint32_t peer_number = to.end(peer), full_number = to.end(full);
   StateWriter& state = to.file_section;
   state(end);
   state(node);
-  state(peer);
-  state(full);
-  state(stream != nullptr ? stream->sends_no_more_ : datagram->sends_no_more_);
-  state(stream != nullptr ? stream->has_been_reset_ : datagram->is_connected_);
+  state(peer_number);
+  state(full_number);
+  state(sends_no_more);
+  state(other);
+  if (const auto* const netlink = dynamic_cast<NetlinkSocket*>(&socket)) state(int{netlink->protocol_});
   transfer_options(state, socket);
   state(static_cast<uint32_t>(socket.options_.size()));
   for (const auto& [name, value] : socket.options_) {
@@ -327,13 +343,18 @@ void FileState::write_socket(SandboxWriter& to, SocketFile& socket) {
   }
 }
 
-FileRef FileState::read_socket(SandboxReader& from, bool is_stream) {
+FileRef FileState::read_socket(SandboxReader& from) {
   StateReader& state = from.state;
+  const auto kind = static_cast<Kind>(from.kind);
+  const bool is_stream = kind == Kind::kStream, is_netlink = kind == Kind::kNetlink;
   const auto end = from.take_one(from.ends);
   const NodeRef node = from.take_one(from.nodes);
   const auto peer = from.take(from.ends), full = from.take(from.ends);
   const bool sends_no_more = state.get<bool>(), other = state.get<bool>();
-  state.require(end == nullptr || (end->type == SOCK_DGRAM) != is_stream);
+  const int protocol = is_netlink ? state.get<int>() : 0;
+  state.require(end == nullptr || (end->domain == AF_NETLINK) == is_netlink);
+  state.require(end == nullptr || is_netlink || (end->type == SOCK_DGRAM) != is_stream);
+  state.require(end == nullptr || !is_netlink || NetlinkSocket::check(end->type, protocol).has_value());
   if (!state.is_good()) return nullptr;
   std::shared_ptr<SocketFile> socket;
   if (is_stream) {
@@ -342,6 +363,8 @@ FileRef FileState::read_socket(SandboxReader& from, bool is_stream) {
     made->sends_no_more_ = sends_no_more;
     made->has_been_reset_ = other;
     socket = std::move(made);
+  } else if (is_netlink) {
+    socket = std::make_shared<NetlinkSocket>(end, Credentials(), protocol);
   } else {
     auto made = std::make_shared<DatagramSocket>(end, Credentials());
     made->peer_ = peer;
@@ -453,6 +476,7 @@ void FileState::write_names(const SandboxWriter& to, const SocketSpace& sockets,
   for (const auto& [node, bound] : sockets.nodes_)
     if (const uint32_t number = to.nodes.find(node)) put(2, bound.second, number);
   for (const auto& [port, end] : sockets.ports_) put(3, end, port);
+  for (const auto& [port, end] : sockets.netlink_ports_) put(4, end, port);
   state(count);
   state.put(names.bytes());
   state(sockets.last_port_);
@@ -471,6 +495,9 @@ void FileState::read_names(SandboxReader& from) {
     } else if (kind == 2) {
       const NodeRef node = from.take_one(from.nodes);
       state.require(state.is_good() && sockets.bind_node(node, end).has_value());
+    } else if (kind == 4) {
+      const auto port = state.get<uint32_t>();
+      state.require(state.is_good() && port != 0 && sockets.bind_netlink(port, end).has_value());
     } else {
       const auto port = state.get<uint16_t>();
       state.require(kind == 3 && port != 0);
@@ -540,8 +567,8 @@ FileRef FileState::read_file(SandboxReader& from) {
   from.kind = static_cast<uint8_t>(kind);
   from.flags = flags;
   from.location = location;
-  FileRef file = kind == Kind::kStream || kind == Kind::kDatagram ? read_socket(from, kind == Kind::kStream)
-                                                                  : read_kind(from);
+  const bool is_socket = kind == Kind::kStream || kind == Kind::kDatagram || kind == Kind::kNetlink;
+  FileRef file = is_socket ? read_socket(from) : read_kind(from);
   if (file == nullptr || !from.state.is_good()) return nullptr;
   file->flags = flags;
   file->owner = owner;

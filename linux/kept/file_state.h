@@ -40,7 +40,7 @@ class FileState {
   template <typename State>
   static void transfer_options(State& state, SocketFile& socket);
   static void write_socket(SandboxWriter& to, SocketFile& socket);
-  static FileRef read_socket(SandboxReader& from, bool is_stream);
+  static FileRef read_socket(SandboxReader& from);
   static FileRef read_kind(SandboxReader& from);
   static FileRef read_timer(SandboxReader& from);
   static void read_inotify_body(SandboxReader& from, class InotifyFile& file);

@@ -15,7 +15,7 @@
 
 namespace membrane::linux {
 
-constexpr uint32_t kKeptVersion = 1;
+constexpr uint32_t kKeptVersion = 2;
 
 // As it stands in the file's first page, little-endian.
 struct KeptHeader {

@@ -18,6 +18,7 @@ namespace membrane::linux {
 namespace {
 
 constexpr size_t kMostVectorState = 64u << 10;
+constexpr size_t kMostHostNameBytes = 64;
 constexpr int kMostIds = 4194304;
 constexpr size_t kMostPending = 1u << 16, kMostTimers = 1024;
 constexpr size_t kLeastTimerBytes = 37;
@@ -88,6 +89,13 @@ void transfer_credentials(State& state, Credentials& who) {
 }
 
 template <typename State>
+void transfer_capabilities(State& state, Capabilities& all) {
+  for (uint64_t* const set : {&all.permitted, &all.effective, &all.inheritable, &all.bounding, &all.ambient})
+    state(*set);
+  state(all.secure_bits);
+}
+
+template <typename State>
 void transfer_interval(State& state, IntervalTimer& timer) {
   transfer_time(state, timer.next);
   transfer_time(state, timer.interval);
@@ -112,6 +120,7 @@ void transfer_facts(State& state, Process& process) {
   transfer_time(state, process.of_ended_tasks);
   transfer_time(state, process.of_children);
   transfer_credentials(state, process.credentials);
+  transfer_capabilities(state, process.capabilities);
   state.raw(process.actions);
   transfer_pending(state, process.pending);
   state.raw(process.limits);
@@ -149,6 +158,7 @@ void transfer_facts(State& state, Task& task) {
   transfer_pending(state, task.pending);
   state.raw(task.signal_stack);
   state(task.processors);
+  state(task.policy);
   state(task.clear_child_tid);
   state(task.robust_list);
   state(task.vfork_parent);
@@ -230,6 +240,9 @@ class KernelState::Writer {
       state.raw(stream->key());
       state(stream->position());
     }
+    // A name that nobody has changed is that of whoever goes on.
+    state(kernel_.host_name == kernel_.options().host_name ? std::string() : kernel_.host_name);
+    state(kernel_.domain_name);
     state(kernel_.last_id_);
     state(kernel_.preemptions_);
     state(kernel_.memory_peak_bytes_);
@@ -455,6 +468,10 @@ class KernelState::Reader {
       state_.raw(key);
       kernel_.entropy().go_on_from(RandomStream(key, state_.get<uint64_t>()));
     }
+    if (auto name = state_.get<std::string>(); !name.empty()) kernel_.host_name = std::move(name);
+    state_(kernel_.domain_name);
+    state_.require(kernel_.host_name.size() <= kMostHostNameBytes &&
+                   kernel_.domain_name.size() <= kMostHostNameBytes);
     state_(kernel_.last_id_);
     state_(kernel_.preemptions_);
     state_(kernel_.memory_peak_bytes_);

@@ -274,8 +274,10 @@ void SandboxReader::read_thing() {
     case ThingKind::kSocketEnd: {
       const auto domain = state.get<int32_t>(), type = state.get<int32_t>();
       const bool is_unix = domain == AF_UNIX;
-      state.require((is_unix || domain == AF_INET || domain == AF_INET6) &&
-                    (type == SOCK_STREAM || type == SOCK_DGRAM || (is_unix && type == SOCK_SEQPACKET)));
+      const bool is_netlink = domain == AF_NETLINK && (type == SOCK_RAW || type == SOCK_DGRAM);
+      state.require(is_netlink ||
+                    ((is_unix || domain == AF_INET || domain == AF_INET6) &&
+                     (type == SOCK_STREAM || type == SOCK_DGRAM || (is_unix && type == SOCK_SEQPACKET))));
       if (kernel.sockets == nullptr) kernel.sockets = std::make_shared<SocketSpace>();
       if (state.is_good()) ends.push_back(std::make_shared<SocketEnd>(kernel.sockets, domain, type));
       return;

@@ -87,8 +87,7 @@ int64_t set_owner_ex(Call& call, File& file) {
 }  // namespace
 
 uint64_t file_limit(const Call& call) {
-  constexpr uint64_t kMost = 1 << 20;  // fs.nr_open
-  return std::min<uint64_t>(call.process().limits[RLIMIT_NOFILE].rlim_cur, kMost);
+  return std::min<uint64_t>(call.process().limits[RLIMIT_NOFILE].rlim_cur, kMostDescriptors);
 }
 
 int64_t sys_close(Call& call) {

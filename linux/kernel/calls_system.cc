@@ -11,6 +11,8 @@
 
 #include "linux/kernel/call.h"
 #include "linux/kernel/cpu_time.h"
+#include "linux/kernel/credential_calls.h"
+#include "linux/kernel/file_calls.h"
 #include "linux/kernel/kernel.h"
 #include "linux/kernel/memory.h"
 #include "linux/kernel/version.h"
@@ -32,7 +34,11 @@ int64_t set_limit(Call& call, Process& process, int which, uint64_t limit_at) {
   CALL_ASSIGN(const rlimit wanted, call.get<rlimit>(limit_at));
   rlimit& limit = process.limits[static_cast<size_t>(which)];
   if (wanted.rlim_cur > wanted.rlim_max) return -EINVAL;
-  if (wanted.rlim_max > limit.rlim_max) return -EPERM;
+  const Credentials &own = call.process().credentials, &other = process.credentials;
+  if (own.euid != 0 && (own.uid != other.uid || own.uid != other.euid || own.uid != other.suid))
+    return -EPERM;
+  if (which == RLIMIT_NOFILE && wanted.rlim_max > kMostDescriptors) return -EPERM;
+  if (wanted.rlim_max > limit.rlim_max && own.euid != 0) return -EPERM;
   limit = wanted;
   return 0;
 }
@@ -42,11 +48,11 @@ int64_t set_limit(Call& call, Process& process, int which, uint64_t limit_at) {
 int64_t sys_uname(Call& call) {
   utsname name = {};
   set_text(name.sysname, "Linux");
-  set_text(name.nodename, call.kernel.options().host_name);
+  set_text(name.nodename, call.kernel.host_name);
   set_text(name.release, kKernelRelease);
   set_text(name.version, kKernelVersion);
   set_text(name.machine, "x86_64");
-  set_text(name.domainname, "(none)");
+  set_text(name.domainname, call.kernel.domain_name);
   return answer(call.put(call.arg(0), name));
 }
 
@@ -139,10 +145,7 @@ int64_t sys_prctl(Call& call) {
     case PR_GET_NO_NEW_PRIVS: return process.has_no_new_privileges ? 1 : 0;
     case PR_SET_TIMERSLACK:
     case PR_SET_THP_DISABLE: return 0;
-    case PR_CAPBSET_READ: return value <= 40 ? 1 : -EINVAL;
-    case PR_SET_KEEPCAPS: return 0;
-    case PR_GET_KEEPCAPS: return 0;
-    default: return -EINVAL;
+    default: return change_capabilities(call).value_or(-EINVAL);
   }
 }
 
@@ -176,14 +179,30 @@ int64_t sys_sched_setaffinity(Call& call) {
   return 0;
 }
 
+static bool is_real_time(int policy) { return policy == SCHED_FIFO || policy == SCHED_RR; }
+static bool is_policy(int policy) {
+  constexpr int kDeadline = 6;
+  return is_real_time(policy) || policy == SCHED_OTHER || policy == SCHED_BATCH || policy == SCHED_IDLE ||
+         policy == kDeadline;
+}
+
 int64_t sys_sched_getscheduler(Call& call) {
-  return task_or_own(call, call.int_arg(0)) == nullptr ? -ESRCH : SCHED_OTHER;
+  const Task* const task = task_or_own(call, call.int_arg(0));
+  return task == nullptr ? -ESRCH : task->policy;
 }
 
 int64_t sys_sched_setscheduler(Call& call) {
-  if (task_or_own(call, call.int_arg(0)) == nullptr) return -ESRCH;
+  Task* const task = task_or_own(call, call.int_arg(0));
+  if (task == nullptr) return -ESRCH;
   const int policy = call.int_arg(1) & ~SCHED_RESET_ON_FORK;
-  return policy == SCHED_OTHER || policy == SCHED_BATCH || policy == SCHED_IDLE ? 0 : -EPERM;
+  if (!is_policy(policy)) return -EINVAL;
+  CALL_ASSIGN(const auto priority, call.get<int32_t>(call.arg(2)));
+  if (priority != 0 && !is_real_time(policy)) return -EINVAL;
+  if (policy != SCHED_OTHER && policy != SCHED_BATCH && policy != SCHED_IDLE) return -EPERM;
+  const Credentials &own = call.process().credentials, &other = task->process->credentials;
+  if (own.euid != 0 && own.euid != other.uid && own.euid != other.euid) return -EPERM;
+  task->policy = call.int_arg(1);
+  return 0;
 }
 
 int64_t sys_sched_getparam(Call& call) {
@@ -192,12 +211,6 @@ int64_t sys_sched_getparam(Call& call) {
 }
 int64_t sys_sched_setparam(Call& call) { return task_or_own(call, call.int_arg(0)) == nullptr ? -ESRCH : 0; }
 
-static bool is_real_time(int policy) { return policy == SCHED_FIFO || policy == SCHED_RR; }
-static bool is_policy(int policy) {
-  constexpr int kDeadline = 6;
-  return is_real_time(policy) || policy == SCHED_OTHER || policy == SCHED_BATCH || policy == SCHED_IDLE ||
-         policy == kDeadline;
-}
 int64_t sys_sched_get_priority_max(Call& call) {
   if (!is_policy(call.int_arg(0))) return -EINVAL;
   return is_real_time(call.int_arg(0)) ? 99 : 0;
@@ -260,7 +273,18 @@ int64_t sys_getcpu(Call& call) {
 // Only asking.
 int64_t sys_personality(Call& call) { return call.arg(0) == 0xffffffff || call.arg(0) == 0 ? 0 : -EINVAL; }
 
-int64_t sys_sethostname(Call&) { return -EPERM; }
-int64_t sys_setdomainname(Call&) { return -EPERM; }
+// The name of the sandbox, for its own programs.
+static int64_t set_name(Call& call, std::string& name) {
+  constexpr int kMostHostNameBytes = 64;
+  if (call.process().credentials.euid != 0) return -EPERM;
+  if (call.int_arg(1) < 0 || call.int_arg(1) > kMostHostNameBytes) return -EINVAL;
+  std::string wanted(static_cast<size_t>(call.int_arg(1)), '\0');
+  CALL_TRY(call.task.read_memory(call.arg(0), std::as_writable_bytes(std::span(wanted))));
+  name = wanted.substr(0, wanted.find('\0'));
+  return 0;
+}
+
+int64_t sys_sethostname(Call& call) { return set_name(call, call.kernel.host_name); }
+int64_t sys_setdomainname(Call& call) { return set_name(call, call.kernel.domain_name); }
 
 }  // namespace membrane::linux

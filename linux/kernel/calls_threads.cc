@@ -46,6 +46,7 @@ void inherit(Process& child, const Process& parent, const CloneWish& wish) {
   child.descriptors = (wish.flags & CLONE_FILES) != 0 ? parent.descriptors : parent.descriptors->copy();
   child.place = (wish.flags & CLONE_FS) != 0 ? parent.place : std::make_shared<Place>(*parent.place);
   child.credentials = parent.credentials;
+  child.capabilities = parent.capabilities;
   child.actions = parent.actions;
   if ((wish.flags & CLONE_CLEAR_SIGHAND) != 0)
     for (SignalAction& action : child.actions)
@@ -90,6 +91,7 @@ int64_t clone(Call& call, const CloneWish& wish) {
   child.name = call.task.name;
   child.blocked = call.task.blocked;
   child.processors = call.task.processors;
+  child.policy = (call.task.policy & SCHED_RESET_ON_FORK) != 0 ? SCHED_OTHER : call.task.policy;
   if ((wish.flags & CLONE_VM) == 0 || (wish.flags & CLONE_VFORK) != 0)
     child.signal_stack = call.task.signal_stack;
   Registers& r = child.thread->registers;

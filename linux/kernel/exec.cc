@@ -322,6 +322,7 @@ void reset_for_program(Task& task, const Execution& wanted, const Found& found) 
   process.is_secure = gains_rights(process, who);
   process.is_dumpable = !process.is_secure;
   if (process.is_secure) process.death_signal = 0;
+  process.capabilities.begin_program(who, process.is_secure);
   process.credentials = who;
   if (process.descriptors.use_count() > 1) process.descriptors = process.descriptors->copy();
   for (const FileRef& file : process.descriptors->remove_for_exec()) file->on_close(task);

@@ -20,6 +20,7 @@ Try<FileRef> file_to_write(Call& call, int descriptor);
 // The lowest free number by the process's limit. Errors: EMFILE.
 Try<int> add_file(Call& call, FileRef file, bool closes_on_exec, int from = 0);
 void close_file(Call& call, const FileRef& file);
+constexpr uint64_t kMostDescriptors = 1 << 20;  // of a process, whatever its limit: fs.nr_open
 [[nodiscard]] uint64_t file_limit(const Call& call);
 // A pidfd of the process (files/process_file.h), which may be a zombie.
 FileRef process_file_of(Process& process, int flags);

@@ -73,6 +73,7 @@ Kernel::Kernel(KernelOptions options)
     : options_(std::move(options)),
       impl_(std::make_shared<Impl>()),
       heap_before_(heap_bytes() - std::min(heap_bytes(), bytes_of(options_.root))) {
+  host_name = options_.host_name;
   root = std::make_shared<Location>(Location{.node = options_.root, .parent = nullptr, .name = ""});
 }
 

@@ -22,6 +22,7 @@
 #include "linux/files/descriptors.h"
 #include "linux/files/file.h"
 #include "linux/fs/paths.h"
+#include "linux/kernel/capabilities.h"
 #include "linux/platform/platform.h"
 
 namespace membrane::linux {
@@ -102,6 +103,7 @@ struct Task final : Waiter, Caller {
   WaitQueue signal_queue;  // woken when a signal is pending for it, blocked or not: sigtimedwait(), signalfd
   SignalStack signal_stack;
   uint64_t processors = 3;  // sched_setaffinity()
+  int policy = 0;           // sched_setscheduler(); it decides nothing
   uint64_t clear_child_tid = 0, robust_list = 0;
   int vfork_parent = 0;  // the id of a task that waits until this one has another memory; 0 for none
 
@@ -173,6 +175,7 @@ struct Process {
   std::shared_ptr<Descriptors> descriptors;
   std::shared_ptr<Place> place;  // root, working directory, umask
   Credentials credentials;
+  Capabilities capabilities;
   std::array<SignalAction, 65> actions = {};  // by number
   PendingSignals pending;
   std::array<rlimit, RLIM_NLIMITS> limits = {};

@@ -1,6 +1,8 @@
 // The root of /proc.
 #include <dirent.h>
 
+#include "linux/files/interfaces.h"
+#include "linux/files/socket_end.h"
 #include "linux/kernel/version.h"
 #include "linux/proc/directories.h"
 #include "linux/proc/process_directory.h"
@@ -51,8 +53,8 @@ Child random_directory(Kernel& kernel) {
 Child sys_kernel(Kernel& kernel) {
   return directory({{"cap_last_cap", fixed("40\n")},
                     {"core_pattern", fixed("core\n")},
-                    {"domainname", fixed("(none)\n")},
-                    {"hostname", fixed(kernel.options().host_name + "\n")},
+                    {"domainname", asked(kernel, [](Kernel& of) { return of.domain_name + "\n"; })},
+                    {"hostname", asked(kernel, [](Kernel& of) { return of.host_name + "\n"; })},
                     {"ngroups_max", fixed("65536\n")},
                     {"osrelease", fixed(std::string(kKernelRelease) + "\n")},
                     {"ostype", fixed("Linux\n")},
@@ -88,25 +90,48 @@ Child sys_directory(Kernel& kernel) {
                          {"swappiness", settable("60\n")}})}});
 }
 
-// The network as a machine has it whose only interface is the loopback; its connections are not listed.
-Child network_directory() {
-  constexpr const char* kInet =
-      "  sl  local_address rem_address   st tx_queue rx_queue tr tm->when retrnsmt   uid  timeout inode\n";
-  constexpr const char* kDevices =
+const Network* network_of(Kernel& kernel) {
+  return kernel.sockets == nullptr ? nullptr : kernel.sockets->network;
+}
+
+std::string devices_text(Kernel& kernel) {
+  std::string text =
       "Inter-|   Receive                                                |  Transmit\n"
       " face |bytes    packets errs drop fifo frame compressed multicast|bytes    packets errs drop fifo "
-      "colls carrier "
-      "compressed\n"
-      "    lo:       0       0    0    0    0     0          0         0        0       0    0    0    0     "
-      "0       0      "
-      "    0\n";
+      "colls carrier compressed\n";
+  for (const Interface& each : interfaces(network_of(kernel)))
+    text += text_of("%6s:       0       0    0    0    0     0          0         0", each.name.data()) +
+            "        0       0    0    0    0     0       0          0\n";
+  return text;
+}
+
+// Numbers as this machine stores them, which is the other way round.
+std::string routes_text(Kernel& kernel) {
+  std::string text = "Iface\tDestination\tGateway \tFlags\tRefCnt\tUse\tMetric\tMask\t\tMTU\tWindow\tIRTT\n";
+  for (const Interface& each : interfaces(network_of(kernel))) {
+    if (each.is_loopback()) continue;
+    text += text_of("%s\t00000000\t00000000\t0001\t0\t0\t0\t00000000\t0\t0\t0\n", each.name.data());
+    text += text_of("%s\t000012C6\t00000000\t0001\t0\t0\t0\t0000FEFF\t0\t0\t0\n", each.name.data());
+  }
+  return text;
+}
+
+// The network without its connections, which are not listed.
+Child network_directory(Kernel& kernel) {
+  constexpr const char* kInet =
+      "  sl  local_address rem_address   st tx_queue rx_queue tr tm->when retrnsmt   uid  timeout inode\n";
+  constexpr const char* kLoopbackRoute =
+      "00000000000000000000000000000001 80 00000000000000000000000000000000 00 "
+      "00000000000000000000000000000000 00000000 00000001 00000000 80200001       lo\n";
   return directory(
       {{"arp", fixed("IP address       HW type     Flags       HW address            Mask     Device\n")},
-       {"dev", fixed(kDevices)},
+       {"dev", asked(kernel, devices_text)},
        {"if_inet6", fixed("00000000000000000000000000000001 01 80 10 80       lo\n")},
+       {"ipv6_route", fixed(kLoopbackRoute)},
+       {"netlink",
+        fixed("sk               Eth Pid        Groups   Rmem     Wmem     Dump  Locks    Drops    Inode\n")},
        {"raw", fixed(kInet)},
-       {"route",
-        fixed("Iface\tDestination\tGateway \tFlags\tRefCnt\tUse\tMetric\tMask\t\tMTU\tWindow\tIRTT\n")},
+       {"route", asked(kernel, routes_text)},
        {"tcp", fixed(kInet)},
        {"tcp6", fixed(kInet)},
        {"udp", fixed(kInet)},
@@ -126,7 +151,7 @@ std::shared_ptr<const Children> children_of_root(Kernel& kernel) {
       {"meminfo", asked(kernel, meminfo_text)},
       {"modules", fixed("")},
       {"mounts", made_link([]() -> Try<std::string> { return "self/mounts"; })},
-      {"net", network_directory()},
+      {"net", network_directory(kernel)},
       {"partitions", fixed("major minor  #blocks  name\n\n")},
       {"self", own_link(kernel, false)},
       {"stat", asked(kernel, stat_text)},

@@ -207,12 +207,12 @@ Try<std::string> status_text(const ProcessView& of) {
                   process.group, process.session);
   text += memory_status(of);
   text += text_of("Threads:\t%zu\nSigQ:\t%zu/65536\n", process.tasks.size(), process.pending.queue.size());
-  const uint64_t capabilities = who.euid == 0 ? 0x1ffffffffff : 0;
+  const Capabilities& can = process.capabilities;
   text += text_of("SigPnd:\t%016lx\nShdPnd:\t%016lx\nSigBlk:\t%016lx\nSigIgn:\t%016lx\nSigCgt:\t%016lx\n",
                   of.task != nullptr ? of.task->pending.set() : 0, process.pending.set(),
                   of.task != nullptr ? of.task->blocked : 0, ignored_of(process), caught_of(process));
   text += text_of("CapInh:\t%016lx\nCapPrm:\t%016lx\nCapEff:\t%016lx\nCapBnd:\t%016lx\nCapAmb:\t%016lx\n",
-                  uint64_t{0}, capabilities, capabilities, uint64_t{0x1ffffffffff}, uint64_t{0});
+                  can.inheritable, can.permitted, can.effective, can.bounding, can.ambient);
   const uint64_t processors = of.task != nullptr ? of.task->processors : 3;
   text += text_of(
       "NoNewPrivs:\t%d\nSeccomp:\t0\nSeccomp_filters:\t0\nCpus_allowed:\t%lx\nCpus_allowed_list:\t%s\n",

@@ -1,7 +1,12 @@
 // /sys, as far as programs look that ask for the number of processors.
+#include <dirent.h>
+
+#include "linux/files/interfaces.h"
+#include "linux/files/socket_end.h"
 #include "linux/kernel/version.h"
 #include "linux/proc/directories.h"
 #include "linux/proc/made_node.h"
+#include "linux/proc/text.h"
 
 namespace membrane::linux {
 namespace {
@@ -41,13 +46,65 @@ Child transparent_huge_pages() {
   return directory({{"enabled", fixed("always [madvise] never\n")}, {"hpage_pmd_size", fixed("2097152\n")}});
 }
 
+std::string address_text(const std::array<uint8_t, 6>& address) {
+  return text_of("%02x:%02x:%02x:%02x:%02x:%02x\n", address[0], address[1], address[2], address[3],
+                 address[4], address[5]);
+}
+
+Child interface_directory(const Interface& of) {
+  Children counts;
+  for (const char* const name : {"rx_bytes", "rx_dropped", "rx_errors", "rx_packets", "tx_bytes",
+                                 "tx_dropped", "tx_errors", "tx_packets"})
+    counts[name] = fixed("0\n");
+  return directory({{"address", fixed(address_text(of.hardware_address))},
+                    {"broadcast", fixed(address_text(of.hardware_broadcast))},
+                    {"carrier", fixed("1\n")},
+                    {"flags", fixed(text_of("0x%x\n", of.flags & 0xffff))},
+                    {"ifindex", fixed(std::to_string(of.index) + "\n")},
+                    {"mtu", fixed(std::to_string(of.mtu) + "\n")},
+                    {"operstate", fixed(of.is_loopback() ? "unknown\n" : "up\n")},
+                    {"statistics", directory(std::move(counts))},
+                    {"tx_queue_len", fixed("1000\n")},
+                    {"type", fixed(std::to_string(of.hardware) + "\n")}});
+}
+
+// What interfaces there are is known when a network has been attached.
+class InterfaceDirectories final : public MadeDirectory {
+ public:
+  InterfaceDirectories(Kernel& kernel, const MadeWith& with, NodeRef above)
+      : MadeDirectory(with, std::move(above)), kernel_(kernel) {}
+
+ protected:
+  Try<Child> changing_child(std::string_view name) override {
+    const Interface* const found = find_interface(network(), name);
+    if (found == nullptr) return err(ENOENT);
+    return interface_directory(*found);
+  }
+  Try<std::vector<Listed>> changing_names() override {
+    std::vector<Listed> names;
+    for (const Interface& each : interfaces(network()))
+      names.push_back({std::string(each.name), DT_DIR, kFirstChangingKey + each.index});
+    return names;
+  }
+
+ private:
+  [[nodiscard]] const Network* network() const {
+    return kernel_.sockets == nullptr ? nullptr : kernel_.sockets->network;
+  }
+  Kernel& kernel_;
+};
+
 }  // namespace
 
-NodeRef make_sys_directory(Kernel&) {
+NodeRef make_sys_directory(Kernel& kernel) {
+  const Child interfaces_child = {S_IFDIR, 0555,
+                                  [&kernel](const MadeWith& with, const NodeRef& above) -> NodeRef {
+                                    return std::make_shared<InterfaceDirectories>(kernel, with, above);
+                                  }};
   Children root = {
       {"block", directory({})},
       {"bus", directory({})},
-      {"class", directory({{"net", directory({})}})},
+      {"class", directory({{"net", interfaces_child}})},
       {"devices", directory({{"system", directory({{"cpu", processors()},
                                                    {"node", directory({{"online", fixed("0\n")},
                                                                        {"possible", fixed("0\n")}})}})}})},

@@ -5,6 +5,8 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/netlink.h>
+#include <linux/rtnetlink.h>
 #include <poll.h>
 #include <pthread.h>
 #include <pty.h>
@@ -91,9 +93,22 @@ static void check_files(void) {
 
 // -- pipes and sockets
 
-static int pipe_ends[2], pair[2], datagrams[2], listener, tcp_listener, client, served;
+static int pipe_ends[2], pair[2], datagrams[2], listener, tcp_listener, client, served, netlink;
 static struct sockaddr_un name = {.sun_family = AF_UNIX, .sun_path = "\0kept"};
 static struct sockaddr_in tcp_name = {.sin_family = AF_INET};
+static const struct {
+  struct nlmsghdr header;
+  struct ifinfomsg body;
+} links = {{sizeof links, RTM_GETLINK, NLM_F_REQUEST | NLM_F_DUMP, 1, 0}, {0}};
+static int answers_links(void) {
+  struct sockaddr_nl own = {0};
+  socklen_t length = sizeof own;
+  char bytes[8192] = {0};
+  const struct nlmsghdr* const first = (const struct nlmsghdr*)bytes;
+  return getsockname(netlink, (struct sockaddr*)&own, &length) == 0 && own.nl_pid == 77 &&
+         recv(netlink, bytes, sizeof bytes, MSG_DONTWAIT) > (ssize_t)sizeof *first &&
+         first->nlmsg_type == RTM_NEWLINK && first->nlmsg_pid == 77;
+}
 static void send_file(int socket, int file) {
   char control[CMSG_SPACE(sizeof(int))] = {0}, byte = 'f';
   struct iovec bytes = {&byte, 1};
@@ -132,6 +147,10 @@ static void prepare_sockets(void) {
   client = socket(AF_UNIX, SOCK_STREAM, 0);
   connect(client, (struct sockaddr*)&name, sizeof(sa_family_t) + 5);
   write(client, "hello", 5);
+  netlink = socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC, NETLINK_ROUTE);
+  const struct sockaddr_nl port = {.nl_family = AF_NETLINK, .nl_pid = 77};
+  bind(netlink, (const struct sockaddr*)&port, sizeof port);
+  write(netlink, &links, sizeof links);
   tcp_listener = socket(AF_INET, SOCK_STREAM, 0);
   tcp_name.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
   bind(tcp_listener, (struct sockaddr*)&tcp_name, sizeof tcp_name);
@@ -150,6 +169,8 @@ static void check_sockets(void) {
   close(accepted);
   EXPECT(read(fresh, &tcp_name.sin_zero, 1) == 0);
   close(fresh);
+  EXPECT(answers_links());
+  EXPECT(write(netlink, &links, sizeof links) == sizeof links);
   if (!is_first) {
     EXPECT(write(client, "again", 5) == 5);
     EXPECT(reads(served, "again"));

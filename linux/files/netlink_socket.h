@@ -1,0 +1,39 @@
+// Sockets of AF_NETLINK: programs ask what interfaces, addresses and routes there are (interfaces.h), and wait for what never happens.
+// What would change the network is EPERM.
+//
+// A request is answered at once, into the socket's own queue. Answers for which that has no room are lost, and the next receive() is
+// ENOBUFS, as on Linux.
+//
+// Threads: the kernel's one.
+#pragma once
+
+#include "linux/files/socket_file.h"
+
+namespace membrane::linux {
+
+class NetlinkSocket final : public SocketFile {
+ public:
+  NetlinkSocket(std::shared_ptr<SocketEnd> end, const Credentials& owner, int protocol);
+  ~NetlinkSocket() override;
+  // Errors: ESOCKTNOSUPPORT, EPROTONOSUPPORT.
+  static Done check(int type, int protocol);
+  [[nodiscard]] int protocol() const override { return protocol_; }
+  short ready() override;
+
+  Done bind(Caller& caller, const SocketAddress& to) override;
+  // Only to the kernel, where it is connected to already.
+  Done connect(Caller& caller, const SocketAddress& to) override;
+  Done shutdown(int) override { return err(EOPNOTSUPP); }
+  [[nodiscard]] SocketAddress name() const override;
+  [[nodiscard]] Try<SocketAddress> peer() const override;
+  Try<size_t> send(Caller& caller, Buffer& from, const Outgoing& how) override;
+  Try<Incoming> receive(Caller& caller, Buffer& to, int flags) override;
+
+ private:
+  friend class FileState;  // linux/kept/file_state.h
+  Done bind_to_any(Caller& caller);
+  void answer_all(std::span<const std::byte> requests);
+  const int protocol_;
+};
+
+}  // namespace membrane::linux

@@ -1,0 +1,13 @@
+// What prctl() asks of capabilities. Threads: the kernel's one.
+#pragma once
+
+#include <optional>
+
+#include "linux/kernel/call.h"
+
+namespace membrane::linux {
+
+// Nothing when the call is about something else.
+std::optional<int64_t> change_capabilities(Call& call);
+
+}  // namespace membrane::linux
