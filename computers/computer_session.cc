@@ -80,7 +80,7 @@ class ComputerSession final : public sandbox::Session {
   Result<std::unique_ptr<Session>> fork(uint64_t) override {
     const linux::HostFile file(memfd_create("membrane-fork", MFD_CLOEXEC));
     if (!file) return fail(ErrorCode::kExhausted, "there is no memory for a fork");
-    MEMBRANE_TRY(computer_->keep(file.number(), linux::LiveComputer::Keep::kFiles));
+    MEMBRANE_TRY(computer_->keep(file.number(), linux::LiveComputer::Keep::kAll));
     linux::LiveSpec spec = options_.spec;
     spec.image.clear();
     spec.kept = file.number();
