@@ -491,6 +491,22 @@ class Mcp(LinuxTest):
         self.assertIn("no such file", str(self.tool("read_file", session=session, path="/work/c")).lower())
         self.data("close_session", session=session)
 
+    def test_a_fork_goes_on_with_the_processes(self):
+        session = self.data("create_session", language="linux")["session"]
+        self.data("run_in_session", session=session, code="mkfifo /tmp/p; (read word < /tmp/p; echo $word > /tmp/got) & echo $! > /tmp/id")
+        for fork in self.data("fork_session", session=session, count=2)["sessions"]:
+            told = self.data("run_in_session", session=fork["session"],
+                             code=f"id=$(cat /tmp/id); kill -0 $id && echo {fork['session']} > /tmp/p; "
+                                  "while kill -0 $id 2>&-; do :; done; cat /tmp/got")
+            self.assertEqual(told["stdout"], fork["session"] + "\n")
+        self.assertEqual(self.data("run_in_session", session=session, code="kill -0 $(cat /tmp/id) && ls /tmp")["stdout"], "id\np\n")
+
+    def test_a_script_in_a_session_ends_in_its_time(self):
+        session = self.data("create_session", language="linux")["session"]
+        result = self.tool("run_in_session", session=session, code="echo made > /tmp/a; sleep 100", timeout_ms=300)
+        self.assertEqual(result["structuredContent"]["outcome"], "timed_out")
+        self.assertEqual(self.data("run_in_session", session=session, code="cat /tmp/a")["stdout"], "made\n")
+
     def test_a_program_ends_in_its_time_and_is_not_sealed(self):
         result = self.tool("run_code", language="linux", code="sleep 100", timeout_ms=300)
         self.assertEqual(result["structuredContent"]["outcome"], "timed_out")

@@ -79,7 +79,7 @@ class ComputerSession final : public sandbox::Session {
 
   Result<std::unique_ptr<Session>> fork(uint64_t) override {
     MEMBRANE_ASSIGN(const linux::HostFile file, linux::memory_to_keep_in());
-    MEMBRANE_TRY(computer_->keep(file.number(), linux::LiveComputer::Keep::kFiles));
+    MEMBRANE_TRY(computer_->keep(file.number(), linux::LiveComputer::Keep::kAll));
     linux::LiveSpec spec = options_.spec;
     spec.kept = file.number();
     return make(options_, std::move(spec));

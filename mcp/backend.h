@@ -57,7 +57,7 @@ struct Program {
   std::string code = {};
   std::string input = {};  // its standard input
   std::vector<std::string> arguments = {};
-  std::optional<uint64_t> wall_ms = {};  // less time than the policy gives; not in a session
+  std::optional<uint64_t> wall_ms = {};  // less time than the policy gives
   bool seal = false;  // make a receipt; a session seals all or nothing, and does not read it
 };
 

@@ -38,6 +38,41 @@ Error of_host(const host::HostError& error, const std::string& path) {
           error.grant.empty() ? "list_files says what there is." : "It would be allowed by " + error.grant};
 }
 
+// The time that a call gives its program; cancelled with the caller.
+class Patience {
+ public:
+  Patience(const std::atomic<bool>* cancel, std::optional<uint64_t> wall_ms)
+      : cancel_(cancel), wall_ms_(wall_ms) {
+    if (!wall_ms_) return;
+    const auto until = std::chrono::steady_clock::now() + std::chrono::milliseconds(*wall_ms_);
+    watch_ = std::jthread([this, until](const std::stop_token& stop) {
+      std::mutex mutex;
+      std::condition_variable_any changed;
+      std::unique_lock lock(mutex);
+      constexpr std::chrono::milliseconds kLook(20);
+      while (!changed.wait_for(lock, stop, kLook, [] { return false; }) && !stop.stop_requested())
+        if (is_cancelled() || std::chrono::steady_clock::now() >= until) is_over_ = true;
+    });
+  }
+  // For the turn; it may be null.
+  [[nodiscard]] const std::atomic<bool>* cancel() const { return wall_ms_ ? &is_over_ : cancel_; }
+  // Of a turn that was stopped for its time.
+  void tell(sandbox::Report& report) const {
+    if (!wall_ms_ || report.outcome != sandbox::Outcome::kCancelled || is_cancelled()) return;
+    report.outcome = sandbox::Outcome::kTimedOut;
+    report.errors.front().code = "timed_out";
+    report.errors.front().message = "it ran for " + std::to_string(*wall_ms_) + " ms, which were given";
+  }
+
+ private:
+  [[nodiscard]] bool is_cancelled() const { return cancel_ != nullptr && *cancel_; }
+
+  const std::atomic<bool>* const cancel_;
+  const std::optional<uint64_t> wall_ms_;
+  std::atomic<bool> is_over_ = false;
+  std::jthread watch_;  // the last: it uses the others
+};
+
 class LocalBackend final : public Backend {
  public:
   explicit LocalBackend(LocalOptions options) : options_(std::move(options)) {
@@ -252,30 +287,14 @@ Result<Ran> LocalBackend::run_in_computer(const Caller& caller, const Program& p
   MEMBRANE_TRY(check_unsealed(program.seal));
   if (caller.on_step) caller.on_step("starting Linux");
   MEMBRANE_ASSIGN(const auto session, options_.open_computer());
-  std::atomic<bool> is_over = false;  // of its time, or cancelled
-  const auto until =
-      std::chrono::steady_clock::now() + std::chrono::milliseconds(program.wall_ms.value_or(0));
-  std::jthread watch([&](const std::stop_token& stop) {
-    std::mutex mutex;
-    std::condition_variable_any changed;
-    std::unique_lock lock(mutex);
-    constexpr std::chrono::milliseconds kLook(20);
-    while (!changed.wait_for(lock, stop, kLook, [] { return false; }) && !stop.stop_requested())
-      if ((caller.cancel != nullptr && *caller.cancel) ||
-          (program.wall_ms && std::chrono::steady_clock::now() >= until))
-        is_over = true;
-  });
+  const Patience patience(caller.cancel, program.wall_ms);
   sandbox::Report report = session->exec({.code = program.code,
                                           .arguments = program.arguments,
                                           .input = program.input,
-                                          .cancel = &is_over,
+                                          .cancel = patience.cancel(),
                                           .on_stdout = caller.on_stdout,
                                           .on_stderr = caller.on_stderr});
-  if (report.outcome == sandbox::Outcome::kCancelled && (caller.cancel == nullptr || !*caller.cancel)) {
-    report.outcome = sandbox::Outcome::kTimedOut;
-    report.errors.front().message =
-        "it ran for " + std::to_string(*program.wall_ms) + " ms, which were given";
-  }
+  patience.tell(report);
   return keep_report(std::move(report), "", std::string(kComputer));
 }
 
@@ -376,13 +395,15 @@ Result<Ran> LocalBackend::exec(const Caller& caller, const std::string& id, cons
   }
   const std::string name =
       held->file_ending.empty() ? "" : "cell-" + std::to_string(held->info.turns + 1) + held->file_ending;
+  const Patience patience(caller.cancel, program.wall_ms);
   sandbox::Report report = held->session->exec({.code = program.code,
                                                 .name = name,
                                                 .arguments = program.arguments,
                                                 .input = program.input,
-                                                .cancel = caller.cancel,
+                                                .cancel = patience.cancel(),
                                                 .on_stdout = caller.on_stdout,
                                                 .on_stderr = caller.on_stderr});
+  patience.tell(report);
   {
     const std::lock_guard lock(mutex_);
     ++held->info.turns;

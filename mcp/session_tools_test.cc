@@ -111,6 +111,15 @@ TEST_P(SessionToolsTest, SessionsAreBoundedAndAFailedForkTakesNothing) {
   create();
 }
 
+TEST_P(SessionToolsTest, AProgramEndsInItsTimeAndTheSessionIsAsBefore) {
+  const std::string session = create();
+  run(session, GetParam().sets);
+  const Json late =
+      use("run_in_session", {{"session", session}, {"code", GetParam().loops}, {"timeout_ms", 50}});
+  EXPECT_EQ(late["structuredContent"]["outcome"], "timed_out");
+  EXPECT_EQ(run(session, GetParam().adds), "41");
+}
+
 TEST_P(SessionToolsTest, AFailureIsAnErrorWithItsTracebackAndTheSessionGoesOn) {
   const std::string session = create();
   run(session, GetParam().sets);

@@ -229,6 +229,14 @@ Parameter seal_parameter(std::string what) {
   return {.name = "seal", .type = ParameterType::kFlag, .description = std::move(what)};
 }
 
+Parameter timeout_parameter() {
+  return {.name = "timeout_ms",
+          .type = ParameterType::kInteger,
+          .description = "Less time than the policy's, in milliseconds",
+          .least = 1,
+          .most = kMostWallMs};
+}
+
 std::string policy_of(const Offer& offer) {
   if (offer.policy.size() <= kMaxPolicyBytes) return offer.policy;
   return offer.policy.substr(0, utf8_cut(offer.policy, kMaxPolicyBytes)) + "…\nexplain_policy says the rest.";
@@ -241,6 +249,23 @@ std::string differences_of(const Offer& offer) {
   return has_python
              ? "\nIn Python, numpy integers have 32 bits by default: give dtype=np.int64 for large values."
              : "";
+}
+
+// What programs of a session share, by the kinds that are offered.
+std::string shared_of(const Offer& offer) {
+  const auto is_linux = [](const OfferedLanguage& language) {
+    return language.name == "linux" || language.name.starts_with("linux:");
+  };
+  bool has_linux = false, has_others = false;
+  for (const OfferedLanguage& each : offer.languages)
+    if (each.has_sessions) (is_linux(each) ? has_linux : has_others) = true;
+  const std::string of_linux =
+      "share files and background processes; each begins in a shell of its own, so that its directory and "
+      "its variables are gone afterwards";
+  if (!has_linux) return "programs that run in it one after the other share variables, imports and files.";
+  if (!has_others) return "scripts that run in it one after the other " + of_linux + ".";
+  return "programs that run in it one after the other share variables, imports and files; scripts of linux " +
+         of_linux + ".";
 }
 
 Tool run_code_tool(const Offer& offer) {
@@ -259,11 +284,7 @@ Tool run_code_tool(const Offer& offer) {
   tool.parameters.push_back({.name = "arguments",
                              .type = ParameterType::kTexts,
                              .description = "The program's arguments (sys.argv[1:], process.argv.slice(2))"});
-  tool.parameters.push_back({.name = "timeout_ms",
-                             .type = ParameterType::kInteger,
-                             .description = "Less time than the policy's, in milliseconds",
-                             .least = 1,
-                             .most = kMostWallMs});
+  tool.parameters.push_back(timeout_parameter());
   tool.parameters.push_back(seal_parameter("Make a signed receipt of the run, which get_receipt gives"));
   return tool;
 }
@@ -272,11 +293,9 @@ void add_session_tools(std::vector<Tool>& tools, const Offer& offer) {
   tools.push_back(
       {.name = "create_session",
        .title = "Create a session",
-       .description =
-           "Begins a session: programs that run in it one after the other share variables, imports "
-           "and files. There can be " +
-           std::to_string(offer.most_sessions) +
-           " at once; close_session makes room. Each program in it has what run_code says.",
+       .description = "Begins a session: " + shared_of(offer) + " There can be " +
+                      std::to_string(offer.most_sessions) +
+                      " at once; close_session makes room. Each program in it has what run_code says.",
        .parameters = {language_parameter(offer, true),
                       seal_parameter(
                           "Make a signed receipt of each of its programs, which get_receipt gives")},
@@ -288,26 +307,29 @@ void add_session_tools(std::vector<Tool>& tools, const Offer& offer) {
       .description =
           "Runs a program in a session, and answers as run_code does. A program that runs out of fuel, "
           "time or memory leaves the session as it was before; an error of the language leaves what "
-          "was done until then. One program at a time runs in a session.",
+          "was done until then. A script of linux leaves what it did however it ends. One program at a time "
+          "runs in a session.",
       .parameters = {session_parameter()},
       .output_schema = schema_of_run(),
       .is_open_world = true,
       .call = run_in_session};
   for (Parameter& each : code_parameters()) run.parameters.push_back(std::move(each));
+  run.parameters.push_back(timeout_parameter());
   tools.push_back(std::move(run));
-  tools.push_back({.name = "fork_session",
-                   .title = "Fork a session",
-                   .description =
-                       "Makes copies of a session as it stands, variables and files included, each of which "
-                       "goes its own way: to try several things from one state, or to keep one to return to.",
-                   .parameters = {session_parameter(),
-                                  {.name = "count",
-                                   .type = ParameterType::kInteger,
-                                   .description = "How many; 1 when it is left out",
-                                   .least = 1,
-                                   .most = kMostForks}},
-                   .output_schema = object_schema({{"sessions", list_schema(schema_of_session())}}),
-                   .call = fork_session});
+  tools.push_back(
+      {.name = "fork_session",
+       .title = "Fork a session",
+       .description =
+           "Makes copies of a session as it stands, with its variables, files and processes, each of which "
+           "goes its own way: to try several things from one state, or to keep one to return to.",
+       .parameters = {session_parameter(),
+                      {.name = "count",
+                       .type = ParameterType::kInteger,
+                       .description = "How many; 1 when it is left out",
+                       .least = 1,
+                       .most = kMostForks}},
+       .output_schema = object_schema({{"sessions", list_schema(schema_of_session())}}),
+       .call = fork_session});
   tools.push_back({.name = "close_session",
                    .title = "Close a session",
                    .description = "Ends a session; its variables and files are gone. Its reports stay.",

@@ -9,6 +9,7 @@ Clients that cannot be brought are skipped, and the skip says why.
 
 import json
 import os
+import platform
 import shutil
 import struct
 import subprocess
@@ -17,11 +18,13 @@ import tempfile
 import unittest
 from pathlib import Path
 
-from service_testing import SECONDS, ServiceTest
+from service_testing import COMMAND, SANITIZED, SECONDS, ServiceTest
 
 HERE = Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE.parent / "tools" / "tests"))
+sys.path.insert(0, str(HERE.parent / "cli"))
 import brought  # noqa: E402
+from linux_testing import make_image  # noqa: E402
 
 PAGE = HERE.parent / "docs" / "e2b.md"
 NPM_PACKAGES = ["e2b@2.51.0", "@e2b/code-interpreter@2.8.0"]
@@ -30,10 +33,10 @@ ONLY_IN_PYTHON = {"AsyncSandbox"}
 STATES = {"yes", "partly", "error"}
 
 
-def rows_of_page():
-    """{what: state} of the table: | `a`, `b` | yes | … |"""
+def rows_of_page(heading="What works"):
+    """{what: state} of the table below a heading: | `a`, `b` | yes | … |"""
     rows = {}
-    for line in PAGE.read_text().splitlines():
+    for line in PAGE.read_text().split(f"\n## {heading}\n")[1].split("\n## ")[0].splitlines():
         cells = [cell.strip() for cell in line.strip().strip("|").split("|")]
         if len(cells) == 3 and cells[0].startswith("`"):
             rows[cells[0].replace("`", "")] = cells[1]
@@ -88,6 +91,42 @@ class Clients(ServiceTest):
 
     def test_the_table_has_only_these_states(self):
         self.assertLessEqual(set(rows_of_page().values()), STATES)
+
+
+@unittest.skipIf(SANITIZED, "a sanitizer makes calls that the kernel process of Linux programs may not make")
+@unittest.skipUnless(platform.machine() == "x86_64", "the linux kind runs on x86-64")
+class LinuxClients(ServiceTest):
+    FLAGS = ("--log-level", "warning")
+    HEADING = "Linux sandboxes"
+
+    @classmethod
+    def setUpClass(cls):
+        folder = tempfile.TemporaryDirectory()
+        cls.addClassCleanup(folder.cleanup)
+        os.environ["MEMBRANE_IMAGES"] = f"{folder.name}/images"
+        cls.addClassCleanup(os.environ.pop, "MEMBRANE_IMAGES")
+        make_image(Path(folder.name) / "host.tar")
+        subprocess.run([COMMAND, "image", "import", f"{folder.name}/host.tar", "--tag", "host"], check=True, capture_output=True)
+        super().setUpClass()
+
+    def test_python(self):
+        try:
+            python = brought.virtual_environment(*PIP_PACKAGES)
+        except brought.NotBrought as why:
+            self.skipTest(f"E2B's clients: {why}")
+        environment = {**os.environ, "E2B_API_URL": self.service.url, "E2B_SANDBOX_URL": self.service.url,
+                       "E2B_API_KEY": self.service.token}
+        done = run(str(python), str(HERE / "e2b_linux_client.py"), "linux:host", env=environment)
+        self.assertEqual(done.returncode, 0, done.stderr[-4000:])
+        results = json.loads(done.stdout.splitlines()[-1])
+        for row, problem in results.items():
+            with self.subTest(row=row):
+                self.assertIsNone(problem)
+        self.assertEqual(set(results), set(rows_of_page(self.HEADING)), "what is checked is what the page lists")
+        self.assertNotRegex(self.service.log_text(), r'"status":50[0347]')
+
+    def test_the_table_has_only_these_states(self):
+        self.assertLessEqual(set(rows_of_page(self.HEADING).values()), STATES)
 
 
 class Hostile(ServiceTest):

@@ -79,6 +79,8 @@ struct GuestTurn {
   std::vector<std::string> command = {};             // a program and its arguments, in the place of code
   std::string directory = {};                        // where it begins; "": where the context is
   std::optional<linux::TerminalSize> terminal = {};  // its standard streams are a terminal
+  // A name or number of /etc/passwd, in whose home it begins and which is its HOME; "": the image's user.
+  std::string user = {};
   // Makes a read_input() that waits return: nobody will read more. May be null.
   std::function<void()> stop_reading = {};
   // It has begun: what it is told while it runs goes there. May be null.
@@ -99,6 +101,11 @@ struct KeptContext {
   std::shared_ptr<const linux::HostFile> file = nullptr;
 
   [[nodiscard]] uint64_t size_bytes() const;
+};
+
+struct GuestUsage {
+  uint64_t memory_bytes = 0, disk_bytes = 0;
+  uint64_t cpu_us = 0;  // of the processes that there are, and of those that they waited for
 };
 
 class Guest {
@@ -150,6 +157,14 @@ class Guest {
                                                        std::string_view /*patch*/) {
     return no_patches();
   }
+  // Of the kind kLinux alone: a directory of the image's user, which may be there already; those above it are made.
+  virtual Answer<void> make_home(const std::string& /*path*/) { return only_linux("homes of users"); }
+  // The same: what it uses at this moment.
+  virtual Answer<GuestUsage> usage() { return only_linux("metrics"); }
+  // The same: of a file with its mode, owner and target. Errors: as of read_file().
+  virtual Answer<linux::FileFacts> stat_file(const std::string& /*path*/, bool /*follows_links*/) {
+    return only_linux("modes of files");
+  }
   // Those that it has made.
   virtual Answer<std::vector<sandbox::ReportFile>> files(const std::string& context) = 0;
 
@@ -157,10 +172,11 @@ class Guest {
   [[nodiscard]] virtual std::shared_ptr<host::Flows> flows() const = 0;
 
  protected:
-  static std::unexpected<ApiError> no_patches() {
-    return refuse(ApiCode::kUnsupported, "only Linux sandboxes have git patches",
+  static std::unexpected<ApiError> only_linux(const std::string& what) {
+    return refuse(ApiCode::kUnsupported, "only Linux sandboxes have " + what,
                   "Make the sandbox of the template linux.");
   }
+  static std::unexpected<ApiError> no_patches() { return only_linux("git patches"); }
 };
 
 struct TemplateInfo {

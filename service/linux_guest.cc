@@ -6,7 +6,9 @@
 
 #include <algorithm>
 #include <atomic>
+#include <charconv>
 #include <mutex>
+#include <ranges>
 #include <tuple>
 #include <utility>
 
@@ -195,6 +197,41 @@ Answer<std::vector<wasi::FileFact>> act(linux::LiveComputer& computer, const was
   return std::unexpected(std::move(error));
 }
 
+// -- processor time -----------------------------------------------------------------------------------------------------
+
+// Of a text of /proc/ID/stat: what the process has used, of itself and of those that it waited for.
+uint64_t cpu_us_in(std::string_view text) {
+  constexpr size_t kFirst = 11, kLast = 14;  // after the name: utime, stime, cutime, cstime
+  constexpr uint64_t kUsInTick = 10'000;
+  const size_t name_end = text.rfind(')');
+  if (name_end == text.npos) return 0;
+  uint64_t ticks = 0;
+  size_t at = 0;
+  for (const auto part : std::views::split(text.substr(std::min(name_end + 2, text.size())), ' ')) {
+    uint64_t value = 0;
+    const std::string_view word(part.begin(), part.end());
+    if (at >= kFirst && at <= kLast) std::from_chars(word.data(), word.data() + word.size(), value);
+    ticks += value;
+    if (at++ == kLast) break;
+  }
+  return ticks * kUsInTick;
+}
+
+// Of all processes that there are.
+uint64_t cpu_us_of_all(linux::LiveComputer& computer) {
+  constexpr uint64_t kMostTextBytes = 4096;
+  uint64_t all = 0;
+  const auto listed = computer.list("/proc");
+  if (!listed) return 0;
+  for (const linux::FileFacts& each : *listed) {
+    const std::string name = name_in(each.path);
+    if (name.find_first_not_of("0123456789") != name.npos) continue;
+    if (const auto text = computer.read_file("/proc/" + name + "/stat", 0, kMostTextBytes))
+      all += cpu_us_in(*text);
+  }
+  return all;
+}
+
 // -- the guest ------------------------------------------------------------------------------------------------------
 
 std::vector<std::string> lines_of(const Environment& environment) {
@@ -269,13 +306,12 @@ class LinuxGuest final : public Guest, public FileModes {
   }
 
   sandbox::Report exec(const GuestTurn& turn) override {
-    auto directory = directory_for(turn);
-    if (!directory) return invalid_report(directory.error());
     const std::shared_ptr<linux::LiveComputer> computer = this->computer();
-    computers::CommandRun run;
-    const auto user = stored_.config.user.empty() ? Result<computers::User>(computers::User())
-                                                  : computers::find_user(stored_.config.user, *computer);
+    const auto user = user_of(turn.user.empty() ? stored_.config.user : turn.user, *computer);
     if (!user) return invalid_report(api_error(user.error()));
+    auto directory = directory_for(turn, turn.user.empty() ? "" : user->home);
+    if (!directory) return invalid_report(directory.error());
+    computers::CommandRun run;
     run.spec.user = user->user;
     run.spec.group = user->group;
     {
@@ -285,6 +321,8 @@ class LinuxGuest final : public Guest, public FileModes {
       computers::set_home(run.spec.environment, stored_.config, *user);
       computers::add_environment(run.spec.environment, lines_of(spec_.environment));
     }
+    if (!turn.user.empty() && !user->home.empty())
+      computers::add_environment(run.spec.environment, {"HOME=" + user->home});
     computers::add_environment(run.spec.environment, lines_of(turn.environment));
     if (turn.terminal && !has_variable(run.spec.environment, "TERM="))
       run.spec.environment.emplace_back("TERM=xterm-256color");
@@ -470,6 +508,31 @@ class LinuxGuest final : public Guest, public FileModes {
       if (const auto checked = check_path(request.to); !checked) return std::unexpected(checked.error());
     return act(*computer(), request);
   }
+  Answer<void> make_home(const std::string& path) override {
+    if (const auto checked = check_path(path); !checked) return checked;
+    const auto computer = this->computer();
+    if (computer->stat(path, true)) return {};
+    const auto user = user_of(stored_.config.user, *computer);
+    if (!user) return std::unexpected(api_error(user.error()));
+    if (const auto made = make_directories(*computer, path); !made) return std::unexpected(made.error());
+    if (const Status owned = computer->set_owner(path, user->user, user->group); !owned)
+      return std::unexpected(file_error(owned.error()));
+    return {};
+  }
+  Answer<GuestUsage> usage() override {
+    const auto computer = this->computer();
+    const auto usage = computer->usage();
+    if (!usage) return std::unexpected(computer_error(usage.error()));
+    return GuestUsage{.memory_bytes = usage->memory_bytes,
+                      .disk_bytes = usage->disk_bytes,
+                      .cpu_us = cpu_us_of_all(*computer)};
+  }
+  Answer<linux::FileFacts> stat_file(const std::string& path, bool follows_links) override {
+    if (const auto checked = check_path(path); !checked) return std::unexpected(checked.error());
+    auto facts = computer()->stat(path, follows_links);
+    if (!facts) return std::unexpected(file_error(facts.error()));
+    return *std::move(facts);
+  }
   Answer<std::vector<sandbox::ReportFile>> files(const std::string& context) override {
     if (const auto checked = check(context, "/"); !checked) return std::unexpected(checked.error());
     const auto computer = this->computer();
@@ -645,12 +708,17 @@ class LinuxGuest final : public Guest, public FileModes {
     if (!context.empty() && !contexts_.contains(context)) return std::unexpected(no_context(context));
     return check_path(path);
   }
-  // Where a turn begins; in a context of its own that is where the next begins, too.
-  Answer<std::string> directory_for(const GuestTurn& turn) {
+  static Result<computers::User> user_of(const std::string& who, linux::LiveComputer& computer) {
+    return who.empty() ? Result<computers::User>(computers::User()) : computers::find_user(who, computer);
+  }
+  // Where a turn begins; in a context of its own that is where the next begins, too. `home` is of the turn's own user.
+  Answer<std::string> directory_for(const GuestTurn& turn, const std::string& home) {
     const std::lock_guard lock(mutex_);
     const auto context = contexts_.find(turn.context);
     if (!turn.context.empty() && context == contexts_.end()) return std::unexpected(no_context(turn.context));
-    const std::string& before = context == contexts_.end() ? base_directory_ : context->second;
+    const std::string& before = context != contexts_.end() ? context->second
+                                : home.empty()             ? base_directory_
+                                                           : home;
     if (turn.directory.empty()) return before;
     std::string directory = turn.directory.starts_with('/') ? turn.directory : before + "/" + turn.directory;
     if (const auto checked = check_path(directory); !checked) return std::unexpected(checked.error());

@@ -417,7 +417,10 @@ Result<Ran> SandboxBackend::exec(const Caller& caller, const std::string& sessio
   MEMBRANE_TRY(need(caller, {"exec"}));
   MEMBRANE_ASSIGN(const SandboxInfo found, find(caller, session));
   const SessionInfo info = info_of(found);
-  ExecSpec spec = {.code = program.code, .stdin_text = program.input, .arguments = program.arguments};
+  ExecSpec spec = {.code = program.code,
+                   .stdin_text = program.input,
+                   .arguments = program.arguments,
+                   .timeout_ms = program.wall_ms};
   if (info.language == kTypeScript) spec.name = "cell-" + std::to_string(info.turns + 1) + ".ts";
   return run_in(caller, session, std::move(spec), session, info.language);
 }

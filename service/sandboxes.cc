@@ -763,10 +763,10 @@ Answer<std::optional<TurnSeal>> Sandboxes::seal_of(Sandbox& sandbox, const std::
 
 Answer<void> Sandboxes::check_command(const Sandbox& in, const ExecSpec& spec) {
   if (kind_of_template(in.spec.template_name) == Kind::kLinux) return {};
-  if (spec.command.empty() && spec.directory.empty() && !spec.terminal) return {};
+  if (spec.command.empty() && spec.directory.empty() && !spec.terminal && spec.user.empty()) return {};
   return refuse(
       ApiCode::kUnsupported,
-      "a sandbox of the template " + in.template_name + " has no programs, directories or terminals",
+      "a sandbox of the template " + in.template_name + " has no programs, directories, terminals or users",
       "Give \"code\", or make a sandbox of the template linux.");
 }
 
@@ -841,10 +841,15 @@ void Sandboxes::perform(Sandbox& sandbox, Begun& begun) const {
       .command = spec.command,
       .directory = spec.directory,
       .terminal = spec.terminal,
+      .user = spec.user,
       .flows = spec.flows};
   if (begun.is_at_once) {
     turn.is_cancelled = [&] { return exec->is_cancelled(); };
-    turn.on_begun = [&](std::shared_ptr<linux::Command> command) { exec->set_command(std::move(command)); };
+    turn.on_begun = [&](std::shared_ptr<linux::Command> command) {
+      const int process_id = command->process_id();
+      exec->set_command(std::move(command));
+      if (spec.hear_begun) spec.hear_begun(exec, process_id);
+    };
     turn.stop_reading = [&] { exec->stop_reading(); };
   }
   std::shared_ptr<host::EgressWatch> egress;

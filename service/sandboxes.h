@@ -122,13 +122,16 @@ struct ExecSpec {
   Environment environment = {};
   std::string trace = {};   // the traceparent of the span that it is part of; "": it is not traced
   bool open_stdin = false;  // Exec::write_input() gives it more than stdin_text
-  // These three as in GuestTurn: of Linux sandboxes alone.
+  // These four as in GuestTurn: of Linux sandboxes alone.
   std::vector<std::string> command = {};
   std::string directory = {};
   std::optional<linux::TerminalSize> terminal = {};
+  std::string user = {};
   bool seal = false;         // make a receipt, also where the sandbox makes none by itself
   uint64_t other_bytes = 0;  // that who asks keeps with it in memory, and that count with it
   std::shared_ptr<host::Flows> flows = nullptr;  // as in GuestTurn
+  // Hears that the program of a Linux sandbox has begun, with its process id there; may be null.
+  std::function<void(const std::shared_ptr<Exec>&, int process_id)> hear_begun = {};
   // Hears the report before Exec::when_done() is answered; may be null.
   std::function<void(const sandbox::Report&)> hear_report = {};
 };

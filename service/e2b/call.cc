@@ -43,6 +43,12 @@ void Call::refuse_in_words(const ApiError& error) const {
 ApiError needs_linux(const std::string& what) {
   return {ApiCode::kUnsupported,
           what + " needs a sandbox of the linux kind; this one is an interpreter in WebAssembly",
+          "Sandbox.create(\"linux\") makes one where the service has an image; docs/e2b.md lists what works "
+          "here."};
+}
+
+ApiError not_here(const std::string& what) {
+  return {ApiCode::kUnsupported, what + " is not there in the sandboxes of this service",
           "docs/e2b.md lists what works here."};
 }
 
@@ -103,6 +109,19 @@ std::map<std::string, std::string> Fields::texts(const char* name) {
       else complain(name, "an object of strings");
     }
   return texts;
+}
+
+std::vector<std::string> Fields::list(const char* name) {
+  const Json* const value = find(name);
+  std::vector<std::string> all;
+  if (value == nullptr) return all;
+  if (!value->is_array()) complain(name, "a list of strings");
+  else
+    for (const Json& each : *value) {
+      if (each.is_string()) all.push_back(each.get<std::string>());
+      else complain(name, "a list of strings");
+    }
+  return all;
 }
 
 Json Fields::object(const char* name) {

@@ -10,6 +10,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "service/e2b/connect.h"
 #include "service/e2b/known.h"
@@ -50,6 +51,8 @@ Response gone(std::string_view sandbox);
 
 // What this kind of sandbox cannot do and another can. `what` begins a sentence: "A PTY".
 ApiError needs_linux(const std::string& what);
+// What no sandbox of the service has.
+ApiError not_here(const std::string& what);
 
 // The object of a body; {} of an empty one. Errors: kInvalidRequest.
 Answer<Json> read_object(std::string_view text);
@@ -65,6 +68,7 @@ class Fields {
   std::optional<uint64_t> number(const char* name, uint64_t most = UINT32_MAX);
   bool flag(const char* name, bool absent = false);
   std::map<std::string, std::string> texts(const char* name);
+  std::vector<std::string> list(const char* name);
   Json object(const char* name);
   [[nodiscard]] Answer<void> checked() const;
 

@@ -100,9 +100,10 @@ std::string lines_of(const Exec::Event& event) {
 // -- /execute -------------------------------------------------------------------------------------------------------
 
 ApiError no_language(const std::string& name) {
-  return {ApiCode::kNotFound,
-          "there is no language '" + name + "' in this sandbox, which is an interpreter in WebAssembly",
-          "It has python, javascript and typescript; a sandbox of the linux kind has others."};
+  return {
+      ApiCode::kNotFound,
+      "there is no language '" + name + "' in this sandbox, which is an interpreter in WebAssembly",
+      "It has python, javascript and typescript; commands.run() of a sandbox of the linux kind runs others."};
 }
 
 // What the code of a language needs besides, before it runs.
@@ -278,6 +279,11 @@ void handle_code(const Service& service, const SharedCall& call) {
   const Request& request = call->request;
   if (!call->caller.may("exec"))
     return call->refuse_in_words({ApiCode::kForbidden, "the token does not allow this", "It needs exec."});
+  const auto info = service.sandboxes.get(call->known->tenant, call->known->id);
+  if (info && info->kind == Kind::kLinux)
+    return call->refuse_in_words(
+        {ApiCode::kUnsupported, "a Linux sandbox has no interpreter that keeps state between pieces of code",
+         "Run programs by commands.run(), or make a sandbox of the template base."});
   if (request.segments[0] == "execute" && request.segments.size() == 1 && request.method == "POST")
     return execute(service, call);
   if (request.segments[0] == "contexts") {

@@ -111,7 +111,7 @@ HttpApplication::Admission E2b::admit(const RequestHead& head) {
   if (!found) return {.refusal = found.error()};
   const Part* const part = part_of(head);
   if (part == nullptr && !is_health(head))
-    return {.refusal = error_of(needs_linux("A server of your own, at a port of the sandbox,"))};
+    return {.refusal = error_of(not_here("A port that is reached from outside"))};
   return {
       .most_body_bytes = part != nullptr && part->handle == handle_files ? kMostFileBytes : kMostBodyBytes,
       .tenant = found->caller.tenant};

@@ -9,6 +9,16 @@
 namespace membrane::service::e2b {
 namespace {
 
+// Files of Linux sandboxes are read and written as root, relative paths beginning at the home of the usual user.
+Answer<void> check_user(const Service& service, const SharedCall& call) {
+  const auto user = call->request.query_value("username");
+  if (!user || *user == "root" || *user == "user") return {};
+  const auto info = service.sandboxes.get(call->known->tenant, call->known->id);
+  if (!info || info->kind != Kind::kLinux) return {};
+  return refuse(ApiCode::kUnsupported, "files are written as root here, and not as " + std::string(*user),
+                "Leave the user out, and run chown by commands.run().");
+}
+
 void read(const Service& service, const SharedCall& call) {
   const auto path = call->request.query_value("path");
   if (!path) return call->refuse({ApiCode::kInvalidRequest, "\"path\" is missing"});
@@ -76,7 +86,8 @@ void write(const Service& service, const SharedCall& call) {
     return lower_case(field.first).starts_with("x-metadata-");
   };
   if (std::ranges::any_of(request.headers.all(), is_metadata))
-    return call->refuse(needs_linux("Metadata of files"));
+    return call->refuse(not_here("Metadata of files"));
+  if (const auto checked = check_user(service, call); !checked) return call->refuse(checked.error());
   auto uploads = uploads_of(request);
   if (!uploads) return call->refuse(uploads.error());
   write_from(service, call, std::make_shared<std::vector<Upload>>(*std::move(uploads)), 0);

@@ -1,7 +1,10 @@
-// Directories and what is in them, as filesystem.Filesystem of E2B's sandboxes has them. Everything belongs to one user;
-// nothing has permissions.
+// Directories and what is in them, as filesystem.Filesystem of E2B's sandboxes has them. In a sandbox in WebAssembly everything
+// belongs to one user, and nothing has permissions.
+
+#include <sys/stat.h>
 
 #include <algorithm>
+#include <functional>
 
 #include "base/json.h"
 #include "service/e2b/handlers.h"
@@ -23,18 +26,46 @@ std::string_view type_of(const wasi::FileFact& fact) {
   }
 }
 
-OrderedJson entry_of(const wasi::FileFact& fact) {
-  constexpr uint32_t kFileMode = 0644, kDirectoryMode = 0755;
+// As `ls -l` writes it.
+std::string permissions_of(std::string_view type, uint32_t mode) {
+  const char kind = type == "FILE_TYPE_DIRECTORY" ? 'd' : type == "FILE_TYPE_SYMLINK" ? 'l' : '-';
+  std::string text(1, kind);
+  constexpr std::string_view kLetters = "rwxrwxrwx";
+  for (size_t i = 0; i < kLetters.size(); ++i)
+    text += (mode >> (kLetters.size() - 1 - i) & 1) != 0 ? kLetters[i] : '-';
+  const auto mark = [&](uint32_t bit, size_t at, char with, char without) {
+    if ((mode & bit) != 0) text[at] = text[at] == 'x' ? with : without;
+  };
+  mark(S_ISUID, 3, 's', 'S');
+  mark(S_ISGID, 6, 's', 'S');
+  mark(S_ISVTX, 9, 't', 'T');
+  return text;
+}
+
+std::string name_of_user(uint32_t number) { return number == 0 ? "root" : std::to_string(number); }
+
+struct Entry {
+  wasi::FileFact fact;
+  std::optional<linux::FileFacts> more = {};  // of a Linux sandbox
+};
+using Entries = std::vector<Entry>;
+
+OrderedJson to_json(const Entry& of) {
+  constexpr uint32_t kFileMode = 0644, kDirectoryMode = 0755, kModeBits = 07777;
+  const auto& [fact, more] = of;
   const bool is_directory = fact.type == wasi::FileType::kDirectory;
-  return {{"name", fact.path.substr(fact.path.rfind('/') + 1)},
-          {"type", type_of(fact)},
-          {"path", fact.path},
-          {"size", std::to_string(is_directory ? 0 : fact.size_bytes)},
-          {"mode", is_directory ? kDirectoryMode : kFileMode},
-          {"permissions", is_directory ? "drwxr-xr-x" : "-rw-r--r--"},
-          {"owner", "user"},
-          {"group", "user"},
-          {"modifiedTime", iso_time(static_cast<int64_t>(fact.modified_ns / kNsInMs))}};
+  const uint32_t mode = more ? more->mode & kModeBits : is_directory ? kDirectoryMode : kFileMode;
+  OrderedJson entry = {{"name", fact.path.substr(fact.path.rfind('/') + 1)},
+                       {"type", type_of(fact)},
+                       {"path", fact.path},
+                       {"size", std::to_string(is_directory ? 0 : fact.size_bytes)},
+                       {"mode", mode},
+                       {"permissions", permissions_of(type_of(fact), mode)},
+                       {"owner", more ? name_of_user(more->user) : "user"},
+                       {"group", more ? name_of_user(more->group) : "user"},
+                       {"modifiedTime", iso_time(static_cast<int64_t>(fact.modified_ns / kNsInMs))}};
+  if (more && !more->target.empty()) entry["symlinkTarget"] = more->target;
+  return entry;
 }
 
 void answer(const SharedCall& call, const OrderedJson& json) { call->reply(rpc_response(json_text(json))); }
@@ -53,21 +84,54 @@ std::optional<std::string> path_in(const SharedCall& call, const Json& message, 
   return std::nullopt;
 }
 
-using Facts = std::vector<wasi::FileFact>;
-
-// {"entry": …} of the first fact.
-void answer_entry(const SharedCall& call, const Answer<Facts>& facts) {
-  if (!facts) return refuse(call, facts.error());
-  if (facts->empty()) return refuse(call, {ApiCode::kNotFound, "there is no such file"});
-  answer(call, {{"entry", entry_of(facts->front())}});
+// How far a path is below a directory: 1 for what is in it.
+uint64_t depth_below(const std::string& directory, const std::string& path) {
+  const auto from = path.begin() + static_cast<ptrdiff_t>(std::min(directory.size(), path.size()));
+  return static_cast<uint64_t>(std::max<ptrdiff_t>(std::count(from, path.end(), '/'), 1));
 }
 
-void stat(const Service& service, const SharedCall& call, const Json& message) {
+// What an act gives, down to so many directories below its path.
+Answer<void> act_in(Guest& guest, const wasi::FileRequest& request, uint64_t depth, Entries& entries) {
+  auto facts = guest.act_on_files("", request);
+  if (!facts) return std::unexpected(facts.error());
+  for (wasi::FileFact& fact : *facts) {
+    if (depth_below(request.path, fact.path) > depth) continue;
+    Entry& entry = entries.emplace_back(std::move(fact));
+    if (guest.kind() != Kind::kLinux) continue;
+    if (auto more = guest.stat_file(entry.fact.path, request.act != wasi::FileAct::kList))
+      entry.more = *std::move(more);
+  }
+  return {};
+}
+
+void act(const Service& service, const SharedCall& call, wasi::FileRequest request,
+         std::function<void(const Answer<Entries>&)> then, uint64_t depth = UINT64_MAX) {
+  const auto entries = std::make_shared<Entries>();
+  service.sandboxes.with_files(
+      call->known->tenant, call->known->id,
+      [request = std::move(request), depth, entries](Guest& guest) -> Answer<std::string> {
+        if (const auto done = act_in(guest, request, depth, *entries); !done)
+          return std::unexpected(done.error());
+        return "";
+      },
+      [entries, then = std::move(then)](const Answer<std::string>& done) {
+        if (done) then(std::move(*entries));
+        else then(std::unexpected(done.error()));
+      });
+}
+
+// {"entry": …} of the first.
+void answer_entry(const SharedCall& call, const Answer<Entries>& entries) {
+  if (!entries) return refuse(call, entries.error());
+  if (entries->empty()) return refuse(call, {ApiCode::kNotFound, "there is no such file"});
+  answer(call, {{"entry", to_json(entries->front())}});
+}
+
+void stat_path(const Service& service, const SharedCall& call, const Json& message) {
   const auto path = path_in(call, message, "path");
   if (!path) return;
-  service.sandboxes.act_on_files(call->known->tenant, call->known->id, "",
-                                 {.act = wasi::FileAct::kStat, .path = *path},
-                                 [call](const Answer<Facts>& facts) { answer_entry(call, facts); });
+  act(service, call, {.act = wasi::FileAct::kStat, .path = *path},
+      [call](const Answer<Entries>& entries) { answer_entry(call, entries); });
 }
 
 void list(const Service& service, const SharedCall& call, const Json& message) {
@@ -76,36 +140,28 @@ void list(const Service& service, const SharedCall& call, const Json& message) {
   Fields fields(message);
   const uint64_t depth = std::max<uint64_t>(fields.number("depth").value_or(1), 1);
   if (const auto checked = fields.checked(); !checked) return refuse(call, checked.error());
-  service.sandboxes.act_on_files(
-      call->known->tenant, call->known->id, "",
-      {.act = wasi::FileAct::kList, .path = *path, .is_deep = depth > 1},
-      [call, depth, below = path->size()](const Answer<Facts>& facts) {
-        if (!facts) return refuse(call, facts.error());
-        OrderedJson entries = OrderedJson::array();
-        for (const wasi::FileFact& fact : *facts) {
-          const auto slashes =
-              std::count(fact.path.begin() + static_cast<ptrdiff_t>(std::min(below, fact.path.size())),
-                         fact.path.end(), '/');
-          if (static_cast<uint64_t>(std::max<ptrdiff_t>(slashes, 1)) <= depth)
-            entries.push_back(entry_of(fact));
-        }
-        answer(call, {{"entries", entries}});
-      });
+  act(
+      service, call, {.act = wasi::FileAct::kList, .path = *path, .is_deep = depth > 1},
+      [call](const Answer<Entries>& entries) {
+        if (!entries) return refuse(call, entries.error());
+        OrderedJson list = OrderedJson::array();
+        for (const Entry& each : *entries) list.push_back(to_json(each));
+        answer(call, {{"entries", list}});
+      },
+      depth);
 }
 
 // There before: the clients are told so.
 void make_directory(const Service& service, const SharedCall& call, const Json& message) {
   const auto path = path_in(call, message, "path");
   if (!path) return;
-  service.sandboxes.act_on_files(
-      call->known->tenant, call->known->id, "", {.act = wasi::FileAct::kStat, .path = *path},
-      [service, call, path](const Answer<Facts>& before) {
+  act(service, call, {.act = wasi::FileAct::kStat, .path = *path},
+      [service, call, path](const Answer<Entries>& before) {
         if (before)
           return call->reply(rpc_response(RpcError{RpcCode::kAlreadyExists, *path + " is there already"}));
         if (before.error().code != ApiCode::kNotFound) return refuse(call, before.error());
-        service.sandboxes.act_on_files(call->known->tenant, call->known->id, "",
-                                       {.act = wasi::FileAct::kMakeDirectory, .path = *path},
-                                       [call](const Answer<Facts>& facts) { answer_entry(call, facts); });
+        act(service, call, {.act = wasi::FileAct::kMakeDirectory, .path = *path},
+            [call](const Answer<Entries>& entries) { answer_entry(call, entries); });
       });
 }
 
@@ -114,22 +170,19 @@ void move(const Service& service, const SharedCall& call, const Json& message) {
   if (!from) return;
   const auto to = path_in(call, message, "destination");
   if (!to) return;
-  service.sandboxes.act_on_files(call->known->tenant, call->known->id, "",
-                                 {.act = wasi::FileAct::kMove, .path = *from, .to = *to},
-                                 [call](const Answer<Facts>& facts) { answer_entry(call, facts); });
+  act(service, call, {.act = wasi::FileAct::kMove, .path = *from, .to = *to},
+      [call](const Answer<Entries>& entries) { answer_entry(call, entries); });
 }
 
 // What is not there is removed already, as with E2B.
 void remove(const Service& service, const SharedCall& call, const Json& message) {
   const auto path = path_in(call, message, "path");
   if (!path) return;
-  service.sandboxes.act_on_files(call->known->tenant, call->known->id, "",
-                                 {.act = wasi::FileAct::kRemove, .path = *path, .is_deep = true},
-                                 [call](const Answer<Facts>& facts) {
-                                   if (facts || facts.error().code == ApiCode::kNotFound)
-                                     answer(call, OrderedJson::object());
-                                   else refuse(call, facts.error());
-                                 });
+  act(service, call, {.act = wasi::FileAct::kRemove, .path = *path, .is_deep = true},
+      [call](const Answer<Entries>& entries) {
+        if (entries || entries.error().code == ApiCode::kNotFound) answer(call, OrderedJson::object());
+        else refuse(call, entries.error());
+      });
 }
 
 // -- watching -------------------------------------------------------------------------------------------------------
@@ -173,13 +226,23 @@ void create_watcher(const Service& service, const SharedCall& call, const Json& 
       });
 }
 
-void get_watcher_events(const Service&, const SharedCall& call, const Json& message) {
-  Fields fields(message);
-  const auto events = call->known->watchers.take(fields.text("watcherId"));
+void answer_events(const SharedCall& call, const std::string& watcher) {
+  const auto events = call->known->watchers.take(watcher);
   if (!events) return call->reply(rpc_response(RpcError{RpcCode::kNotFound, "there is no such watcher"}));
   OrderedJson list = OrderedJson::array();
   for (const WatchEvent& event : *events) list.push_back({{"name", event.name}, {"type", event.type}});
   answer(call, {{"events", list}});
+}
+
+// Watches are looked after when something was asked of the sandbox; processes of a Linux one change files without that.
+void get_watcher_events(const Service& service, const SharedCall& call, const Json& message) {
+  Fields fields(message);
+  const std::string watcher = fields.text("watcherId");
+  const auto info = service.sandboxes.get(call->known->tenant, call->known->id);
+  if (!info || info->kind != Kind::kLinux) return answer_events(call, watcher);
+  service.sandboxes.with_files(
+      call->known->tenant, call->known->id, [](Guest&) -> Answer<std::string> { return ""; },
+      [call, watcher](const Answer<std::string>&) { answer_events(call, watcher); });
 }
 
 void remove_watcher(const Service&, const SharedCall& call, const Json& message) {
@@ -189,7 +252,7 @@ void remove_watcher(const Service&, const SharedCall& call, const Json& message)
 }
 
 constexpr RpcMethod kMethods[] = {
-    {"Stat", "files:read", false, stat},
+    {"Stat", "files:read", false, stat_path},
     {"ListDir", "files:read", false, list},
     {"MakeDir", "files:write", false, make_directory},
     {"Move", "files:write", false, move},

@@ -22,17 +22,19 @@ std::optional<Caller> Known::find_access(const std::string& hash) const {
 
 uint32_t Known::add_command(Command command) {
   const std::lock_guard lock(mutex_);
-  const uint32_t pid = command.pid = next_pid_++;
+  if (command.pid == 0) command.pid = next_pid_++;
+  const uint32_t pid = command.pid;
   std::erase_if(commands_, [](const auto& each) { return each.second.find_exec() == nullptr; });
   for (auto& [number, known] : commands_) {  // of those that are over only the tag can be asked for
     if (!known.is_over()) continue;
-    known.line.clear();
+    known.program.clear();
+    known.arguments.clear();
     known.environment.clear();
     known.directory.reset();
   }
   for (auto at = commands_.begin(); commands_.size() >= kMostCommands && at != commands_.end();)
     at = at->second.is_over() ? commands_.erase(at) : std::next(at);
-  commands_.emplace(pid, std::move(command));
+  commands_.insert_or_assign(pid, std::move(command));
   return pid;
 }
 
@@ -82,6 +84,15 @@ std::optional<CodeContext> Known::find_context_by_own_id(std::string_view own_id
 void Known::forget_context(std::string_view wanted) {
   const std::lock_guard lock(mutex_);
   if (const auto found = contexts_.find(wanted); found != contexts_.end()) contexts_.erase(found);
+}
+
+double Known::cpu_share(uint64_t cpu_us, int64_t now_ms, int64_t began_ms) {
+  constexpr double kUsInMs = 1000;
+  const std::lock_guard lock(mutex_);
+  const auto [then_ms, before_us] = cpu_before_.value_or(std::pair(began_ms, uint64_t{0}));
+  cpu_before_ = {now_ms, cpu_us};
+  if (now_ms <= then_ms || cpu_us <= before_us) return 0;
+  return static_cast<double>(cpu_us - before_us) / (static_cast<double>(now_ms - then_ms) * kUsInMs);
 }
 
 uint64_t Known::count_execution(const std::string& context) {

@@ -27,11 +27,13 @@ namespace membrane::service::e2b {
 // A command that a client started. Its exec is kept by Sandboxes, and by who reads it: one that is over is there as long as
 // other execs that are over.
 struct Command {
-  uint32_t pid = 0;
-  std::string line;  // as the client wrote it
+  uint32_t pid = 0;     // of a Linux sandbox its process there; of others a number of ours
+  std::string program;  // as the client wrote these
+  std::vector<std::string> arguments;
   std::map<std::string, std::string> environment;
   std::optional<std::string> directory;
   std::optional<std::string> tag;
+  bool is_linux = false, has_terminal = false;
   std::weak_ptr<Exec> exec;
 
   // Null when it is over, and not kept any more.
@@ -63,6 +65,7 @@ class Known {
   [[nodiscard]] std::optional<Caller> find_access(const std::string& hash) const;
 
   // -- commands; the newest kMostCommands that are over are known, so that a client that connects late finds its end
+  // Its pid, which is one of ours when it has none. One that has the pid of another replaces it.
   uint32_t add_command(Command command);
   [[nodiscard]] std::vector<Command> running_commands() const;
   [[nodiscard]] std::optional<Command> find_command(uint32_t pid) const;
@@ -76,6 +79,9 @@ class Known {
 
   Watchers watchers;
 
+  // The share of one processor that a sandbox has used since the last call, or since `began_ms`.
+  double cpu_share(uint64_t cpu_us, int64_t now_ms, int64_t began_ms);
+
   // The number of the next piece of code in a context, from 1.
   uint64_t count_execution(const std::string& context);
 
@@ -88,6 +94,7 @@ class Known {
   std::map<uint32_t, Command> commands_;
   std::map<std::string, CodeContext, std::less<>> contexts_;  // by id; Sandboxes bounds how many there are
   std::map<std::string, uint64_t, std::less<>> executions_;
+  std::optional<std::pair<int64_t, uint64_t>> cpu_before_;  // when, and how much
 };
 
 class KnownSandboxes {

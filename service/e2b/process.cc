@@ -1,14 +1,16 @@
-// Commands, as process.Process of E2B's sandboxes has them. A sandbox here has no programs but its interpreter and a few
-// small ones; a line that asks for more is refused by name.
+// Commands, as process.Process of E2B's sandboxes has them. A Linux sandbox has programs (linux_commands.h); one in WebAssembly
+// has none but its interpreter and a few small ones, and a line that asks for more is refused by name.
 
 #include <algorithm>
 #include <charconv>
+#include <csignal>
 
 #include "base/base64.h"
 #include "base/json.h"
-#include "service/e2b/exec_stream.h"
+#include "service/e2b/command_stream.h"
 #include "service/e2b/handlers.h"
 #include "service/e2b/languages.h"
+#include "service/e2b/linux_commands.h"
 #include "service/e2b/rpc.h"
 #include "service/e2b/shell_words.h"
 #include "service/environments.h"
@@ -17,75 +19,10 @@
 namespace membrane::service::e2b {
 namespace {
 
-constexpr int kExitKilled = -1;
-
-// -- events ---------------------------------------------------------------------------------------------------------
-
-std::string event_frame(const OrderedJson& event) { return frame(json_text(OrderedJson{{"event", event}})); }
-
-std::string output_frame(const char* stream, std::string_view text) {
-  return event_frame({{"data", {{stream, base64_encode(text)}}}});
-}
-
-std::string exit_frame(int code, const std::string& error = {}) {
-  OrderedJson end = {
-      {"exitCode", code}, {"exited", code != kExitKilled}, {"status", "exit status " + std::to_string(code)}};
-  if (code == kExitKilled) end["status"] = "signal: killed";
-  if (code != 0) end["error"] = error.empty() ? "exit status " + std::to_string(code) : error;
-  return event_frame({{"end", end}}) + end_frame();
-}
-
-// How a command ended, of the report of its exec.
-std::string end_of(const std::string& text) {
-  const auto report = read_ordered_json(text, "the report");
-  if (!report) return end_frame(RpcError{RpcCode::kInternal, "the command has no report"});
-  const std::string outcome = report->value("outcome", "");
-  const OrderedJson error = report->value("error", OrderedJson::object());
-  std::string message = error.value("message", "");
-  if (outcome == "timed_out") return end_frame(RpcError{RpcCode::kDeadlineExceeded, message});
-  if (outcome == "cancelled") return exit_frame(kExitKilled, "signal: killed");
-  const int code = report->value("exit_code", outcome == "ok" ? 0 : 1);
-  if (error.empty()) return exit_frame(code);
-  const std::string hint = error.value("hint", "");
-  std::string shown = error.value("traceback", message + (hint.empty() ? "" : ". " + hint) + "\n");
-  return output_frame("stderr", shown) + exit_frame(code, "exit status " + std::to_string(code));
-}
-
-std::string frames_of(const Exec::Event& event) {
-  switch (event.kind) {
-    case Exec::Kind::kStdout: return output_frame("stdout", event.text);
-    case Exec::Kind::kStderr: return output_frame("stderr", event.text);
-    case Exec::Kind::kDisplay:
-    case Exec::Kind::kApproval: return "";
-    case Exec::Kind::kReport: return end_of(event.text);
-  }
-  return "";
-}
-
-// The command from its beginning. A client that goes away leaves it as it is, as E2B's sandboxes do.
-void stream(const SharedCall& call, uint32_t pid, const std::shared_ptr<Exec>& exec) {
-  ExecStreamForm form{.beginning = event_frame({{"start", {{"pid", pid}}}}),
-                      .render = frames_of,
-                      .keep_alive = event_frame({{"keepalive", OrderedJson::object()}})};
-  call->reply({.status = 200,
-               .headers = {{"Content-Type", std::string(kStreamType)}, {"Cache-Control", "no-store"}},
-               .source = std::make_shared<ExecStream>(exec, std::move(form))});
-}
-
-void refuse_stream(const SharedCall& call, const RpcError& error) { call->reply(stream_response(error)); }
-
 // -- programs -------------------------------------------------------------------------------------------------------
 
 constexpr size_t kMostLineBytes = 64u << 10, kMostTagBytes = 1u << 10;
 constexpr size_t kMostPrintedBytes = 8u << 20;  // of a command that is no program of the interpreter
-
-// What is kept of it while it runs.
-uint64_t bytes_of(const Command& command) {
-  uint64_t bytes =
-      command.line.size() + command.directory.value_or("").size() + command.tag.value_or("").size();
-  for (const auto& [name, value] : command.environment) bytes += name.size() + value.size();
-  return bytes;
-}
 
 // A command whose words are known, on its way to an exec.
 struct Start {
@@ -104,7 +41,8 @@ struct Start {
   }
   void begin(const std::shared_ptr<Exec>& exec) {
     command.exec = exec;
-    stream(call, call->known->add_command(std::move(command)), exec);
+    command.pid = call->known->add_command(command);
+    stream_command(call, command, exec);
   }
   // As the interpreter runs a program.
   void run(ExecSpec spec) {
@@ -265,14 +203,9 @@ std::string names_in(std::string_view template_name) {
 // -- calls ----------------------------------------------------------------------------------------------------------
 
 // The line of `bash -l -c LINE`. Errors: for what else a client starts.
-std::expected<std::string, RpcError> line_of(const Json& process) {
-  Fields fields(process);
-  const std::string program = fields.text("cmd");
-  std::vector<std::string> arguments;
-  if (process.contains("args") && process["args"].is_array())
-    for (const Json& each : process["args"])
-      if (each.is_string()) arguments.push_back(each.get<std::string>());
-  if (!program.ends_with("bash") || arguments.size() < 2 || arguments[arguments.size() - 2] != "-c")
+std::expected<std::string, RpcError> line_of(const Command& command) {
+  const std::vector<std::string>& arguments = command.arguments;
+  if (!command.program.ends_with("bash") || arguments.size() < 2 || arguments[arguments.size() - 2] != "-c")
     return std::unexpected(rpc_error(needs_linux("A program other than those of commands.run()")));
   return arguments.back();
 }
@@ -285,49 +218,73 @@ std::optional<uint64_t> timeout_of(const RequestHead& head) {
   return ms;
 }
 
-void start_command(const Service& service, const SharedCall& call, const Json& message) {
-  const auto refuse = [&](const RpcError& error) { refuse_stream(call, error); };
+// {"size": {"rows": 24, "cols": 80}}
+Answer<linux::TerminalSize> size_in(const Json& terminal) {
+  Fields fields(terminal);
+  const Json size = fields.object("size");
+  Fields of_size(size);
+  constexpr uint64_t kUsualRows = 24, kUsualColumns = 80;
+  const uint64_t rows = of_size.number("rows", UINT16_MAX).value_or(kUsualRows);
+  const uint64_t columns = of_size.number("cols", UINT16_MAX).value_or(kUsualColumns);
+  for (const Fields* const each : {&fields, &of_size})
+    if (const auto checked = each->checked(); !checked) return std::unexpected(checked.error());
+  return linux::TerminalSize{.columns = static_cast<uint16_t>(columns), .rows = static_cast<uint16_t>(rows)};
+}
+
+// Errors: for a message that is none, or is too long.
+Answer<CommandStart> read_start(const RequestHead& head, const Json& message) {
   Fields fields(message);
-  const Json process = fields.object("process");
-  if (message.contains("pty") && !message["pty"].is_null()) return refuse(rpc_error(needs_linux("A PTY")));
+  const Json process = fields.object("process"), terminal = fields.object("pty");
   Fields of_process(process);
-  Command command;
+  CommandStart start{.timeout_ms = timeout_of(head), .takes_input = fields.flag("stdin")};
+  Command& command = start.command;
+  command.program = of_process.text("cmd");
+  command.arguments = of_process.list("args");
   command.environment = of_process.texts("envs");
   command.directory = of_process.optional_text("cwd");
   command.tag = fields.optional_text("tag");
-  const bool takes_input = fields.flag("stdin");
-  if (const auto checked = fields.checked(); !checked) return refuse(rpc_error(checked.error()));
-  if (const auto checked = of_process.checked(); !checked) return refuse(rpc_error(checked.error()));
-  const auto line = line_of(process);
-  if (!line) return refuse(line.error());
-  const auto is_too_long = [](const std::optional<std::string>& text, size_t most) {
-    return text && text->size() > most;
-  };
-  if (line->size() > kMostLineBytes || is_too_long(command.directory, kMostLineBytes) ||
-      is_too_long(command.tag, kMostTagBytes))
-    return refuse({RpcCode::kInvalidArgument,
-                   "the command's line, its directory or its tag is too long: they have 64 KiB, 64 KiB and 1 "
-                   "KiB. Write "
-                   "what is longer into a file"});
+  for (const Fields* const each : {&fields, &of_process})
+    if (const auto checked = each->checked(); !checked) return std::unexpected(checked.error());
+  if (const auto pty = message.find("pty"); pty != message.end() && !pty->is_null()) {
+    const auto size = size_in(terminal);
+    if (!size) return std::unexpected(size.error());
+    start.terminal = *size;
+    command.has_terminal = true;
+  }
+  size_t line_bytes = command.program.size();
+  for (const std::string& each : command.arguments) line_bytes += each.size();
+  if (line_bytes > kMostLineBytes || command.directory.value_or("").size() > kMostLineBytes ||
+      command.tag.value_or("").size() > kMostTagBytes)
+    return refuse(
+        ApiCode::kInvalidValue,
+        "the command's line, its directory or its tag is too long: they have 64 KiB, 64 KiB and 1 KiB",
+        "Write what is longer into a file.");
   if (const auto checked = check_environment(command.environment); !checked)
-    return refuse(rpc_error(checked.error()));
+    return std::unexpected(checked.error());
+  return start;
+}
+
+// One of the programs that an interpreter in WebAssembly has.
+void start_program(const Service& service, const SharedCall& call, const std::string& template_name,
+                   CommandStart asked) {
+  const auto refuse = [&](const RpcError& error) { refuse_stream(call, error); };
+  if (asked.terminal) return refuse(rpc_error(needs_linux("A PTY")));
+  const auto line = line_of(asked.command);
+  if (!line) return refuse(line.error());
   auto words = shell_words(*line);
   if (!words) return refuse(rpc_error(needs_linux("A command with " + words.error())));
-  const auto info = service.sandboxes.get(call->known->tenant, call->known->id);
-  if (!info) return refuse({RpcCode::kUnavailable, "The sandbox was not found"});
   if (words->empty()) words->emplace_back("true");
   const auto* const program = std::ranges::find_if(kPrograms, [&](const Program& each) {
-    return each.name == words->front() && (each.only_in.empty() || each.only_in == info->template_name);
+    return each.name == words->front() && (each.only_in.empty() || each.only_in == template_name);
   });
   if (program == std::end(kPrograms)) {
     ApiError error = needs_linux("The program '" + words->front() + "'");
-    error.hint = "It has " + names_in(info->template_name) + ". " + error.hint;
+    error.hint = "It has " + names_in(template_name) + ". " + error.hint;
     return refuse(rpc_error(error));
   }
-  command.line = *line;
   const auto start =
-      std::make_shared<Start>(Start{service, call, *std::move(words), info->template_name, std::move(command),
-                                    timeout_of(call->request), takes_input});
+      std::make_shared<Start>(Start{service, call, *std::move(words), template_name, std::move(asked.command),
+                                    asked.timeout_ms, asked.takes_input});
   if (!start->command.directory) return program->run(start);
   service.sandboxes.act_on_files(
       call->known->tenant, call->known->id, "",
@@ -338,6 +295,16 @@ void start_command(const Service& service, const SharedCall& call, const Json& m
         refuse_stream(start->call,
                       {RpcCode::kInvalidArgument, "cwd '" + *start->command.directory + "' does not exist"});
       });
+}
+
+void start_command(const Service& service, const SharedCall& call, const Json& message) {
+  auto start = read_start(call->request, message);
+  if (!start) return refuse_stream(call, rpc_error(start.error()));
+  const auto info = service.sandboxes.get(call->known->tenant, call->known->id);
+  if (!info) return refuse_stream(call, {RpcCode::kUnavailable, "The sandbox was not found"});
+  start->command.is_linux = info->kind == Kind::kLinux;
+  if (start->command.is_linux) return start_linux_command(service, call, *std::move(start));
+  start_program(service, call, info->template_name, *std::move(start));
 }
 
 // The command that a message selects by {"process": {"pid": 1}} or {"tag": "…"}.
@@ -360,15 +327,14 @@ std::expected<Command, RpcError> selected(const SharedCall& call, const Json& me
 void connect(const Service&, const SharedCall& call, const Json& message) {
   const auto command = selected(call, message);
   if (!command) return refuse_stream(call, command.error());
-  if (const auto exec = command->find_exec()) return stream(call, command->pid, exec);
+  if (const auto exec = command->find_exec()) return stream_command(call, *command, exec);
   refuse_stream(call, {RpcCode::kNotFound, "the command is over, and what it printed is not kept any more"});
 }
 
 void list(const Service&, const SharedCall& call, const Json&) {
   OrderedJson processes = OrderedJson::array();
   for (const Command& each : call->known->running_commands()) {
-    OrderedJson config = {
-        {"cmd", "/bin/bash"}, {"args", {"-l", "-c", each.line}}, {"envs", each.environment}};
+    OrderedJson config = {{"cmd", each.program}, {"args", each.arguments}, {"envs", each.environment}};
     if (each.directory) config["cwd"] = *each.directory;
     OrderedJson process = {{"config", config}, {"pid", each.pid}};
     if (each.tag) process["tag"] = *each.tag;
@@ -383,9 +349,14 @@ void send_signal(const Service& service, const SharedCall& call, const Json& mes
   const auto exec = command->find_exec();
   if (exec == nullptr || exec->state() == ExecState::kDone)
     return call->reply(rpc_response(RpcError{RpcCode::kNotFound, "the command is over"}));
-  const auto cancelled = service.sandboxes.cancel_exec(call->known->tenant, call->known->id, exec->id);
-  if (cancelled) call->reply(rpc_response("{}"));
-  else call->reply(rpc_response(rpc_error(cancelled.error())));
+  const Json signal = message.value("signal", Json());
+  const bool is_asked_to_end = signal == "SIGNAL_SIGTERM" || signal == SIGTERM;
+  const auto sent =
+      command->is_linux && is_asked_to_end
+          ? service.sandboxes.signal_exec(call->known->tenant, call->known->id, exec->id, SIGTERM)
+          : service.sandboxes.cancel_exec(call->known->tenant, call->known->id, exec->id);
+  if (sent) call->reply(rpc_response("{}"));
+  else call->reply(rpc_response(rpc_error(sent.error())));
 }
 
 Answer<void> write_input(const Service& service, const SharedCall& call, const Command& command,
@@ -395,21 +366,27 @@ Answer<void> write_input(const Service& service, const SharedCall& call, const C
   return service.sandboxes.write_input(call->known->tenant, call->known->id, exec->id, bytes, is_end);
 }
 
-// {"process": …, "input": {"stdin": base64}}
+RpcError no_terminal(const Command& command) {
+  if (!command.is_linux) return rpc_error(needs_linux("A PTY"));
+  return {RpcCode::kFailedPrecondition, "the command has no terminal; pty.create() gives one"};
+}
+
+// {"process": …, "input": {"stdin": base64}}, or "pty"
 void send_input(const Service& service, const SharedCall& call, const Json& message) {
   const auto command = selected(call, message);
   if (!command) return call->reply(rpc_response(command.error()));
   Fields fields(message);
   const Json input = fields.object("input");
-  if (input.contains("pty")) return call->reply(rpc_response(rpc_error(needs_linux("A PTY"))));
+  const bool is_typed = input.contains("pty");
+  if (is_typed && !command->has_terminal) return call->reply(rpc_response(no_terminal(*command)));
   Fields of_input(input);
-  const auto text = of_input.optional_text("stdin");
+  const auto text = of_input.optional_text(is_typed ? "pty" : "stdin");
   for (Fields* const each : {&fields, &of_input})
     if (const auto checked = each->checked(); !checked)
       return call->reply(rpc_response(rpc_error(checked.error())));
   const auto bytes = base64_decode(text.value_or(""));
   if (!bytes)
-    return call->reply(rpc_response(RpcError{RpcCode::kInvalidArgument, "input.stdin is not base64"}));
+    return call->reply(rpc_response(RpcError{RpcCode::kInvalidArgument, "the input is not base64"}));
   const auto written = write_input(service, call, *command, *bytes, false);
   call->reply(written ? rpc_response("{}") : rpc_response(rpc_error(written.error())));
 }
@@ -421,10 +398,21 @@ void close_input(const Service& service, const SharedCall& call, const Json& mes
   call->reply(closed ? rpc_response("{}") : rpc_response(rpc_error(closed.error())));
 }
 
-void refuse_update(const Service&, const SharedCall& call, const Json& message) {
+// {"process": …, "pty": {"size": …}}
+void resize(const Service& service, const SharedCall& call, const Json& message) {
   const auto command = selected(call, message);
   if (!command) return call->reply(rpc_response(command.error()));
-  call->reply(rpc_response(rpc_error(needs_linux("A PTY"))));
+  if (!command->has_terminal) return call->reply(rpc_response(no_terminal(*command)));
+  Fields fields(message);
+  const Json terminal = fields.object("pty");
+  const auto size = size_in(terminal);
+  if (const auto checked = fields.checked(); !checked)
+    return call->reply(rpc_response(rpc_error(checked.error())));
+  if (!size) return call->reply(rpc_response(rpc_error(size.error())));
+  const auto exec = command->find_exec();
+  if (exec == nullptr) return call->reply(rpc_response(RpcError{RpcCode::kNotFound, "the command is over"}));
+  const auto done = service.sandboxes.resize_exec(call->known->tenant, call->known->id, exec->id, *size);
+  call->reply(done ? rpc_response("{}") : rpc_response(rpc_error(done.error())));
 }
 
 constexpr RpcMethod kMethods[] = {
@@ -434,7 +422,7 @@ constexpr RpcMethod kMethods[] = {
     {"SendSignal", "exec", false, send_signal},
     {"SendInput", "exec", false, send_input},
     {"CloseStdin", "exec", false, close_input},
-    {"Update", "exec", false, refuse_update},
+    {"Update", "exec", false, resize},
 };
 
 }  // namespace

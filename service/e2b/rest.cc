@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <charconv>
 
+#include "linux/kernel/version.h"
 #include "service/client_policy.h"
 #include "service/e2b/handlers.h"
 #include "service/e2b/languages.h"
@@ -23,9 +24,22 @@ std::string_view state_of(const SandboxInfo& info) {
   return info.state == SandboxState::kPaused ? "paused" : "running";
 }
 
+// Of what the service calls it.
+std::string template_named(const std::string& theirs) {
+  return kind_of_template(theirs) == Kind::kLinux ? theirs : std::string(template_of(theirs));
+}
+
+int processors_of(const SandboxInfo& info) { return info.kind == Kind::kLinux ? linux::kProcessors : 1; }
+
+policy::Limits limits_of(const Service& service, const std::string& tenant, const SandboxInfo& info) {
+  const auto policy = service.sandboxes.policy(tenant, info.id);
+  return policy ? policy->limits : service.sandboxes.guests().usual_limits(info.template_name);
+}
+
 // What their list and their details have in common.
-OrderedJson to_json(const Service& service, const SandboxInfo& info) {
+OrderedJson to_json(const Service& service, const std::string& tenant, const SandboxInfo& info) {
   constexpr uint64_t kMiB = 1u << 20;
+  const policy::Limits limits = limits_of(service, tenant, info);
   return {{"sandboxID", info.id},
           {"templateID", info.template_name},
           {"clientID", kClient},
@@ -33,9 +47,9 @@ OrderedJson to_json(const Service& service, const SandboxInfo& info) {
           {"startedAt", iso_time(info.created_at_ms)},
           {"endAt", iso_time(info.expires_at_ms)},
           {"state", state_of(info)},
-          {"cpuCount", 1},
-          {"memoryMB", service.sandboxes.guests().usual_limits(info.template_name).memory_bytes / kMiB},
-          {"diskSizeMB", 0},
+          {"cpuCount", processors_of(info)},
+          {"memoryMB", limits.memory_bytes / kMiB},
+          {"diskSizeMB", info.kind == Kind::kLinux ? limits.disk_bytes / kMiB : 0},
           {"metadata", info.metadata},
           {"volumeMounts", OrderedJson::array()}};
 }
@@ -59,7 +73,7 @@ void answer_access(const Service& service, const SharedCall& call, int status, c
 // What a client of E2B's can ask for at the making, and does not get: nothing is ignored that changes what a program may do.
 Answer<void> check_wishes(Fields& fields) {
   const auto has = [&](const char* name) { return !fields.object(name).empty(); };
-  if (has("mcp")) return std::unexpected(needs_linux("An MCP gateway (mcp)"));
+  if (has("mcp")) return std::unexpected(not_here("An MCP gateway (mcp)"));
   if (has("network"))
     return refuse(ApiCode::kUnsupported, "network rules are not read in this form",
                   "Create the sandbox by POST /v1/sandboxes with a policy, then Sandbox.connect() to it.");
@@ -82,12 +96,20 @@ Answer<void> check_metadata(const std::map<std::string, std::string>& metadata) 
                 "Names have up to 128 bytes, values up to 4096.");
 }
 
+// "linux, linux:debian, ", or "" where there is none.
+std::string linux_templates(const Service& service) {
+  std::string names;
+  for (const TemplateInfo& each : service.sandboxes.guests().templates())
+    if (each.kind == Kind::kLinux) names += each.name + ", ";
+  return names;
+}
+
 // What a body asks for. Errors: for what is not to be had.
 Answer<SandboxSpec> read_spec(const Service& service, const Caller& caller, const Json& body) {
   Fields fields(body);
   const std::string wanted = fields.text("templateID");
   SandboxSpec spec;
-  spec.template_name = template_of(wanted);
+  spec.template_name = template_named(wanted);
   spec.ttl_s = std::max<uint64_t>(fields.number("timeout").value_or(kUsualTimeoutS), 1);
   spec.metadata = fields.texts("metadata");
   spec.environment = fields.texts("envVars");
@@ -96,15 +118,16 @@ Answer<SandboxSpec> read_spec(const Service& service, const Caller& caller, cons
   if (!wishes) return std::unexpected(wishes.error());
   if (const auto checked = check_metadata(spec.metadata); !checked) return std::unexpected(checked.error());
   if (body.contains("volumeMounts") && !body["volumeMounts"].empty())
-    return std::unexpected(needs_linux("A volume"));
+    return std::unexpected(not_here("A volume"));
   if (spec.template_name.empty() && service.sandboxes.snapshots().find(caller.tenant, wanted))
     spec.snapshot = wanted;
   else if (spec.template_name.empty() && service.sandboxes.snapshots().find_template(caller.tenant, wanted))
     spec.template_name = wanted;
   else if (spec.template_name.empty())
     return refuse(ApiCode::kNotFound, "template '" + wanted + "' not found",
-                  "Here are base and code-interpreter-v1 (Python), javascript, and your snapshots.");
-  if (template_of(wanted).empty()) return spec;  // with the policy and the environment that it had
+                  "Here are base and code-interpreter-v1 (Python), javascript, " + linux_templates(service) +
+                      "and your snapshots.");
+  if (template_named(wanted).empty()) return spec;  // with the policy and the environment that it had
   spec.environment.try_emplace("HOME", kHome);
   auto policy =
       read_client_policy(Json::object(), service.sandboxes.guests().usual_limits(spec.template_name));
@@ -113,6 +136,21 @@ Answer<SandboxSpec> read_spec(const Service& service, const Caller& caller, cons
   policy->time.real = true;  // E2B's programs look at the clock, and wait by it
   spec.policy = *std::move(policy);
   return spec;
+}
+
+void make_home(const Service& service, const SharedCall& call, const SandboxInfo& made) {
+  service.sandboxes.with_files(
+      call->caller.tenant, made.id,
+      [](Guest& guest) -> Answer<std::string> {
+        if (const auto home = guest.make_home(std::string(kHome)); !home)
+          return std::unexpected(home.error());
+        return "";
+      },
+      [service, call, made](const Answer<std::string>& home) {
+        if (home) return answer_access(service, call, 201, made);
+        static_cast<void>(service.sandboxes.kill(call->caller.tenant, made.id));
+        call->refuse(home.error());
+      });
 }
 
 void create(const Service& service, const SharedCall& call) {
@@ -125,7 +163,8 @@ void create(const Service& service, const SharedCall& call) {
   service.known.sweep([&](const Known& known) { return !service.sandboxes.get(known.tenant, known.id); });
   // It is to begin as E2B's programs expect, before anybody else can ask it something.
   std::string code;
-  if (spec->policy) code = code_to_begin_in(spec->template_name, std::string(kHome));
+  if (spec->policy && kind_of_template(spec->template_name) != Kind::kLinux)
+    code = code_to_begin_in(spec->template_name, std::string(kHome));
   service.sandboxes.create(
       call->caller.tenant, *std::move(spec), [service, call, code](const Answer<SandboxInfo>& made) {
         if (!made) return call->refuse(made.error());
@@ -133,6 +172,7 @@ void create(const Service& service, const SharedCall& call) {
           const auto begun = service.sandboxes.exec(call->caller.tenant, made->id, {.code = code});
           if (!begun) return call->refuse(begun.error());
         }
+        if (made->kind == Kind::kLinux) return make_home(service, call, *made);
         answer_access(service, call, 201, *made);
       });
 }
@@ -159,7 +199,8 @@ bool fits(const SandboxInfo& info, const RequestHead& head) {
     const std::string list = "," + std::string(*states) + ",";
     if (list.find("," + std::string(state_of(info)) + ",") == std::string::npos) return false;
   }
-  if (const auto wanted = head.query_value("template"); wanted && template_of(*wanted) != info.template_name)
+  if (const auto wanted = head.query_value("template");
+      wanted && template_named(std::string(*wanted)) != info.template_name)
     return false;
   if (const auto since = head.query_value("startedAfter"); since && iso_time(info.created_at_ms) < *since)
     return false;
@@ -199,7 +240,7 @@ void list(const Service& service, const SharedCall& call) {
       next = last;
       break;
     }
-    list.push_back(to_json(service, *at));
+    list.push_back(to_json(service, call->caller.tenant, *at));
     last = at->id;
   }
   Response response = json_response(200, list.dump());
@@ -212,10 +253,47 @@ void list(const Service& service, const SharedCall& call) {
 void get(const Service& service, const SharedCall& call, const std::string& id) {
   const auto info = service.sandboxes.get(call->caller.tenant, id);
   if (!info) return call->refuse(info.error());
-  OrderedJson json = to_json(service, *info);
+  OrderedJson json = to_json(service, call->caller.tenant, *info);
   json["lifecycle"] = {{"autoResume", false}, {"onTimeout", "kill"}};
   json["allowInternetAccess"] = false;
   call->answer(200, json);
+}
+
+// One entry, of this moment; none of a sandbox that is paused.
+void get_metrics(const Service& service, const SharedCall& call, const std::string& id) {
+  const auto info = service.sandboxes.get(call->caller.tenant, id);
+  if (!info) return call->refuse(info.error());
+  if (info->kind != Kind::kLinux) return call->refuse(needs_linux("A metric"));
+  if (info->state == SandboxState::kPaused) return call->reply(json_response(200, "[]"));
+  const auto usage = std::make_shared<GuestUsage>();
+  service.sandboxes.with_files(
+      call->caller.tenant, id,
+      [usage](Guest& guest) -> Answer<std::string> {
+        auto used = guest.usage();
+        if (!used) return std::unexpected(used.error());
+        *usage = *std::move(used);
+        return "";
+      },
+      [service, call, usage, of = *info](const Answer<std::string>& done) {
+        if (!done) return call->refuse(done.error());
+        constexpr int64_t kMsInS = 1000;
+        constexpr double kPercent = 100;
+        const int64_t now_ms = system_now_ms();
+        const double share =
+            service.known.of(call->caller, of.id)->cpu_share(usage->cpu_us, now_ms, of.created_at_ms);
+        const policy::Limits limits = limits_of(service, call->caller.tenant, of);
+        OrderedJson list = OrderedJson::array();
+        list.push_back({{"timestamp", iso_time(now_ms)},
+                        {"timestampUnix", now_ms / kMsInS},
+                        {"cpuCount", processors_of(of)},
+                        {"cpuUsedPct", share * kPercent},
+                        {"memUsed", usage->memory_bytes},
+                        {"memTotal", limits.memory_bytes},
+                        {"memCache", 0},
+                        {"diskUsed", usage->disk_bytes},
+                        {"diskTotal", limits.disk_bytes}});
+        call->reply(json_response(200, json_text(list)));
+      });
 }
 
 void kill(const Service& service, const SharedCall& call, const std::string& id) {
@@ -351,6 +429,7 @@ struct Route {
 };
 constexpr Route kRoutes[] = {
     {"GET", "", "sandboxes:read", get},
+    {"GET", "metrics", "sandboxes:read", get_metrics},
     {"DELETE", "", "sandboxes:write", kill},
     {"POST", "timeout", "sandboxes:write",
      [](const Service& service, const SharedCall& call, const std::string& id) {

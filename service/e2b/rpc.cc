@@ -32,7 +32,7 @@ void handle_rpc(const Service& service, const SharedCall& call, std::span<const 
   const auto refuse = [&](const RpcError& error, bool is_stream) {
     call->reply(is_stream ? stream_response(error) : rpc_response(error));
   };
-  if (method == methods.end()) return refuse(rpc_error(needs_linux("The call " + std::string(name))), false);
+  if (method == methods.end()) return refuse(rpc_error(not_here("The call " + std::string(name))), false);
   const std::string_view type = request.headers.find("Content-Type").value_or("");
   const std::string_view wanted = method->is_stream ? kStreamType : "application/json";
   if (request.method != "POST" || !type.starts_with(wanted))
