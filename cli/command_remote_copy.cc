@@ -73,9 +73,34 @@ bool keeps_name(const Place& to) {
 
 // -- one file
 
-Status put_file(Remote& remote, const CopyOptions& options, const Place& to, const std::string& from) {
+// Whether its files have permissions and links.
+Result<bool> is_linux(Remote& remote, const Place& place) {
+  MEMBRANE_ASSIGN(const Json sandbox, remote.send_json({.path = of_sandbox(place.sandbox)}));
+  return is_linux_template(text_at(sandbox, "template"));
+}
+
+bool is_executable(std::filesystem::perms mode) {
+  return (mode & std::filesystem::perms::owner_exec) != std::filesystem::perms::none;
+}
+
+Status put_link(Remote& remote, const CopyOptions& options, const Place& to, const std::string& from) {
+  std::error_code error;
   RemoteRequest request = of_files(to, options);
   request.method = "PUT";
+  request.query.emplace_back("link_to", std::filesystem::read_symlink(from, error).string());
+  if (error) return fail(ErrorCode::kUnavailable, from + " cannot be read: " + error.message());
+  MEMBRANE_TRY(remote.send(request));
+  return {};
+}
+
+Status put_file(Remote& remote, const CopyOptions& options, const Place& to, const std::string& from,
+                bool has_modes) {
+  RemoteRequest request = of_files(to, options);
+  request.method = "PUT";
+  std::error_code error;
+  if (has_modes && from != "-")
+    request.query.emplace_back(
+        "mode", is_executable(std::filesystem::status(from, error).permissions()) ? "755" : "644");
   MEMBRANE_ASSIGN(request.body, read_input(from, kMostFileBytes));
   request.content_type = "application/octet-stream";
   MEMBRANE_TRY(remote.send(request));
@@ -84,14 +109,33 @@ Status put_file(Remote& remote, const CopyOptions& options, const Place& to, con
 
 Result<int> copy_to(Remote& remote, const CopyOptions& options, const Place& from, Place to) {
   if (keeps_name(to)) to.path += std::filesystem::path(from.path).filename().string();
-  MEMBRANE_TRY(put_file(remote, options, to, from.path));
+  MEMBRANE_ASSIGN(const bool has_modes, is_linux(remote, to));
+  MEMBRANE_TRY(put_file(remote, options, to, from.path, has_modes));
   return kExitOk;
+}
+
+// What the service says of a file, to its owner.
+bool is_executable(const Json& fact) {
+  const std::string mode = text_at(fact, "mode");  // "0755"
+  constexpr size_t kDigits = 4, kOwners = 1;
+  return mode.size() == kDigits && ((mode[kOwners] - '0') & 1) != 0;
 }
 
 // What a path of a sandbox names: "file", "directory", …
 Result<std::string> kind_of(Remote& remote, const CopyOptions& options, const Place& place) {
   MEMBRANE_ASSIGN(const Json fact, remote.send_json(of_files(place, options, {"stat"})));
   return text_at(fact, "type");
+}
+
+// A new file gets the permission to run it that the sandbox's has.
+void let_run(Remote& remote, const CopyOptions& options, const Place& from, const std::string& path) {
+  namespace fs = std::filesystem;
+  const auto fact = remote.send_json(of_files(from, options, {"stat"}));
+  if (!fact || !is_executable(*fact)) return;
+  std::error_code error;
+  const fs::perms mode = fs::status(path, error).permissions();
+  const fs::perms read = fs::perms::owner_read | fs::perms::group_read | fs::perms::others_read;
+  fs::permissions(path, fs::perms(static_cast<unsigned>(mode & read) >> 2U), fs::perm_options::add, error);
 }
 
 Result<int> copy_from(Remote& remote, const CopyOptions& options, const Place& from, Place to) {
@@ -108,6 +152,7 @@ Result<int> copy_from(Remote& remote, const CopyOptions& options, const Place& f
   if (keeps_name(to))
     to.path = (std::filesystem::path(to.path) / std::filesystem::path(from.path).filename()).string();
   MEMBRANE_TRY(write_output(to.path, *bytes));
+  let_run(remote, options, from, to.path);
   return kExitOk;
 }
 
@@ -115,11 +160,12 @@ Result<int> copy_from(Remote& remote, const CopyOptions& options, const Place& f
 
 struct Entry {
   std::string below;  // "plots/a.png"
-  bool is_directory = false;
+  bool is_directory = false, is_link = false, is_executable = false;
+  std::string target = {};  // of a link there
 };
 
-void leave_out(const std::string& path) {
-  print(stderr, "membrane: " + printable_line(path) + " is no file and no directory, and is left out\n");
+void leave_out(const std::string& path, const std::string& why = "is no file and no directory") {
+  print(stderr, "membrane: " + printable_line(path) + " " + why + ", and is left out\n");
 }
 
 std::unexpected<Error> too_many(const std::string& directory) {
@@ -129,20 +175,23 @@ std::unexpected<Error> too_many(const std::string& directory) {
 }
 
 // What is below a directory of this machine, directories before what is in them. Links are not followed.
-Result<std::vector<Entry>> entries_here(const std::string& directory) {
+Result<std::vector<Entry>> entries_here(const std::string& directory, bool has_links) {
   std::vector<Entry> entries;
   std::error_code error;
   std::filesystem::recursive_directory_iterator at(directory, error);
   for (; !error && at != std::filesystem::recursive_directory_iterator(); at.increment(error)) {
     const auto type = at->symlink_status(error).type();
     if (error) break;
-    if (type != std::filesystem::file_type::regular && type != std::filesystem::file_type::directory) {
+    const bool is_link = has_links && type == std::filesystem::file_type::symlink;
+    if (type != std::filesystem::file_type::regular && type != std::filesystem::file_type::directory &&
+        !is_link) {
       leave_out(at->path().string());
       continue;
     }
     if (entries.size() == kMostEntries) return too_many(directory);
-    entries.push_back(
-        {at->path().lexically_relative(directory).string(), type == std::filesystem::file_type::directory});
+    entries.push_back({.below = at->path().lexically_relative(directory).string(),
+                       .is_directory = type == std::filesystem::file_type::directory,
+                       .is_link = is_link});
   }
   if (error) return fail(ErrorCode::kUnavailable, directory + " cannot be read: " + error.message());
   std::ranges::sort(entries, {}, &Entry::below);
@@ -157,7 +206,8 @@ Status make_directory(Remote& remote, const CopyOptions& options, const Place& p
 }
 
 Result<int> copy_tree_to(Remote& remote, const CopyOptions& options, const Place& from, Place to) {
-  MEMBRANE_ASSIGN(const std::vector<Entry> entries, entries_here(from.path));
+  MEMBRANE_ASSIGN(const bool has_modes, is_linux(remote, to));
+  MEMBRANE_ASSIGN(const std::vector<Entry> entries, entries_here(from.path, has_modes));
   std::error_code error;
   if (keeps_name(to)) to.path += last_name(std::filesystem::canonical(from.path, error));
   while (to.path.ends_with('/')) to.path.pop_back();
@@ -165,7 +215,8 @@ Result<int> copy_tree_to(Remote& remote, const CopyOptions& options, const Place
   for (const Entry& entry : entries) {
     const Place place{to.sandbox, to.path + "/" + entry.below};
     if (entry.is_directory) MEMBRANE_TRY(make_directory(remote, options, place));
-    else MEMBRANE_TRY(put_file(remote, options, place, from.path + "/" + entry.below));
+    else if (entry.is_link) MEMBRANE_TRY(put_link(remote, options, place, from.path + "/" + entry.below));
+    else MEMBRANE_TRY(put_file(remote, options, place, from.path + "/" + entry.below, has_modes));
   }
   return kExitOk;
 }
@@ -194,12 +245,17 @@ Result<std::vector<Entry>> entries_there(Remote& remote, const CopyOptions& opti
       return fail(ErrorCode::kDenied,
                   "the service names a file that is not below " + from.path + ": " + printable_line(path),
                   "Nothing was written.");
-    if (type != "file" && type != "directory") {
+    const std::string target = type == "link" ? text_at(each, "target") : "";
+    if (type != "file" && type != "directory" && target.empty()) {
       leave_out(path);
       continue;
     }
     if (entries.size() == kMostEntries) return too_many(options.from);
-    entries.push_back({below, type == "directory"});
+    entries.push_back({.below = below,
+                       .is_directory = type == "directory",
+                       .is_link = !target.empty(),
+                       .is_executable = is_executable(each),
+                       .target = target});
   }
   return entries;
 }
@@ -217,6 +273,9 @@ Result<int> copy_tree_from(Remote& remote, const CopyOptions& options, Place fro
   for (const Entry& entry : entries) {
     if (entry.is_directory) {
       out.keep_directory(name + entry.below);
+    } else if (entry.is_link) {
+      if (!out.keep_link(name + entry.below, entry.target, name))
+        leave_out(from.path + "/" + entry.below, "is a link that leads elsewhere");
     } else {
       const Place file{from.sandbox, from.path + "/" + entry.below};
       MEMBRANE_ASSIGN(const std::string bytes, remote.send(of_files(file, options)));
@@ -225,7 +284,7 @@ Result<int> copy_tree_from(Remote& remote, const CopyOptions& options, Place fro
                     options.from + " has more than " + std::to_string(kMostTreeBytes >> 20) + " MiB",
                     "Copy it in parts, directory by directory.");
       left -= bytes.size();
-      out.keep(name + entry.below, bytes);
+      out.keep(name + entry.below, bytes, entry.is_executable);
     }
     MEMBRANE_TRY(out.status());
   }
@@ -271,13 +330,15 @@ void add_remote_copy(CLI::App& app, int& exit_code) {
       ->required()
       ->type_name("TO");
   command->add_flag("-r,--recursive", options->is_recursive,
-                    "Copy a directory, with all that is below it but links");
+                    "Copy a directory, with all that is below it; links in Linux sandboxes alone");
   command->add_option("--context", options->context, "The context of the sandbox whose files are meant")
       ->type_name("ID");
   options->remote.add_to(*command);
   command->footer(
-      "Files of a sandbox have no modes: what is executable here is not there, and not when it comes "
-      "back.\n\n"
+      "In a Linux sandbox, what is executable here is there, too, and links are links; of those that come "
+      "back, "
+      "one that leads out of the directory is left out. Files of other sandboxes have no modes and no "
+      "links.\n\n"
       "Examples:\n  membrane cp data.csv $ID:/tmp/\n  membrane cp $ID:/tmp/data.csv copy.csv\n"
       "  membrane cp -r src $ID:/tmp/src\n  membrane cp -r $ID:/tmp/src copy");
   command->callback([options, &exit_code] { exit_code = finish(copy(*options)); });

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <fstream>
 #include <optional>
 #include <set>
 
@@ -31,6 +32,20 @@ struct ExecOptions {
   bool has_code = false, json = false, background = false, interactive = false, force = false;
 };
 
+// Whether a word is a file of this machine with code. A directory is none, nor is a program of this machine's own Linux: /bin/ls is the
+// sandbox's.
+bool is_code_here(const std::string& word) {
+  std::error_code error;
+  if (!std::filesystem::exists(word, error) || std::filesystem::is_directory(word, error)) return false;
+  if (!std::filesystem::is_regular_file(word, error)) return true;
+  constexpr std::string_view kElf =
+      "\x7f"
+      "ELF";
+  std::string head(kElf.size(), '\0');
+  std::ifstream(word, std::ios::binary).read(head.data(), static_cast<std::streamsize>(head.size()));
+  return head != kElf;
+}
+
 Result<Json> turn_of(const ExecOptions& options) {
   Json turn;
   auto words = options.words;
@@ -39,7 +54,7 @@ Result<Json> turn_of(const ExecOptions& options) {
   } else if (words.empty()) {
     return fail(ErrorCode::kInvalidArgument, "there is nothing to run",
                 "Give -e CODE or a file; - is standard input.");
-  } else if (words.front() != "-" && !std::filesystem::exists(words.front())) {
+  } else if (words.front() != "-" && !is_code_here(words.front())) {
     turn["command"] = std::exchange(words, {});
   } else {
     MEMBRANE_ASSIGN(turn["code"], read_input(words.front(), kMostCodeBytes));

@@ -622,6 +622,18 @@ Result<std::vector<std::string>> linux_words(const Options& options, bool is_scr
   return words;
 }
 
+// Programs that talk to a person, when nothing tells them what to do.
+bool wants_terminal(const Options& options) {
+  constexpr std::string_view kOnes[] = {"bash", "sh",   "python3", "python", "node",
+                                        "irb",  "psql", "sqlite3", "gdb"};
+  constexpr std::string_view kEditors[] = {"vi", "vim", "nano", "emacs", "less", "top", "htop"};
+  if (options.has_terminal || options.text) return false;
+  const auto is_one = [&](const auto& names) {
+    return std::ranges::find(names, options.file) != std::end(names);
+  };
+  return is_one(kEditors) || (is_one(kOnes) && options.arguments.empty());
+}
+
 // `--kind linux`: the words are a command, not a program's file. `why`: the reason, where nobody named the kind.
 Result<int> run_in_linux(const Options& options, const std::string& why) {
   LinuxCommand command;
@@ -653,6 +665,9 @@ Result<int> run_in_linux(const Options& options, const std::string& why) {
   }
   command.input = input.number();
   command.has_terminal = options.has_terminal;
+  if (wants_terminal(options) && options.input_file.empty() && is_terminal(stdin) && is_terminal(stdout))
+    print(stderr, "note: " + options.file +
+                      " has no terminal here; -t gives it this one, and membrane shell is one\n");
   std::signal(SIGINT, [](int) { interrupted = true; });
   Output output;
   if (!options.json) {

@@ -33,9 +33,16 @@ void PolicyOptions::add_to(CLI::App& command, Of of, Kinds kinds) {
   add_repeatable(
       command, "--allow", allow_,
       of == Of::kService
-          ? "Grant, on top of the policy: http:GET:https://example.org/*, kv, time, random; may be repeated"
+          ? "Grant, on top of the policy: http:GET:https://example.org/*, kv, time, random, and for a "
+            "Linux sandbox http:HOST; may be repeated"
+      : kinds == Kinds::kLinux
+          ? "Grant, on top of the policy: http:example.org, http:GET:https://example.org/*, fs:read:./data; "
+            "may be "
+            "repeated"
           : "Grant, on top of the policy: http:GET:https://example.org/*, fs:read:./data, kv, "
-            "sql:name:file.db, ai, time, random, ask; may be repeated")
+            "sql:name:file.db, ai, time, random, ask; in a Linux sandbox http and fs alone, and http:HOST "
+            "for a whole "
+            "host; may be repeated")
       ->type_name("GRANT")
       ->group("Policy");
   add_repeatable(

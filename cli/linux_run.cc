@@ -2,7 +2,9 @@
 
 #include <unistd.h>
 
+#include <cerrno>
 #include <cstdlib>
+#include <cstring>
 #include <fstream>
 
 #include "cli/cli.h"
@@ -58,6 +60,13 @@ Result<linux::Computer> computer_of(const LinuxCommand& command) {
   return computer;
 }
 
+// Before the command runs, so that its work is not lost to a path that is wrong.
+Status check_diff_file(const std::string& file) {
+  if (file.empty() || std::ofstream(file, std::ios::binary | std::ios::app)) return {};
+  return fail(ErrorCode::kUnavailable, "cannot write the patch to " + file + ": " + std::strerror(errno),
+              "Give --diff a file in a directory that can be written to.");
+}
+
 // What the command changed, as a git patch in a file.
 Status write_diff(linux::LiveComputer& computer, const std::string& image, const std::string& file) {
   MEMBRANE_ASSIGN(const auto layer, linux::Layer::open(image));
@@ -65,7 +74,8 @@ Status write_diff(linux::LiveComputer& computer, const std::string& image, const
   std::ofstream to(file, std::ios::binary | std::ios::trunc);
   to << patch.text;
   to.close();
-  if (!to) return fail(ErrorCode::kUnavailable, "cannot write the patch to " + file);
+  if (!to)
+    return fail(ErrorCode::kUnavailable, "cannot write the patch to " + file + ": " + std::strerror(errno));
   if (patch.left_out > 0)
     print(
         stderr,
@@ -138,6 +148,7 @@ Result<sandbox::Report> run_linux(const LinuxCommand& command, std::atomic<bool>
         "the policy demands the platform " + command.policy.platform + ", and --platform " + command.platform,
         "Leave --platform out.");
   MEMBRANE_ASSIGN(linux::Computer computer, computer_of(command));
+  MEMBRANE_TRY(check_diff_file(command.diff_file));
   if (command.on_made) MEMBRANE_TRY(tell_made(command, computer));
   std::unique_ptr<OuterTerminal> terminal;
   if (command.has_terminal) {
@@ -181,6 +192,9 @@ Result<sandbox::Report> run_linux(const LinuxCommand& command, std::atomic<bool>
   terminal.reset();  // before anything is told
   MEMBRANE_ASSIGN(const linux::ComputerReport ended, std::move(outcome));
   MEMBRANE_TRY(written);
+  if (!command.diff_file.empty() && !command.policy.fs.empty())
+    print(stderr,
+          "note: what was changed in granted directories is changed there, and no part of the patch\n");
   for (const std::string& wall : ended.missing_walls)
     print(stderr, "warning: this machine refuses a wall of Linux sandboxes: " + wall + "\n");
   if (ended.preemptions > 0)

@@ -84,6 +84,8 @@ int complain_of_usage(const CLI::App& app, const CLI::ParseError& error, Reader 
   std::string message = error.what();
   std::string hint = "\"" + path + " --help\" says what can be given.";
   const auto code = static_cast<CLI::ExitCodes>(error.get_exit_code());
+  if (code == CLI::ExitCodes::ArgumentMismatch && message.contains("At Most"))
+    message = "more arguments are given than " + message.substr(0, message.find(':')) + " takes";
   const bool is_unknown = code == CLI::ExitCodes::ExtrasError || code == CLI::ExitCodes::RequiredError;
   if (const std::vector<std::string> unknown = command->remaining(); is_unknown && !unknown.empty()) {
     const std::string word = unknown.front().substr(0, unknown.front().find('='));

@@ -1,5 +1,5 @@
 // The changes of a Linux sandbox as a git patch, and git patches into one. Git knows files, symbolic links and whether a file is a
-// program: owners, other bits of modes, empty directories, devices, extended attributes and what is in a .git are no part of a patch.
+// program: owners, other bits of modes, empty directories, devices and extended attributes are no part of a patch.
 //
 // A patch is foreign data. Work on one is bounded by its length and by those of the files that it names; nothing recurses.
 //

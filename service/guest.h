@@ -95,8 +95,10 @@ struct KeptContext {
   std::string template_name;
   std::vector<uint8_t> bytes;
   std::string seal = {};  // how far its receipts are (sandbox::ReceiptRecorder::keep()); "": none are made
-  // In the place of bytes, of a Linux guest that is forked: a file that any number of forks share by copy-on-write.
+  // In the place of bytes, of a Linux guest: a sealed file in memory, open for reading, which any number of forks share by copy-on-write.
   std::shared_ptr<const linux::HostFile> file = nullptr;
+
+  [[nodiscard]] uint64_t size_bytes() const;
 };
 
 class Guest {

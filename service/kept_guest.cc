@@ -1,5 +1,13 @@
 #include "service/kept_guest.h"
 
+#include <sys/stat.h>
+
+#include <cerrno>
+
+#include "base/private_file.h"
+#include "linux/fs/page_file.h"
+#include "linux/platform/trap/host_file.h"
+
 namespace membrane::service {
 
 uint64_t KeptGuest::size_bytes() const {
@@ -8,16 +16,38 @@ uint64_t KeptGuest::size_bytes() const {
   return bytes;
 }
 
+namespace {
+
+// A file is mapped, so that the service has no copy of it.
+Result<std::string> put_image(Images& images, const KeptContext& context) {
+  if (context.file == nullptr) return images.put(context.bytes);
+  const auto pages = linux::PageFile::map(context.file->number());
+  if (!pages) {
+    errno = pages.error();
+    return refused_by_system("map", "a kept sandbox");
+  }
+  const auto bytes = (*pages)->bytes();
+  return images.put({reinterpret_cast<const uint8_t*>(bytes.data()), bytes.size()});
+}
+
+}  // namespace
+
+uint64_t KeptContext::size_bytes() const {
+  struct stat facts = {};
+  if (file != nullptr && fstat(file->number(), &facts) == 0) return static_cast<uint64_t>(facts.st_size);
+  return bytes.size();
+}
+
 Answer<KeptGuest> put_images(Images& images, GuestSpec spec, const std::vector<KeptContext>& contexts) {
   KeptGuest kept{std::move(spec), {}};
   kept.spec.secrets = nullptr;
   for (const KeptContext& context : contexts) {
-    auto hash = images.put(context.bytes);
+    auto hash = put_image(images, context);
     if (!hash) {
       drop_images(images, kept);
       return std::unexpected(disk_error(hash.error()));
     }
-    kept.images.push_back({context.id, context.template_name, *std::move(hash), context.bytes.size()});
+    kept.images.push_back({context.id, context.template_name, *std::move(hash), context.size_bytes()});
     if (context.seal.empty()) continue;
     auto seal = images.put({reinterpret_cast<const uint8_t*>(context.seal.data()), context.seal.size()});
     if (!seal) {

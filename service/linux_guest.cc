@@ -22,6 +22,7 @@
 #include "sandbox/receipt_recorder.h"
 #include "service/client_policy.h"
 #include "service/environments.h"
+#include "service/file_modes.h"
 #include "service/session_guest.h"
 
 namespace membrane::service {
@@ -92,21 +93,10 @@ Result<HostFile> memory_file_of(const std::vector<uint8_t>& bytes) {
   return file;
 }
 
-Result<std::vector<uint8_t>> bytes_of(int file) {
-  struct stat facts = {};
-  if (fstat(file, &facts) != 0) return fail(ErrorCode::kInternal, "a kept sandbox cannot be read");
-  if (static_cast<uint64_t>(facts.st_size) > kMostKeptBytes)
-    return fail(ErrorCode::kTooLong,
-                "the sandbox is " + std::to_string(facts.st_size) + " bytes as it stands, and " +
-                    std::to_string(kMostKeptBytes) + " can be kept",
-                "Remove files, or end processes that have much memory.");
-  std::vector<uint8_t> bytes(static_cast<size_t>(facts.st_size));
-  for (size_t at = 0; at < bytes.size();) {
-    const ssize_t count = pread(file, bytes.data() + at, bytes.size() - at, static_cast<off_t>(at));
-    if (count <= 0) return fail(ErrorCode::kInternal, "a kept sandbox cannot be read");
-    at += static_cast<size_t>(count);
-  }
-  return bytes;
+Result<HostFile> for_reading(const HostFile& file) {
+  HostFile opened(open(("/proc/self/fd/" + std::to_string(file.number())).c_str(), O_RDONLY | O_CLOEXEC));
+  if (opened) return opened;
+  return fail(ErrorCode::kInternal, "a kept sandbox cannot be read");
 }
 
 // -- files ----------------------------------------------------------------------------------------------------------
@@ -237,7 +227,7 @@ host::Secrets secrets_of(const host::Secrets& secrets) {
   return [](const std::string&) -> std::optional<std::string> { return std::nullopt; };
 }
 
-class LinuxGuest final : public Guest {
+class LinuxGuest final : public Guest, public FileModes {
  public:
   LinuxGuest(linux::ComputerSource& source, GuestSpec spec, linux::StoredImage image)
       : source_(source),
@@ -379,14 +369,14 @@ class LinuxGuest final : public Guest {
   Answer<std::vector<KeptContext>> keep(std::optional<uint64_t> fork) override {
     const auto file = kept_file();
     if (!file) return std::unexpected(file.error());
-    std::vector<KeptContext> all = {{"", spec_.template_name, {}, {}, nullptr}};
-    if (fork) {
-      all[0].file = *file;
-    } else {
+    std::vector<KeptContext> all = {{"", spec_.template_name, {}, {}, *file}};
+    if (!fork) {
+      if (const uint64_t bytes = all[0].size_bytes(); bytes > kMostKeptBytes)
+        return refuse(ApiCode::kTooLarge,
+                      "the sandbox is " + std::to_string(bytes) + " bytes as it stands, and " +
+                          std::to_string(kMostKeptBytes) + " can be kept",
+                      "Remove files, or end processes that have much memory.");
       if (const auto tried = try_out(**file); !tried) return std::unexpected(tried.error());
-      auto bytes = bytes_of((*file)->number());
-      if (!bytes) return std::unexpected(api_error(bytes.error()));
-      all[0].bytes = *std::move(bytes);
     }
     const std::lock_guard lock(mutex_);
     for (const auto& [id, directory] : contexts_)
@@ -412,7 +402,7 @@ class LinuxGuest final : public Guest {
   // A file that is there keeps its mode.
   Answer<void> write_file(const std::string& context, const std::string& path,
                           std::string_view bytes) override {
-    constexpr uint32_t kMode = 0644, kModeBits = 07777;
+    constexpr uint32_t kMode = 0644;
     if (const auto checked = check(context, path); !checked) return checked;
     const auto computer = this->computer();
     const auto there = computer->stat(path, true);
@@ -420,6 +410,27 @@ class LinuxGuest final : public Guest {
     if (const Status written = computer->write_file(path, bytes, mode); !written)
       return std::unexpected(file_error(written.error()));
     return {};
+  }
+  Answer<Facts> mode_facts(const std::string& path, bool follows_links) override {
+    if (const auto checked = check_path(path); !checked) return std::unexpected(checked.error());
+    auto facts = computer()->stat(path, follows_links);
+    if (!facts) return std::unexpected(file_error(facts.error()));
+    return Facts{.mode = facts->mode & kModeBits, .target = std::move(facts->target)};
+  }
+  Answer<void> set_mode(const std::string& path, uint32_t mode) override {
+    if (const auto checked = check_path(path); !checked) return checked;
+    return file_answer(computer()->set_mode(path, mode & kModeBits));
+  }
+  Answer<void> make_link(const std::string& path, const std::string& target) override {
+    if (const auto checked = check_path(path); !checked) return checked;
+    const auto computer = this->computer();
+    if (const auto there = computer->stat(path, false); there && !S_ISDIR(there->mode))
+      if (auto removed = file_answer(computer->remove(path, false)); !removed) return removed;
+    const size_t above = path.rfind('/');
+    if (above > 0)
+      if (const auto made = make_directories(*computer, path.substr(0, above)); !made)
+        return std::unexpected(made.error());
+    return file_answer(computer->make_link(path, target));
   }
   Answer<std::string> make_patch(const std::string& directory, const KeptContext* since) override {
     if (const auto checked = check_path(directory); !checked) return std::unexpected(checked.error());
@@ -474,6 +485,11 @@ class LinuxGuest final : public Guest {
   [[nodiscard]] std::shared_ptr<host::Flows> flows() const override { return flows_; }
 
  private:
+  static constexpr uint32_t kModeBits = 07777;
+  static Answer<void> file_answer(const Status& done) {
+    if (!done) return std::unexpected(file_error(done.error()));
+    return {};
+  }
   static sandbox::Invocation invocation_of(const GuestTurn& turn, const computers::CommandRun& run) {
     sandbox::Invocation invocation;
     invocation.name = turn.name;
@@ -613,7 +629,9 @@ class LinuxGuest final : public Guest {
     if (!file) return std::unexpected(api_error(file.error()));
     if (const Status kept = computer()->keep(file->number(), linux::LiveComputer::Keep::kAll); !kept)
       return std::unexpected(computer_error(kept.error()));
-    return std::make_shared<const HostFile>(*std::move(file));
+    auto opened = for_reading(*file);
+    if (!opened) return std::unexpected(api_error(opened.error()));
+    return std::make_shared<const HostFile>(*std::move(opened));
   }
 
   Answer<void> check(const std::string& context, const std::string& path) const {

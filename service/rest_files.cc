@@ -1,5 +1,6 @@
 // Handlers of files.
 #include "service/archive.h"
+#include "service/file_modes.h"
 #include "service/rest_call.h"
 #include "service/times.h"
 
@@ -16,6 +17,25 @@ OrderedJson to_json(const wasi::FileFact& fact) {
           {"modified_at", iso_time(static_cast<int64_t>(fact.modified_ns / 1'000'000))}};
 }
 
+// With what guests of some kinds have besides. What is gone meanwhile has none.
+OrderedJson to_json(const wasi::FileFact& fact, FileModes* modes, bool follows_links) {
+  OrderedJson json = to_json(fact);
+  if (modes == nullptr) return json;
+  const auto facts = modes->mode_facts(fact.path, follows_links);
+  if (!facts) return json;
+  std::string octal(1, '0');
+  for (int shift = 6; shift >= 0; shift -= 3) octal += static_cast<char>('0' + (facts->mode >> shift & 7));
+  octal[0] = static_cast<char>('0' + (facts->mode >> 9 & 7));
+  json["mode"] = octal;
+  if (!facts->target.empty()) json["target"] = facts->target;
+  return json;
+}
+
+ApiError no_modes() {
+  return {ApiCode::kUnsupported, "only files of Linux sandboxes have permissions and links",
+          "Leave mode and link_to out, or make the sandbox of the template linux."};
+}
+
 class Files {
  public:
   explicit Files(Sandboxes& sandboxes) : sandboxes_(sandboxes) {}
@@ -30,6 +50,11 @@ class Files {
                          });
   }
   void write(const SharedCall& call) const {
+    if (!call->query("link_to").empty())
+      return change(call, [call](FileModes& modes) {
+        return modes.make_link(call->query("path"), call->query("link_to"));
+      });
+    if (!call->query("mode").empty()) return write_with_mode(call);
     sandboxes_.write_file(call->caller.tenant, id_of(call), call->query("context"), call->query("path"),
                           call->request.body, [call](const Answer<void>& done) { answer_done(call, done); });
   }
@@ -37,9 +62,7 @@ class Files {
     act(call, {FileAct::kRemove, call->query("path"), "", call->query("recursive") == "true"},
         [call](const std::vector<wasi::FileFact>&) { call->answer_nothing(); });
   }
-  void stat(const SharedCall& call) const {
-    act(call, {FileAct::kStat, call->query("path"), "", false}, answer_first(call, 200));
-  }
+  void stat(const SharedCall& call) const { tell(call, {FileAct::kStat, call->query("path"), "", false}); }
   void make_directory(const SharedCall& call) const {
     act(call, {FileAct::kMakeDirectory, call->body["path"], "", false}, answer_first(call, 200));
   }
@@ -49,12 +72,7 @@ class Files {
   // With a path what is in that directory, without one the files that the sandbox has made.
   void list(const SharedCall& call) const {
     if (!call->request.query_value("path")) return list_made(call);
-    act(call, {FileAct::kList, call->query("path"), "", call->query("recursive") == "true"},
-        [call](const std::vector<wasi::FileFact>& facts) {
-          OrderedJson list = OrderedJson::array();
-          for (const wasi::FileFact& fact : facts) list.push_back(to_json(fact));
-          call->answer(200, {{"files", list}});
-        });
+    tell(call, {FileAct::kList, call->query("path"), "", call->query("recursive") == "true"});
   }
   void get_archive(const SharedCall& call) const {
     sandboxes_.with_files(
@@ -127,6 +145,51 @@ class Files {
     };
   }
 
+  // The answer of stat and list.
+  void tell(const SharedCall& call, wasi::FileRequest request) const {
+    sandboxes_.with_files(
+        call->caller.tenant, id_of(call),
+        [call, request = std::move(request)](Guest& guest) -> Answer<std::string> {
+          const auto facts = guest.act_on_files(context_of(call), request);
+          if (!facts) return std::unexpected(facts.error());
+          auto* const modes = dynamic_cast<FileModes*>(&guest);
+          if (request.act == FileAct::kStat) return json_text(to_json(facts->front(), modes, true));
+          OrderedJson list = OrderedJson::array();
+          for (const wasi::FileFact& fact : *facts) list.push_back(to_json(fact, modes, false));
+          return json_text(OrderedJson{{"files", list}});
+        },
+        [call](Answer<std::string> text) {
+          if (text) call->reply(json_response(200, *std::move(text)));
+          else call->refuse(text.error());
+        });
+  }
+  void change(const SharedCall& call, std::function<Answer<void>(FileModes&)> how) const {
+    sandboxes_.with_files(
+        call->caller.tenant, id_of(call),
+        [how = std::move(how)](Guest& guest) -> Answer<std::string> {
+          auto* const modes = dynamic_cast<FileModes*>(&guest);
+          if (modes == nullptr) return std::unexpected(no_modes());
+          if (const auto done = how(*modes); !done) return std::unexpected(done.error());
+          return std::string();
+        },
+        [call](const Answer<std::string>& done) {
+          if (done) call->answer_nothing();
+          else call->refuse(done.error());
+        });
+  }
+  void write_with_mode(const SharedCall& call) const {
+    const std::string digits = call->query("mode");  // four at most
+    if (digits.find_first_not_of("01234567") != std::string::npos)
+      return call->refuse({ApiCode::kInvalidValue, "mode is no permissions in octal digits",
+                           "Write it as 755, or as 644 for a file that is not run."});
+    const auto mode = static_cast<uint32_t>(std::stoul(digits, nullptr, 8));
+    sandboxes_.write_file(
+        call->caller.tenant, id_of(call), call->query("context"), call->query("path"), call->request.body,
+        [*this, call, mode](const Answer<void>& done) {
+          if (!done) return call->refuse(done.error());
+          change(call, [call, mode](FileModes& modes) { return modes.set_mode(call->query("path"), mode); });
+        });
+  }
   void act(const SharedCall& call, wasi::FileRequest request, Then then) const {
     sandboxes_.act_on_files(call->caller.tenant, id_of(call), context_of(call), std::move(request),
                             [call, then = std::move(then)](const Answer<std::vector<wasi::FileFact>>& facts) {

@@ -90,7 +90,7 @@ void Sandboxes::park(Sandbox& in) {
   auto contexts = in.guest->keep();
   uint64_t bytes = 0;
   if (contexts)
-    for (const KeptContext& context : *contexts) bytes += context.bytes.size() + context.seal.size();
+    for (const KeptContext& context : *contexts) bytes += context.size_bytes() + context.seal.size();
   HeldBytes::Hold held(held_, in.tenant);
   const bool is_small = bytes <= options_.most_parked_bytes && held.try_grow(bytes);
   const bool is_on_disk = contexts && !is_small && put_away(in, false, *contexts);

@@ -10,6 +10,7 @@
 #include <filesystem>
 #include <fstream>
 
+#include "linux/granted/granted_directory.h"
 #include "linux/granted/messages.h"
 
 namespace membrane::computers {
@@ -161,6 +162,29 @@ TEST_F(DirectoryBrokerTest, RefusesWhatIsNoDirectory) {
   grant.guest = "/data";
   grant.host = (folder_ / "secret").string();
   EXPECT_FALSE(DirectoryBroker::create({grant}, budget_));
+}
+
+// A guest may keep mapping a file as it was before each of many changes.
+TEST_F(DirectoryBrokerTest, CopiesOfMappedFilesCountAsLongAsTheyAreMapped) {
+  open(policy::FsMode::kWrite);
+  const auto copied = std::make_shared<uint64_t>(0);
+  const linux::NodeRef root =
+      linux::make_granted_directory(HostFile(dup(kernel_.number())),
+                                    {.is_writable = true, .most_mapped_bytes = 10, .copied_bytes = copied});
+  const linux::NodeRef node = root->look_up("a").value();
+  const std::byte byte{'x'};
+  auto first = node->mapping(0, 4, false).value();
+  EXPECT_EQ(*copied, 4u);
+  ASSERT_TRUE(node->write(0, {&byte, 1}));
+  EXPECT_EQ(*copied, 4u);
+  const auto second = node->mapping(0, 4, false).value();
+  EXPECT_EQ(*copied, 8u);
+  ASSERT_TRUE(node->write(0, {&byte, 1}));
+  EXPECT_EQ(node->mapping(0, 4, false).error(), ENOMEM);
+  first = {};
+  EXPECT_EQ(*copied, 4u);
+  EXPECT_TRUE(node->mapping(0, 4, false));
+  EXPECT_EQ(*copied, 8u);  // the node has it for the next mapping
 }
 
 }  // namespace

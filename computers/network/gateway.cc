@@ -333,6 +333,7 @@ std::string_view alert_of(const HostError& error) {
 
 HostResult<void> Gateway::open_tunnel(Connection& connection, const std::string& host, uint16_t port,
                                       SocketStream& stream, sandbox::HostCallRecord& record) {
+  if (auto paid = pay_call(); !paid) return paid;
   const auto hello = read_hello(stream);
   if (!hello) return std::unexpected(hello.error());
   const auto url = policy::parse_url("https://" + text_of(rules()->name_of(host, port), port) + "/");
@@ -346,7 +347,6 @@ HostResult<void> Gateway::open_tunnel(Connection& connection, const std::string&
   const auto rules = begin_use(connection, {kTunnel, *url});
   const auto rule = find_rule(rules->all, kTunnel, *url, false);
   if (!rule) return std::unexpected(rule.error());
-  if (auto paid = pay_call(); !paid) return paid;
   const Stop& stop = *connection.stop;
   const host::Deadline deadline = host::Deadline(budget_, &stop.is_set()).within((*rule)->words.timeout_ms);
   auto addresses = url->address ? HostResult<std::vector<policy::Address>>(std::vector{*url->address})

@@ -266,6 +266,16 @@ TEST_F(GatewayTest, EndsAConnectionThatIsTooMuch) {
   EXPECT_EQ(call.bytes_out, 0u);
 }
 
+TEST_F(GatewayTest, RefusedConnectionsAreCallsToo) {
+  const RawServer server(echo());
+  allow_connect("127.0.0.1", server);
+  options_.limits.host_calls = 2;
+  open();
+  EXPECT_EQ(request("127.0.0.1", server, client_hello("other.test")), kAccessDenied);
+  EXPECT_EQ(request("127.0.0.1", server, client_hello("other.test")), kAccessDenied);
+  EXPECT_NE(request("127.0.0.1", server, client_hello("other.test")), kAccessDenied);
+}
+
 TEST_F(GatewayTest, RenewsItsBudget) {
   const RawServer server(hello());
   allow({"GET"}, server.url("/*"));

@@ -17,6 +17,13 @@ constexpr size_t kPageBytes = 4096;
 
 }  // namespace
 
+Done Pipe::set_capacity(size_t wanted) {
+  if (wanted > capacity_ && wanted - capacity_ > room_of_all()) return err(EPERM);
+  of_all_ = of_all_ - capacity_ + wanted;
+  capacity_ = wanted;
+  return {};
+}
+
 PipeEnd::PipeEnd(std::shared_ptr<Pipe> pipe, NodeRef node, int with_flags)
     : pipe_(std::move(pipe)),
       node_(std::move(node)),
@@ -111,7 +118,7 @@ Try<int> PipeEnd::set_capacity(uint64_t bytes) {
   if (bytes > Pipe::kMostCapacity) return err(EPERM);
   const size_t wanted = std::max(kPageBytes, std::bit_ceil(static_cast<size_t>(bytes)));
   if (wanted < pipe_->bytes.size()) return err(EBUSY);
-  pipe_->capacity = wanted;
+  MEMBRANE_TRY(pipe_->set_capacity(wanted));
   pipe_->changed.wake();
   return static_cast<int>(wanted);
 }

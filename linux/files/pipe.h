@@ -1,6 +1,7 @@
 // Pipes and FIFOs. Threads: the kernel's one.
 #pragma once
 
+#include <algorithm>
 #include <climits>
 #include <utility>
 
@@ -14,12 +15,26 @@ class AnonymousNode;  // anonymous_node.h
 class Pipe {
  public:
   static constexpr size_t kUsualCapacity = 65536, kMostCapacity = 1 << 20;
+  // Of all pipes of this process together; beyond it new ones have little, and none grows: as Linux's pipe-user-pages-soft.
+  static constexpr size_t kMostOfAll = 64u << 20, kLeastCapacity = 8192;
+  Pipe() : Pipe(kUsualCapacity <= room_of_all() ? kUsualCapacity : kLeastCapacity) {}
+  explicit Pipe(size_t of_capacity) : capacity_(of_capacity) { of_all_ += capacity_; }
+  ~Pipe() { of_all_ -= capacity_; }
+  Pipe(const Pipe&) = delete;
+  Pipe& operator=(const Pipe&) = delete;
   ByteQueue bytes;
-  size_t capacity = kUsualCapacity;
+  [[nodiscard]] size_t capacity() const { return capacity_; }
+  // Errors: EPERM where all pipes have no room for it.
+  Done set_capacity(size_t wanted);
   int readers = 0, writers = 0;                     // open ends
   uint64_t readers_so_far = 0, writers_so_far = 0;  // ever opened
   WaitQueue changed;
-  [[nodiscard]] size_t room() const { return bytes.size() < capacity ? capacity - bytes.size() : 0; }
+  [[nodiscard]] size_t room() const { return bytes.size() < capacity_ ? capacity_ - bytes.size() : 0; }
+
+ private:
+  static size_t room_of_all() { return kMostOfAll - std::min(of_all_, kMostOfAll); }
+  static inline size_t of_all_ = 0;
+  size_t capacity_;
 };
 
 // An open end; with O_RDWR (of a FIFO), both.
@@ -38,8 +53,8 @@ class PipeEnd final : public File {
   Try<int64_t> ioctl(Caller& caller, uint64_t request, uint64_t argument) override;
 
   // F_GETPIPE_SZ and F_SETPIPE_SZ, which answers what the capacity is then: whole pages, and a power of two of them.
-  // Errors: EINVAL; EPERM above Pipe::kMostCapacity; EBUSY when more bytes are in it.
-  [[nodiscard]] int capacity() const { return static_cast<int>(pipe_->capacity); }
+  // Errors: EINVAL; EPERM above Pipe::kMostCapacity, or Pipe::kMostOfAll for all; EBUSY when more bytes are in it.
+  [[nodiscard]] int capacity() const { return static_cast<int>(pipe_->capacity()); }
   Try<int> set_capacity(uint64_t bytes);
 
   // For splice() and tee(). What waits in the pipe, which drop() takes from the front; how many bytes can be written now.

@@ -64,6 +64,29 @@ TEST(Pipe, ChangesItsCapacity) {
   EXPECT_EQ(end.set_capacity(8192).error(), EBUSY);
 }
 
+TEST(Pipe, AllTogetherHaveABound) {
+  std::vector<PipePair> pipes;
+  size_t all = 0;
+  do pipes.push_back(make_pipe({}, 0).value());
+  while (dynamic_cast<PipeEnd&>(*pipes.back().writer).set_capacity(Pipe::kMostCapacity) &&
+         pipes.size() < 1000);
+  for (const PipePair& each : pipes)
+    all += static_cast<size_t>(dynamic_cast<PipeEnd&>(*each.writer).capacity());
+  EXPECT_LE(all, Pipe::kMostOfAll + Pipe::kLeastCapacity);
+  EXPECT_GT(all, Pipe::kMostOfAll - Pipe::kMostCapacity);
+  EXPECT_EQ(dynamic_cast<PipeEnd&>(*pipes.back().writer).set_capacity(Pipe::kMostCapacity).error(), EPERM);
+  while (pipes.size() < 1000 && all + Pipe::kUsualCapacity <= Pipe::kMostOfAll) {
+    pipes.push_back(make_pipe({}, 0).value());
+    all += Pipe::kUsualCapacity;
+  }
+  const auto capacity_of_new = [] {
+    return static_cast<size_t>(dynamic_cast<PipeEnd&>(*make_pipe({}, 0)->writer).capacity());
+  };
+  EXPECT_EQ(capacity_of_new(), Pipe::kLeastCapacity);
+  pipes.clear();
+  EXPECT_EQ(capacity_of_new(), Pipe::kUsualCapacity);
+}
+
 TEST(Pipe, WakesItsOtherEnd) {
   FakeCaller caller;
   auto pipe = make_pipe({}, 0).value();

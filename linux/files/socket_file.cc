@@ -162,6 +162,9 @@ Done SocketFile::set_option(int level, int name, std::span<const std::byte> valu
     std::memcpy(&linger_, value.data(), sizeof linger_);
     return {};
   }
+  // All of them are bound to no device, and so they stay.
+  if (level == SOL_SOCKET && name == SO_BINDTODEVICE)
+    return value.empty() || value.front() == std::byte{0} ? Done() : err(EPERM);
   int number = 0;
   if (value.size() < sizeof number) return err(EINVAL);
   std::memcpy(&number, value.data(), sizeof number);
@@ -225,6 +228,7 @@ Try<std::vector<std::byte>> SocketFile::socket_option(int name) {
     case SO_SNDTIMEO: return time_of(send_limit_);
     case SO_LINGER: return bytes_of(linger_);
     case SO_PEERCRED: return bytes_of(peer_owner());
+    case SO_BINDTODEVICE: return std::vector<std::byte>();  // no name
     default: return err(ENOPROTOOPT);
   }
 }

@@ -59,7 +59,6 @@ class Client {
   }
 
   const GrantedOptions options;
-  uint64_t mapped_bytes = 0;
 
  private:
   bool send_whole(std::string_view message) const {
@@ -85,6 +84,25 @@ class Client {
   const HostFile socket_;
 };
 
+// What guests map of a file, charged while anyone has it.
+class FileCopy {
+ public:
+  FileCopy(HostFile file, uint64_t bytes, std::shared_ptr<uint64_t> account)
+      : file_(std::move(file)), bytes_(bytes), account_(std::move(account)) {
+    *account_ += bytes_;
+  }
+  ~FileCopy() { *account_ -= bytes_; }
+  FileCopy(const FileCopy&) = delete;
+  FileCopy& operator=(const FileCopy&) = delete;
+  [[nodiscard]] int number() const { return file_.number(); }
+  [[nodiscard]] uint64_t bytes() const { return bytes_; }
+
+ private:
+  const HostFile file_;
+  const uint64_t bytes_;
+  const std::shared_ptr<uint64_t> account_;
+};
+
 class GrantedNode;
 
 // All nodes of a granted directory: one for each path, so that locks and mounts are of the file, whoever opens it.
@@ -103,7 +121,6 @@ class GrantedNode final : public Node {
   ~GrantedNode() override {
     close();
     if (!is_gone_) all_->nodes.erase(path_);
-    all_->client.mapped_bytes -= copied_bytes_;
   }
   GrantedNode(const GrantedNode&) = delete;
   GrantedNode& operator=(const GrantedNode&) = delete;
@@ -177,7 +194,7 @@ class GrantedNode final : public Node {
   Done resize(uint64_t size) override {
     if (type_ != S_IFREG) return err(type_ == S_IFDIR ? EISDIR : EINVAL);
     MEMBRANE_TRY(open_for(true));
-    copy_.close();
+    copy_.reset();
     return done(all_->client.ask({.act = GrantedAct::kResize, .file = file_, .offset = size}));
   }
   Done allocate(int mode, uint64_t offset, uint64_t length) override;
@@ -255,8 +272,7 @@ class GrantedNode final : public Node {
   bool is_gone_ = false;  // its name is
   uint64_t file_ = 0;     // the broker's number; 0: not open
   bool is_for_writing_ = false;
-  HostFile copy_;  // of what is mapped
-  uint64_t copied_bytes_ = 0;
+  std::shared_ptr<const FileCopy> copy_;  // for what is mapped next
   std::shared_ptr<GrantedNode> leaving_;
   struct Entry {
     std::string name;
@@ -319,7 +335,7 @@ Try<size_t> GrantedNode::read(uint64_t offset, std::span<std::byte> to) {
 
 Try<size_t> GrantedNode::write(uint64_t offset, std::span<const std::byte> from) {
   MEMBRANE_TRY(open_for(true));
-  copy_.close();
+  copy_.reset();
   size_t done = 0;
   while (done < from.size()) {
     const size_t wanted = std::min(from.size() - done, GrantedRequest::kMostBytes);
@@ -341,28 +357,26 @@ Done GrantedNode::allocate(int mode, uint64_t offset, uint64_t length) {
 // A copy, which guests get to read: their own writes go to pages of their own.
 Try<Backing> GrantedNode::mapping(uint64_t offset, uint64_t /*length*/, bool is_shared) {
   if (type_ != S_IFREG) return err(ENODEV);
-  if (!copy_) {
+  if (copy_ == nullptr) {
     const uint64_t size = attributes().size;
-    Client& client = all_->client;
-    client.mapped_bytes -= std::exchange(copied_bytes_, 0);
-    if (size >
-        client.options.most_mapped_bytes - std::min(client.mapped_bytes, client.options.most_mapped_bytes))
+    const GrantedOptions& options = all_->client.options;
+    if (size > options.most_mapped_bytes - std::min(*options.copied_bytes, options.most_mapped_bytes))
       return err(ENOMEM);
-    HostFile copy = make_memory("membrane-granted", size);
-    if (!copy) return err(ENOMEM);
+    HostFile file = make_memory("membrane-granted", size);
+    if (!file) return err(ENOMEM);
+    auto copy = std::make_shared<const FileCopy>(std::move(file), size, options.copied_bytes);
     std::vector<std::byte> piece(GrantedRequest::kMostBytes);
     for (uint64_t at = 0; at < size;) {
       MEMBRANE_ASSIGN(const size_t got, read(at, piece));
       if (got == 0) break;
-      if (pwrite(copy.number(), piece.data(), got, static_cast<off_t>(at)) != static_cast<ssize_t>(got))
+      if (pwrite(copy->number(), piece.data(), got, static_cast<off_t>(at)) != static_cast<ssize_t>(got))
         return err(ENOMEM);
       at += got;
     }
     copy_ = std::move(copy);
-    client.mapped_bytes += copied_bytes_ = size;
   }
-  Backing backing = {.fd = copy_.number(), .offset = offset, .is_shared = is_shared};
-  const uint64_t end = (copied_bytes_ + 4095) / 4096 * 4096;
+  Backing backing = {.fd = copy_->number(), .offset = offset, .is_shared = is_shared, .held = copy_};
+  const uint64_t end = (copy_->bytes() + 4095) / 4096 * 4096;
   backing.length = end > offset ? end - offset : 0;
   return backing;
 }

@@ -8,6 +8,8 @@
 // Threads: the kernel's one, which waits for the answers.
 #pragma once
 
+#include <cstdint>
+#include <memory>
 #include <string>
 
 #include "linux/fs/node.h"
@@ -19,6 +21,8 @@ struct GrantedOptions {
   uint64_t device = 0;
   bool is_writable = false;
   uint64_t most_mapped_bytes = 256u << 20;  // of copies, together
+  // The bytes of copies that there are, also of those that are only mapped yet; shared with whoever counts them.
+  std::shared_ptr<uint64_t> copied_bytes = std::make_shared<uint64_t>(0);
 };
 
 // `socket`: one end of a pair whose other end the broker serves. The node is the directory; its parent is itself.

@@ -180,21 +180,22 @@ void FileState::write_pipe(SandboxWriter& to, Pipe& pipe, uint32_t node) {
   StateWriter& state = to.thing_section;
   state(node);
   write_bytes(state, pipe.bytes);
-  state(uint64_t{pipe.capacity});
+  state(uint64_t{pipe.capacity()});
   state(pipe.readers_so_far);
   state(pipe.writers_so_far);
 }
 
 std::shared_ptr<Pipe> FileState::read_pipe(SandboxReader& from) {
   const NodeRef node = from.take_one(from.nodes);
-  auto pipe = std::make_shared<Pipe>();
-  read_bytes(from.state, pipe->bytes, Pipe::kMostCapacity);
-  pipe->capacity = from.state.get<uint64_t>();
+  ByteQueue bytes;
+  read_bytes(from.state, bytes, Pipe::kMostCapacity);
+  const auto capacity = from.state.get<uint64_t>();
+  auto pipe = std::make_shared<Pipe>(std::min<uint64_t>(capacity, Pipe::kMostCapacity));
+  pipe->bytes = std::move(bytes);
   auto& openings = from.pipe_openings.emplace_back();
   from.state(openings.readers);
   from.state(openings.writers);
-  from.state.require(pipe->capacity > 0 && pipe->capacity <= Pipe::kMostCapacity &&
-                     pipe->bytes.size() <= pipe->capacity);
+  from.state.require(capacity > 0 && capacity <= Pipe::kMostCapacity && pipe->bytes.size() <= capacity);
   if (!from.state.is_good()) return pipe;
   if (auto* const nameless = dynamic_cast<AnonymousNode*>(node.get())) open_as_pipe(*nameless, pipe);
   else if (auto* const of_node = TreeState::pipe_of(*node)) *of_node = pipe;
@@ -635,7 +636,7 @@ FileRef FileState::read_kind(SandboxReader& from) {
       const auto set = state.get<uint64_t>();
       return FileRef(new SignalFile(from.kernel, set, node));
     }
-    case Kind::kSharedMemory: return SharedMemoryState::read(from.kernel, state, from.pages);
+    case Kind::kSharedMemory: return SharedMemoryState::read(from);
     default: break;
   }
   const auto offset = state.get<uint64_t>();

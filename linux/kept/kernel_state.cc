@@ -580,6 +580,8 @@ class KernelState::Reader {
     state_.raw(task.thread->registers);
     std::vector<std::byte> vectors;
     state_.blob(vectors, kMostVectorState);
+    const Stop& stop = task.thread->stop;
+    state_.require(stop.kind != StopKind::kException || (stop.signal >= 1 && stop.signal <= 64));
     state_.require(task.is_parked == (what == TaskIs::kParked) && task.thread->stop.kind <= StopKind::kGone &&
                    task.name.size() < 16 && (what != TaskIs::kWaiting || task.waiting.is_again));
     if (!state_.is_good()) return damaged();

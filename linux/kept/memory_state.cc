@@ -118,7 +118,7 @@ bool MemoryState::read_area(SandboxReader& from, Memory& memory, uint64_t& last)
   last = area.end;
   const uint64_t length = area.end - start, offset = area.offset;
   memory.mapped_bytes_ += length;
-  const Area& added = memory.areas_.emplace(start, std::move(area)).first->second;
+  Area& added = memory.areas_.emplace(start, std::move(area)).first->second;
   return memory.map_base(start, length, added, offset).has_value();
 }
 

@@ -128,6 +128,7 @@ class SandboxReader {
   std::vector<std::shared_ptr<OutsideInput>> inputs;
   std::vector<std::shared_ptr<OutsideOutput>> outputs;
   std::vector<FileRef> files;
+  uint64_t shared_bytes = 0;  // of shared memory so far
 
   // -- of the file that is being read
   uint8_t kind = 0;

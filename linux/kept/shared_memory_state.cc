@@ -50,22 +50,22 @@ void SharedMemoryState::write(const SharedMemory& memory, StateWriter& state, Pa
   }
 }
 
-FileRef SharedMemoryState::read(Kernel& kernel, StateReader& state,
-                                const std::shared_ptr<const PageFile>& file) {
+FileRef SharedMemoryState::read(SandboxReader& from) {
+  Kernel& kernel = from.kernel;
+  StateReader& state = from.state;
   const auto length = state.get<uint64_t>();
   const auto description = state.get<std::string>();
   state.require(length > 0 && length < uint64_t{1} << 46 && length % kPageBytes == 0);
   if (!state.is_good()) return nullptr;
   const auto memory = kernel.shared_memories.make(length, description);
   state.require(memory.has_value());
-  uint64_t bytes = kernel.shared_memories.resident_bytes();
   for (size_t left = state.count(24); left > 0 && state.is_good(); --left) {
     const Run run = {state.get<uint64_t>(), state.get<uint64_t>(), state.get<uint64_t>()};
-    const std::span<const std::byte> all = file->bytes();
+    const std::span<const std::byte> all = from.pages->bytes();
     state.require(run.offset <= length && run.length <= length - run.offset && run.at <= all.size() &&
                   run.length <= all.size() - run.at);
-    bytes += run.length;
-    state.require(bytes <= kernel.options().limits.memory_bytes);
+    from.shared_bytes += run.length;
+    state.require(from.shared_bytes <= kernel.options().limits.memory_bytes);
     if (!state.is_good()) return nullptr;
     state.require(write_at((*memory)->fd(), run.offset, all.subspan(run.at, run.length)) == 0);
   }

@@ -1,12 +1,8 @@
 // Memory without a name that processes share, in the state of a kept sandbox. Threads: the kernel's one.
 #pragma once
 
-#include <memory>
-
-#include "linux/fs/page_file.h"
 #include "linux/kept/page_writer.h"
-#include "linux/kept/state_bytes.h"
-#include "linux/kernel/kernel.h"
+#include "linux/kept/sandbox_state.h"
 
 namespace membrane::linux {
 
@@ -15,7 +11,7 @@ class SharedMemoryState {
   // Its length, and the pages that were touched.
   static void write(const SharedMemory& memory, StateWriter& state, PageWriter& pages);
   // A copy of the pages; nullptr after something that is wrong, or that the limit of the memory refuses.
-  static FileRef read(Kernel& kernel, StateReader& state, const std::shared_ptr<const PageFile>& file);
+  static FileRef read(SandboxReader& from);
 };
 
 }  // namespace membrane::linux

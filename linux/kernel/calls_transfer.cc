@@ -12,6 +12,7 @@
 #include "linux/files/memory_buffer.h"
 #include "linux/files/pipe.h"
 #include "linux/kernel/file_calls.h"
+#include "linux/kernel/kernel.h"
 
 namespace membrane::linux {
 namespace {
@@ -64,7 +65,7 @@ int64_t send(Call& call, File& from, const Position& source, File& to, uint64_t 
   const uint64_t before = done;
   std::vector<std::byte> piece(std::min<uint64_t>(count, kPieceBytes));
   int error = 0;
-  while (done < count && error == 0) {
+  while (done < count && error == 0 && !call.kernel.ends_call(piece.size())) {
     const size_t wanted = std::min<uint64_t>(count - done, piece.size());
     const auto got = read_piece(call, from, source.at(done - before), std::span(piece).first(wanted));
     if (!got) error = got.error();

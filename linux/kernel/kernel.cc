@@ -1,6 +1,7 @@
 #include "linux/kernel/kernel.h"
 
 #include <fcntl.h>
+#include <malloc.h>
 #include <sys/wait.h>
 
 #include <algorithm>
@@ -38,6 +39,18 @@ constexpr auto kTurn =
 
 using HostClock = std::chrono::steady_clock;
 
+constexpr uint64_t kMappingBytes = 256;  // of the host, for each
+
+// What is allocated in this process.
+uint64_t heap_bytes() {
+  const struct mallinfo2 all = mallinfo2();
+  return all.uordblks + all.hblkhd;
+}
+
+uint64_t bytes_of(const NodeRef& tree) {
+  return tree == nullptr ? 0 : usage_of(*tree).value_or(TreeUsage()).used_bytes;
+}
+
 }  // namespace
 
 struct Kernel::Impl {
@@ -56,7 +69,10 @@ struct Kernel::Impl {
   std::atomic<bool> is_stopping = false;
 };
 
-Kernel::Kernel(KernelOptions options) : options_(std::move(options)), impl_(std::make_shared<Impl>()) {
+Kernel::Kernel(KernelOptions options)
+    : options_(std::move(options)),
+      impl_(std::make_shared<Impl>()),
+      heap_before_(heap_bytes() - std::min(heap_bytes(), bytes_of(options_.root))) {
   root = std::make_shared<Location>(Location{.node = options_.root, .parent = nullptr, .name = ""});
 }
 
@@ -400,8 +416,11 @@ void Kernel::ask(Task& task) {
   if (row != nullptr && row->handler != nullptr) {
     current_ = &task;
     const auto begun = HostClock::now();
+    moved_ = 0;
+    is_asking_ = true;
     Call call(*this, task);
     value = row->handler(call);
+    is_asking_ = ends_call_ = false;
     current_ = nullptr;
     task.used_before.system += HostClock::now() - begun;
   } else {
@@ -521,18 +540,28 @@ void Kernel::do_due() {
   }
 }
 
-// Memory is counted now and then; when it is too much, the largest process ends, as Linux would have it.
-void Kernel::watch_memory() {
+// What this kernel has for guests, but for contents of files: those have an account of their own, the disk's, which counts them more
+// closely, and where they are not in this process's heap.
+uint64_t Kernel::own_bytes() {
+  const uint64_t of_files = bytes_of(root == nullptr ? nullptr : root->node) + bytes_of(memory_files) +
+                            bytes_of(system == nullptr ? nullptr : system->shared_memory);
+  const uint64_t heap = heap_bytes(), before = heap_before_ + of_files;
+  return *granted_copies + (heap > before ? heap - before : 0);
+}
+
+Process* Kernel::count_memory() {
   const auto begun = HostClock::now();
-  uint64_t all = shared_memories.resident_bytes(), most = 0;
-  for (const NodeRef& files : {memory_files, system == nullptr ? nullptr : system->shared_memory})
-    if (files != nullptr) all += usage_of(*files).value_or(TreeUsage()).used_bytes;
+  uint64_t all = shared_memories.resident_bytes() + own_bytes() + bytes_of(memory_files) +
+                 bytes_of(system == nullptr ? nullptr : system->shared_memory);
+  uint64_t most = 0;
   Process* largest = nullptr;
   const bool is_alone = processes_.size() == 1;  // then none of its pages is another's, too
   for (const auto& [id, process] : processes_) {
     if (process->is_zombie || process->memory == nullptr) continue;
     Space& space = process->memory->space();
-    const uint64_t bytes = is_alone ? space.most_resident_bytes() : space.resident_bytes();
+    const SpaceBytes there = space.most_bytes();
+    const uint64_t bytes = (is_alone ? there.resident : space.resident_bytes()) + there.tables +
+                           process->memory->areas().size() * kMappingBytes;
     all += bytes;
     if (largest == nullptr || bytes > most) {
       most = bytes;
@@ -541,25 +570,46 @@ void Kernel::watch_memory() {
   }
   memory_bytes_ = all;
   memory_peak_bytes_ = std::max(memory_peak_bytes_, all);
-  if (all > options_.limits.memory_bytes && largest != nullptr) {
-    was_out_of_memory_ = largest->was_out_of_memory = true;
-    ++reached_.memory;
-    end_process(*largest, SIGKILL);
-  }
   const auto now = HostClock::now();
   const auto rest = std::clamp<HostClock::duration>((now - begun) * kLooksShare, kLookAtMemoryEvery,
                                                     kLookAtMuchMemoryEvery);
   impl_->next_look_at_memory = now + (processes_.empty() ? HostClock::duration(kNoLook) : rest);
+  return largest;
 }
 
-void Kernel::watch_cpu() {
-  if (!options_.limits.cpu || reached_.cpu > 0) return;
+// Memory is counted now and then; when it is too much, the largest process ends, as Linux would have it.
+void Kernel::watch_memory() {
+  Process* const largest = count_memory();
+  if (memory_bytes_ <= options_.limits.memory_bytes || largest == nullptr) return;
+  was_out_of_memory_ = largest->was_out_of_memory = true;
+  ++reached_.memory;
+  end_process(*largest, SIGKILL);
+}
+
+bool Kernel::is_cpu_used_up() const {
+  if (!options_.limits.cpu) return false;
   std::chrono::nanoseconds all = cpu_of_ended_tasks_;
   for (const auto& [id, process] : processes_)
     for (const auto& task : process->tasks) all += used_on_processors(*task);
-  if (all < *options_.limits.cpu) return;
+  return all >= *options_.limits.cpu;
+}
+
+void Kernel::watch_cpu() {
+  if (reached_.cpu > 0 || !is_cpu_used_up()) return;
   reached_.cpu = 1;
   end_all();
+}
+
+bool Kernel::ends_call(size_t moved) {
+  constexpr size_t kLookEach = 1u << 20;
+  moved_ += moved;
+  if (ends_call_ || !is_asking_ || moved_ < kLookEach) return ends_call_;
+  moved_ = 0;
+  if (HostClock::now() < impl_->next_look_at_memory) return false;
+  count_memory();
+  ends_call_ = memory_bytes_ > options_.limits.memory_bytes || is_cpu_used_up();
+  if (ends_call_) impl_->next_look_at_memory = HostClock::now();  // the loop ends who is to end
+  return ends_call_;
 }
 
 LimitsReached Kernel::limits_reached() const {
@@ -709,7 +759,8 @@ Try<int> Kernel::start(const Start& start) {
       std::make_shared<Memory>(thread->space(), options_.platform->lowest(), options_.platform->highest());
   process.limits.fill({RLIM_INFINITY, RLIM_INFINITY});
   process.limits[RLIMIT_STACK] = {kStackBytes, RLIM_INFINITY};
-  process.limits[RLIMIT_NOFILE] = {1024, 4096};
+  process.limits[RLIMIT_NOFILE] = {1024,
+                                   std::max<rlim_t>(4096, static_cast<rlim_t>(options_.limits.most_files))};
   process.limits[RLIMIT_CORE] = {0, RLIM_INFINITY};
   Task& task = add_task(process, id, std::move(thread));
   for (const FileRef& file : {start.input, start.output, start.errors})

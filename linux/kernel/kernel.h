@@ -24,9 +24,11 @@
 namespace membrane::linux {
 
 struct KernelLimits {
-  int most_tasks = 256;              // threads of all processes
-  uint64_t memory_bytes = 2u << 30;  // writable private memory of all processes
-  int most_files = 16384;            // descriptions of all processes
+  int most_tasks = 256;  // threads of all processes
+  // Of all processes: what they have written, shared memory and memory files, the tables that map it, and what this kernel has
+  // for them: what lies in pipes and sockets, lists of mappings, open files, copies of granted files.
+  uint64_t memory_bytes = 2u << 30;
+  int most_files = 16384;  // descriptions of all processes
   // That processes use of the processors together, whatever clock they see. When it is over they end, and none begins.
   std::optional<std::chrono::nanoseconds> cpu = {};
 };
@@ -87,6 +89,7 @@ class Kernel final : public Timers, public Jobs, public Signals {
   std::shared_ptr<Vdso> vdso;
   NodeRef memory_files;  // what memfd_create() makes files in
   SharedMemories shared_memories;
+  std::shared_ptr<uint64_t> granted_copies = std::make_shared<uint64_t>(0);  // bytes (linux/granted/)
   std::shared_ptr<SystemV> system_v;
   [[nodiscard]] timespec now(int clock) const override { return options_.clock->read(clock); }
   [[nodiscard]] GuestClock::Time steady_now() const override { return options_.clock->now(); }
@@ -133,6 +136,9 @@ class Kernel final : public Timers, public Jobs, public Signals {
   std::function<void(Process&)> on_end;
   void kill_session(int session);
   [[nodiscard]] uint64_t memory_bytes() const { return memory_bytes_; }  // when it was counted last
+  // Asked by calls that may take long, for each piece of `moved` bytes: whether this one is to end with what it has done, since a limit
+  // was reached. The loop looks at limits between calls only.
+  [[nodiscard]] bool ends_call(size_t moved);
   [[nodiscard]] Task* current() const { return current_; }
   [[nodiscard]] int tasks() const { return tasks_; }
   [[nodiscard]] int last_id() const { return last_id_; }
@@ -163,6 +169,9 @@ class Kernel final : public Timers, public Jobs, public Signals {
   bool answer_time_stamp(Task& task);
   void end_all();
   void watch_memory();
+  Process* count_memory();  // the one that has most; nullptr: there is none
+  [[nodiscard]] uint64_t own_bytes();
+  [[nodiscard]] bool is_cpu_used_up() const;
   void watch_cpu();
   void adopt_children(Process& process);
   void hang_up_session(Process& leader);
@@ -176,7 +185,10 @@ class Kernel final : public Timers, public Jobs, public Signals {
   int tasks_ = 0, zombies_ = 0, last_id_ = 0;
   uint64_t preemptions_ = 0;
   uint64_t memory_bytes_ = 0, memory_peak_bytes_ = 0;
+  const uint64_t heap_before_;  // of this process, when the kernel was made
   bool was_out_of_memory_ = false;
+  size_t moved_ = 0;  // by this call, since limits were looked at
+  bool is_asking_ = false, ends_call_ = false;
   bool is_frozen_ = false;
   LimitsReached reached_;                          // but for disk
   std::chrono::nanoseconds cpu_of_ended_tasks_{};  // counted where there is a limit of it

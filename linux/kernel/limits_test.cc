@@ -3,6 +3,11 @@
 #include <gtest/gtest.h>
 #include <sys/syscall.h>
 
+#include <array>
+#include <vector>
+
+#include "linux/files/anonymous_node.h"
+#include "linux/files/descriptors.h"
 #include "linux/kernel/scripted_testing.h"
 
 namespace membrane::linux {
@@ -40,6 +45,73 @@ TEST(LimitsTest, SharedMemoryCounts) {
     if (step == 2) at = t.registers.rax;
     for (uint64_t page = 0; page < kBytes; page += kPage) t.put(at + page, 1);
     t.call(SYS_getpid);
+  });
+  EXPECT_EQ(status & 0x7f, SIGKILL);
+  EXPECT_TRUE(on.kernel->was_out_of_memory());
+}
+
+// A process may have little itself, and much in pipes.
+TEST(LimitsTest, WhatLiesInPipesCounts) {
+  KernelLimits limits;
+  limits.memory_bytes = 4u << 20;
+  ScriptedKernel on(limits);
+  const int status = on.run([&, step = 0u](ScriptedThread& t) mutable {
+    constexpr uint32_t kWrites = 16, kSteps = kWrites + 2;  // of a pipe
+    const uint32_t at = step % kSteps;
+    if (step++ / kSteps >= 8) return t.call(SYS_getpid);
+    if (at == 0) return t.call(SYS_pipe2, {kA, O_NONBLOCK});
+    const int writer = t.get<std::array<int, 2>>(kA)[1];
+    if (at == 1) return t.call(SYS_fcntl, {static_cast<uint64_t>(writer), F_SETPIPE_SZ, 1u << 20});
+    t.call(SYS_write, {static_cast<uint64_t>(writer), kA, 65536});
+  });
+  EXPECT_EQ(status & 0x7f, SIGKILL);
+  EXPECT_TRUE(on.kernel->was_out_of_memory());
+}
+
+// A file whose read() ends when the reader's memory is not to be had.
+class EndlessFile final : public File {
+ public:
+  [[nodiscard]] const NodeRef& node() const override { return node_; }
+  [[nodiscard]] std::string description() const override { return "endless"; }
+  Try<size_t> read(Caller& caller, Buffer&) override {
+    const std::vector<std::byte> bytes(ScriptedKernel::kScratchBytes);
+    while (caller.write_memory(kA, bytes)) {}
+    return 0;
+  }
+
+ private:
+  const NodeRef node_ = make_anonymous_node(AnonymousDevice::kOthers, 0600);
+};
+
+TEST(LimitsTest, ALongCallEndsWhenThereIsTooMuchMemory) {
+  KernelLimits limits;
+  limits.memory_bytes = 1u << 20;
+  ScriptedKernel on(limits);
+  const int status = on.run([step = 0](ScriptedThread& t) mutable {
+    constexpr uint64_t kAt = 0x20000000, kBytes = 4u << 20;
+    if (step++ > 0) {
+      for (uint64_t page = 0; page < kBytes; page += kPage) t.put(kAt + page, 1);
+      return t.call(SYS_read, {9, kA, 1});
+    }
+    Descriptors& descriptors = *static_cast<Task*>(t.owner)->process->descriptors;
+    ASSERT_TRUE(descriptors.add(std::make_shared<EndlessFile>(), false, 10, 9));
+    t.call(SYS_mmap,
+           {kAt, kBytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, UINT64_MAX, 0});
+  });
+  EXPECT_EQ(status & 0x7f, SIGKILL);
+  EXPECT_TRUE(on.kernel->was_out_of_memory());
+}
+
+TEST(LimitsTest, MappingsCount) {
+  KernelLimits limits;
+  limits.memory_bytes = 4u << 20;
+  ScriptedKernel on(limits);
+  constexpr uint64_t kFirst = 0x20000000, kMost = 60000;
+  const int status = on.run([&, step = uint64_t{0}](ScriptedThread& t) mutable {
+    if (step++ >= kMost) return t.call(SYS_getpid);
+    const uint64_t protection = step % 2 == 0 ? PROT_READ : PROT_NONE;
+    t.call(SYS_mmap, {kFirst + step * kPage, kPage, protection, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED,
+                      UINT64_MAX, 0});
   });
   EXPECT_EQ(status & 0x7f, SIGKILL);
   EXPECT_TRUE(on.kernel->was_out_of_memory());

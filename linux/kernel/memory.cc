@@ -14,6 +14,13 @@ constexpr uint64_t kStackGap =
 
 bool is_whole(uint64_t address) { return address % kPage == 0; }
 
+// Some of its pages may be of what it held before.
+void hold(Area& area, const std::shared_ptr<const void>& held) {
+  using Both = std::pair<std::shared_ptr<const void>, std::shared_ptr<const void>>;
+  if (area.held == nullptr) area.held = held;
+  else if (held != nullptr && held != area.held) area.held = std::make_shared<const Both>(area.held, held);
+}
+
 }  // namespace
 
 Memory::Memory(std::shared_ptr<Space> space, uint64_t lowest, uint64_t highest)
@@ -92,7 +99,7 @@ void Memory::forget_kept_pages(uint64_t address, uint64_t length) {
 }
 
 // As map() maps it: what backs the area, which begins at the file's `offset` there.
-Done Memory::map_base(uint64_t address, uint64_t length, const Area& area, uint64_t offset) {
+Done Memory::map_base(uint64_t address, uint64_t length, Area& area, uint64_t offset) {
   Backing backing;
   if (area.file != nullptr) {
     auto of_node = area.file->node() != nullptr ? area.file->node()->mapping(offset, length, area.is_shared)
@@ -101,6 +108,7 @@ Done Memory::map_base(uint64_t address, uint64_t length, const Area& area, uint6
     if (!of_node) return err(of_node.error());
     backing = *of_node;
     backing.may_write = (area.most_protection & PROT_WRITE) != 0;
+    hold(area, backing.held);
   }
   const uint64_t backed = backing.fd < 0 ? length : page_up(std::min(length, backing.length));
   if (backed > 0) space_->map(address, backed, area.protection, backing);
@@ -111,7 +119,7 @@ Done Memory::map_base(uint64_t address, uint64_t length, const Area& area, uint6
 // A range that is several mappings of the host is moved one by one; what it grows by is mapped anew. The area at the new address is
 // there already, the one at the old no more.
 Done Memory::move_pieces(uint64_t from, uint64_t length, uint64_t to, uint64_t new_length) {
-  const Area& area = areas_.at(to);
+  Area& area = areas_.at(to);
   const uint64_t moved = std::min(length, new_length);
   if (from != to) {
     std::map<uint64_t, KeptPages> pieces;
@@ -158,7 +166,8 @@ Try<uint64_t> Memory::map(const Wish& wish) {
                .file = wish.file,
                .offset = wish.offset,
                .most_protection = wish.most_protection,
-               .name = wish.name};
+               .name = wish.name,
+               .held = wish.backing.held};
   mapped_bytes_ += length;
   const uint64_t backed = wish.backing.fd < 0 ? length : page_up(std::min(length, wish.backing.length));
   if (backed > 0) space_->map(address, backed, wish.protection, wish.backing);
@@ -259,7 +268,7 @@ Done Memory::discard(uint64_t address, uint64_t length) {
     for (auto at = kept_pages_.lower_bound(address); at != kept_pages_.end() && at->first < address + length;
          ++at) {
       if (std::exchange(at->second.file, -1) < 0) continue;
-      const auto& [start, area] = *std::prev(areas_.upper_bound(at->first));
+      auto& [start, area] = *std::prev(areas_.upper_bound(at->first));
       MEMBRANE_TRY(map_base(at->first, at->second.end - at->first, area, area.offset + (at->first - start)));
     }
   }

@@ -32,7 +32,8 @@ struct Area {
   FileRef file;         // nullptr: zeros, or a memory of its own when it is shared
   uint64_t offset = 0;  // of its first byte in the file
   int most_protection = kAllProtections;
-  std::string_view name = {};  // "[heap]", "[stack]"
+  std::string_view name = {};                  // "[heap]", "[stack]"
+  std::shared_ptr<const void> held = nullptr;  // Backing::held
 };
 
 class Memory {
@@ -97,7 +98,7 @@ class Memory {
   [[nodiscard]] bool has_kept_pages(uint64_t address, uint64_t length) const;
   void split_kept_at(uint64_t address);
   void forget_kept_pages(uint64_t address, uint64_t length);
-  Done map_base(uint64_t address, uint64_t length, const Area& area, uint64_t offset);
+  Done map_base(uint64_t address, uint64_t length, Area& area, uint64_t offset);
   Done move_pieces(uint64_t from, uint64_t length, uint64_t to, uint64_t new_length);
 
   std::shared_ptr<Space> space_;

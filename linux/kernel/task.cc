@@ -14,12 +14,14 @@ int Task::session() const { return process->session; }
 
 Done Task::read_memory(uint64_t address, std::span<std::byte> bytes) {
   if (bytes.empty()) return {};
+  if (kernel->ends_call(bytes.size())) return err(EFAULT);
   if (thread->space()->read(address, bytes) != bytes.size()) return err(EFAULT);
   return {};
 }
 
 Done Task::write_memory(uint64_t address, std::span<const std::byte> bytes) {
   if (bytes.empty()) return {};
+  if (kernel->ends_call(bytes.size())) return err(EFAULT);
   if (thread->space()->write(address, bytes) != bytes.size()) return err(EFAULT);
   return {};
 }

@@ -67,11 +67,18 @@ struct Backing {
   // Of a shared mapping: whether the guest may come to write. A hostile guest may use a descriptor that it is given for all
   // that it is open for, on the whole file. It never gets one that is open for writing but for a shared mapping with this.
   bool may_write = true;
+  // Held as long as any page of the mapping may be mapped; the platform has nothing to do with it.
+  std::shared_ptr<const void> held = nullptr;
 };
 
 // Whole pages.
 struct PageRun {
   uint64_t address = 0, length = 0;
+};
+
+// What a space takes of the host's memory.
+struct SpaceBytes {
+  uint64_t resident = 0, tables = 0;
 };
 
 class Thread;
@@ -98,8 +105,11 @@ class Space {
   // As write(), also where the guest may not write: for loading programs.
   virtual size_t poke(uint64_t address, std::span<const std::byte> bytes) = 0;
 
-  // Bytes of memory that are this space's alone (its dirty private pages), as the host counts them; 0 when it is not known.
+  // Bytes of its private pages that it or a space that it was forked from has written, as the host counts them: what is shared with
+  // others yet is divided by how many share it. 0 when it is not known.
   virtual uint64_t resident_bytes() = 0;
+  // The same, but each page counts as a whole, whoever shares it; and what the host needs to map its pages. Cheaper to know.
+  virtual SpaceBytes most_bytes() { return {.resident = resident_bytes()}; }
 
   // -- for keeping it (linux/kept/), while all its threads are stopped: memory as the guest made it
   // The pages of a range of private mappings that are not as what backs them has them, in ascending runs. Where that is not known, all
@@ -107,8 +117,6 @@ class Space {
   virtual std::vector<PageRun> own_pages(uint64_t address, uint64_t length) { return {{address, length}}; }
   // As read(), also where the guest may not read.
   virtual size_t peek(uint64_t address, std::span<std::byte> bytes) { return read(address, bytes); }
-  // As many or more: those that it shares with spaces forked from it or that it was forked from count, too. Cheaper to know.
-  virtual uint64_t most_resident_bytes() { return resident_bytes(); }
 };
 
 class Thread {

@@ -333,6 +333,26 @@ TEST_P(PlatformTest, ChangesMemory) {
   EXPECT_EQ(space.read(platform_->highest(), many), 0u);
 }
 
+TEST_P(PlatformTest, CountsWhatForksShareAndWhatTablesTake) {
+  constexpr uint64_t kAt = 0x900000, kBytes = 4u << 20, kApart = 2u << 20;
+  const std::unique_ptr<Thread> parent = load_guest(*platform_, code_of(memory));
+  ASSERT_EQ(run_guest(*platform_, *parent), parent.get());
+  Space& space = *parent->space();
+  space.map(kAt, kBytes, PROT_READ | PROT_WRITE, {});
+  const std::vector<std::byte> bytes(kBytes, std::byte{7});
+  ASSERT_EQ(space.write(kAt, bytes), kBytes);
+  Try<std::unique_ptr<Thread>> child = parent->fork();
+  ASSERT_TRUE(child);
+  EXPECT_GE(space.resident_bytes() + (*child)->space()->resident_bytes(), kBytes);
+  EXPECT_GE(space.most_bytes().resident, kBytes);
+  // A page that is only read is nobody's, and what says where it is takes memory all the same.
+  const uint64_t before = space.most_bytes().tables;
+  space.map(0x100000000, 64 * kApart, PROT_READ, {});
+  std::byte one{};
+  for (uint64_t i = 0; i < 64; ++i) ASSERT_EQ(space.read(0x100000000 + i * kApart, {&one, 1}), 1u);
+  EXPECT_GE(space.most_bytes().tables, before + uint64_t{32} * 4096);
+}
+
 TEST_P(PlatformTest, MapsFilesInBatches) {
   const std::unique_ptr<Thread> guest = load_guest(*platform_, code_of(memory));
   Space& space = *guest->space();

@@ -96,8 +96,9 @@ Result<RestoredTree> make_root(TreeOptions options, const std::optional<KeptFile
 
 Status mount_granted(Kernel& kernel, const BeginOrder::Directory& directory, size_t number, HostFile socket) {
   constexpr uint64_t kFirstDevice = 0x40;
-  const NodeRef mounted = make_granted_directory(
-      std::move(socket), {.device = kFirstDevice + number, .is_writable = directory.is_writable});
+  const NodeRef mounted = make_granted_directory(std::move(socket), {.device = kFirstDevice + number,
+                                                                     .is_writable = directory.is_writable,
+                                                                     .copied_bytes = kernel.granted_copies});
   if (const Done done = mount_at(kernel, directory.path, mounted); !done)
     return fail(ErrorCode::kInvalidInput,
                 "a directory cannot be mounted at " + directory.path + ": " + std::strerror(done.error()),

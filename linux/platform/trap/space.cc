@@ -13,6 +13,7 @@
 #include <string>
 
 #include "linux/platform/trap/own_pages.h"
+#include "linux/platform/trap/process_memory.h"
 #include "linux/platform/trap/trap_platform.h"
 
 namespace membrane::linux {
@@ -462,27 +463,14 @@ void TrapSpace::consider_site(const HostThread& thread, uint64_t next, uint64_t 
   write_any(site, *jump);
 }
 
-uint64_t TrapSpace::resident_bytes() {
-  if (is_lost()) return 0;
-  std::FILE* const file = std::fopen(("/proc/" + std::to_string(process_) + "/smaps_rollup").c_str(), "re");
-  if (file == nullptr) return 0;
-  unsigned long long kilobytes = 0, value = 0;
-  std::array<char, 256> line{};
-  while (std::fgets(line.data(), line.size(), file) != nullptr)
-    if (std::sscanf(line.data(), "Private_Dirty: %llu kB", &value) == 1) kilobytes += value;
-  std::fclose(file);
-  return kilobytes * 1024;
-}
+uint64_t TrapSpace::resident_bytes() { return is_lost() ? 0 : proportional_bytes(process_).value_or(0); }
 
-// Pages that are resident but for those of files: the host keeps these counts, and walks no page table.
-uint64_t TrapSpace::most_resident_bytes() {
-  if (is_lost()) return 0;
-  std::FILE* const file = std::fopen(("/proc/" + std::to_string(process_) + "/statm").c_str(), "re");
-  if (file == nullptr) return 0;
-  unsigned long long resident = 0, of_files = 0;
-  const bool is_read = std::fscanf(file, "%*u %llu %llu", &resident, &of_files) == 2;
-  std::fclose(file);
-  return is_read && resident > of_files ? (resident - of_files) * 4096 : 0;
+SpaceBytes TrapSpace::most_bytes() {
+  const auto memory = is_lost() ? std::nullopt : process_memory(process_);
+  if (!memory) return {};
+  // On `kvm` the machine has its own tables of the same pages, and the host's shadows of those.
+  const uint64_t tables = memory->table_bytes * (tables_ == nullptr ? 1 : 3);
+  return {.resident = memory->anonymous_bytes, .tables = tables};
 }
 
 }  // namespace membrane::linux

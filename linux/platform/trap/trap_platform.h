@@ -72,7 +72,7 @@ class TrapSpace final : public Space {
   uint64_t resident_bytes() override;
   std::vector<PageRun> own_pages(uint64_t address, uint64_t length) override;
   size_t peek(uint64_t address, std::span<std::byte> bytes) override;
-  uint64_t most_resident_bytes() override;
+  SpaceBytes most_bytes() override;
 
   // A message with descriptors for the stub. False: the stub has not taken what was sent before, as it must have.
   bool send(std::span<const int> descriptors);
