@@ -107,7 +107,10 @@ awaitable<bool> wait_with(Signal& signal, beast::tcp_stream& stream, Presence& p
     const auto left = end - Clock::now();
     if (left <= Clock::duration::zero()) co_return false;
     if (co_await signal.wait(std::min<Clock::duration>(left, kLookEvery))) co_return true;
-    if (has_gone(stream)) presence.leave();
+    if (has_gone(stream)) {
+      presence.leave();
+      co_return false;
+    }
   }
   if (most) most = std::max(end - Clock::now(), Clock::duration::zero());
   co_return co_await signal.wait(most);
@@ -610,7 +613,9 @@ awaitable<bool> HttpServer::Impl::write_source(Stream& stream, http::response<ht
     is_over = piece.is_end;
     if (piece.bytes.empty() && !is_over) {
       below.expires_never();
-      const bool came = co_await wait_with(*more, below, presence, options_.keep_alive_every);
+      bool came = false;
+      if (!presence.has_left())
+        came = co_await wait_with(*more, below, presence, options_.keep_alive_every);
       if (presence.has_left()) {
         error = asio::error::connection_reset;
         break;
