@@ -4,6 +4,7 @@
 #include <nlohmann/json.hpp>
 #include <string_view>
 
+#include "base/json.h"
 #include "policy/quantity.h"
 
 namespace membrane::policy {
@@ -47,7 +48,7 @@ std::string explain_for_linux(const Policy& policy) {
 
 std::string to_json_for_linux(const Policy& policy) {
   using nlohmann::json;
-  json out = json::parse(to_json(policy));
+  json out = read_json(to_json(policy)).value();
   for (const char* const absent : {"time", "random", "ask"}) out.erase(absent);
   json& limits = out["limits"];
 #define LIMIT(member, name, kind, least, most, words)                               \
