@@ -151,6 +151,18 @@ class LinuxSandboxes(unittest.TestCase):
         self.addCleanup(terminal.close)
         return terminal
 
+    def test_commands_are_stopped_by_a_reset(self):
+        sandbox = self.create()
+        snapshot = self.membrane("snapshot", sandbox).decode().strip()
+        path = f"/v1/sandboxes/{sandbox}/exec"
+        for seal in (False, True):
+            begun = self.service.request("POST", path, {"code": "echo x > /tmp/x; sleep 1000", "background": True, "seal": seal}).json["exec_id"]
+            self.membrane("exec", sandbox, "-e", "until [ -e /tmp/x ]; do sleep 0.01; done")
+            self.membrane("reset", sandbox, snapshot)
+            told = self.service.request("GET", f"{path}s/{begun}").json
+            self.assertEqual((told["state"], told["report"]["outcome"]), ("done", "cancelled"))
+            self.assertEqual(self.membrane("exec", sandbox, "-e", "ls /tmp"), b"")
+
     def test_a_shell_in_a_sandbox(self):
         sandbox = self.create()
         shell = self.shell(sandbox, "--env", "PS1=ready> ", "--", "bash", "--norc", "-i")
