@@ -107,6 +107,7 @@ BLOCKS_NOT_RUN = {
     ("docs/e2b.md", "membrane serve                       # prints its URL and a token"):
         "a service and E2B's variables: service/e2b_test.py sets them",
     ("docs/e2b.md", "from e2b_code_interpreter import Sandbox"): "E2B's client: service/e2b_test.py runs it",
+    ("docs/e2b.md", "from e2b import Sandbox"): "E2B's client: service/e2b_test.py runs it",
     ("docs/languages.md", '{"call":"http.get","arguments":["https://example.org/"]}   {"value":"…"} or {"error":{"errno":…,"message":…,"grant":…}}'):
         "requests of a protocol, each with what it means: host/door_test.cc",
 }
