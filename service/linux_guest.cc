@@ -293,6 +293,7 @@ class LinuxGuest final : public Guest, public FileModes {
         file = std::make_shared<const HostFile>(*std::move(made));
       }
       if (const auto held = hold_image_of(*file); !held) return held;
+      take_image_of(*file);
       if (const auto made = make_from(*file, spec_.policy); !made) return made;
     }
     if (computer_ != nullptr) return {};
@@ -652,6 +653,19 @@ class LinuxGuest final : public Guest, public FileModes {
     return refuse(ApiCode::kConflict, "the image that the sandbox was made over is not there any more",
                   "Import it again by the same name; GET /v1/templates lists those that there are.");
   }
+  // What commands begin with is of that image, also when its name is gone or another's by now. Before anybody has the guest.
+  void take_image_of(const HostFile& kept) {
+    const auto facts = linux::read_kept_facts(kept.number());
+    if (!facts || facts->image_digest.empty() || facts->image_digest == stored_.digest) return;
+    if (!linux::may_be_image(facts->image_name)) return;
+    auto image = linux::find_image(linux::path_of_image(facts->image_name, facts->image_digest));
+    if (!image || image->digest != facts->image_digest) return;
+    if (!stored_.name.empty()) image->name = stored_.name;
+    stored_ = *std::move(image);
+    mark_ = computers::mark_of(stored_);
+    base_environment_ = computers::environment_of(stored_.config);
+    base_directory_ = computers::directory_of(stored_.config);
+  }
   linux::LiveSpec spec_from(const HostFile& kept, const HostFile& image) {
     linux::LiveSpec spec;
     spec.kept = kept.number();
@@ -752,10 +766,10 @@ class LinuxGuest final : public Guest, public FileModes {
   std::atomic<int> running_ = 0;  // turns
   mutable std::mutex mutex_;      // guards what follows
   GuestSpec spec_;
-  const linux::StoredImage stored_;
-  const std::string mark_;  // of the image (computers/description.h)
-  const std::vector<std::string> base_environment_;
-  const std::string base_directory_;
+  linux::StoredImage stored_;
+  std::string mark_;  // of the image (computers/description.h)
+  std::vector<std::string> base_environment_;
+  std::string base_directory_;
   std::string shell_;                            // "" until it was looked for
   std::map<std::string, std::string> contexts_;  // besides the first: where each is
   std::shared_ptr<computers::Gateway> gateway_;

@@ -377,14 +377,17 @@ class LinuxSandboxes(unittest.TestCase):
         self.assertEqual(self.ask(sandbox, "b"), "2 b\n")
 
     def test_a_sandbox_outlives_its_image(self):
-        self.membrane("image", "import", self.folder / "host.tar", "--tag", "gone")
+        context = self.folder / "context"
+        context.mkdir()
+        (context / "Dockerfile").write_text("FROM host\nENV FROM_IMAGE=yes\n")
+        self.membrane("image", "build", "-t", "gone", context)
         sandbox = self.membrane("create", "--template", "linux:gone").decode().strip()
         self.addCleanup(self.membrane, "rm", sandbox)
         self.membrane("exec", sandbox, "-e", "echo kept > /tmp/x")
         self.membrane("pause", sandbox)
         self.membrane("image", "rm", "gone")
         self.membrane("resume", sandbox)
-        self.assertEqual(self.membrane("exec", sandbox, "cat", "/tmp/x"), b"kept\n")
+        self.assertEqual(self.membrane("exec", sandbox, "-e", "cat /tmp/x; echo $FROM_IMAGE"), b"kept\nyes\n")
 
     def test_a_snapshot_has_its_processes(self):
         sandbox = self.create()
