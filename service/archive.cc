@@ -176,11 +176,11 @@ Answer<std::string> pack_files(Guest& guest, const std::string& context, const s
                        {},
                        static_cast<int64_t>(fact.modified_ns / 1'000'000'000)};
     if (modes != nullptr) {
-      const auto facts = modes->mode_facts(fact.path, false);
-      if (!facts && facts.error().code == ApiCode::kNotFound) continue;  // gone by now
-      if (!facts) return std::unexpected(facts.error());
-      entry.mode = facts->mode;
-      if (is_link) entry.target = facts->target;
+      const auto found = modes->mode_facts(fact.path, false);
+      if (!found && found.error().code == ApiCode::kNotFound) continue;  // gone by now
+      if (!found) return std::unexpected(found.error());
+      entry.mode = found->mode;
+      if (is_link) entry.target = found->target;
     }
     if (!is_directory && !is_link) {
       auto bytes = guest.read_file(context, fact.path);

@@ -118,11 +118,11 @@ struct Gateway::Rules {
   // A program's "localhost" is an address by the time that it connects.
   [[nodiscard]] std::string name_of(const std::string& host, uint16_t port) const {
     if (std::ranges::find(kThisMachine, host) == std::end(kThisMachine)) return host;
-    const auto grants = [&](std::string_view name) {
+    const auto is_granted = [&](std::string_view name) {
       return std::ranges::any_of(
           all, [&](const Rule& rule) { return rule.url.url().host == name && rule.url.url().port == port; });
     };
-    return !grants(host) && grants(kLocalHost) ? std::string(kLocalHost) : host;
+    return !is_granted(host) && is_granted(kLocalHost) ? std::string(kLocalHost) : host;
   }
 };
 

@@ -43,7 +43,7 @@ struct Asked {
 // The broker, as this side has it.
 class Client {
  public:
-  Client(HostFile socket, const GrantedOptions& options) : options(options), socket_(std::move(socket)) {}
+  Client(HostFile socket, const GrantedOptions& granted) : options(granted), socket_(std::move(socket)) {}
 
   Try<Asked> ask(GrantedRequest request, std::string_view path = {}, std::string_view other = {},
                  std::string_view bytes = {}) {

@@ -254,12 +254,12 @@ void SandboxReader::read_place() {
     case PlaceKind::kGoneNode: made = make_anonymous_node(AnonymousDevice::kOthers, 0600); break;
     case PlaceKind::kLocation: {
       LocationRef above = take(locations);
-      NodeRef node = take_one(nodes);
+      NodeRef there = take_one(nodes);
       const auto name = state.get<std::string>();
       state.require(name.size() <= kMostPathBytes);
       if (state.is_good())
         locations.push_back(std::make_shared<const Location>(
-            Location{.node = std::move(node), .parent = std::move(above), .name = name}));
+            Location{.node = std::move(there), .parent = std::move(above), .name = name}));
       return;
     }
     case PlaceKind::kRoot: locations.push_back(kernel.root); return;

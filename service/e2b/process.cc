@@ -236,7 +236,9 @@ Answer<CommandStart> read_start(const RequestHead& head, const Json& message) {
   Fields fields(message);
   const Json process = fields.object("process"), terminal = fields.object("pty");
   Fields of_process(process);
-  CommandStart start{.timeout_ms = timeout_of(head), .takes_input = fields.flag("stdin")};
+  CommandStart start;
+  start.timeout_ms = timeout_of(head);
+  start.takes_input = fields.flag("stdin");
   Command& command = start.command;
   command.program = of_process.text("cmd");
   command.arguments = of_process.list("args");
