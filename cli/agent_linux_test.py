@@ -158,7 +158,7 @@ class AgentTest(unittest.TestCase):
                               ("run_command", {"command": "cat /data/f; cat /root/g"}), ("submit", {"answer": "done"})],
                              "--dir", f"{data}:/data", "--allow", f"http:GET:{url}/*")
         self.assertIn("from outside", told[0], told)
-        self.assertIn("host calls: 1", told[0])
+        self.assertIn("host calls: 2", told[0])
         self.assertIn("from outside", told[3])
         self.assertIn("kept", told[4])
         self.assertNotIn("gone\n", told[4])

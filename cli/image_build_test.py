@@ -218,7 +218,7 @@ class Errors(BuildTest):
         self.assertNotIn("mine", self.membrane("image", "ls").stdout)
 
     def test_limits_are_written_as_everywhere(self):
-        self.assertIn("Raise --wall", self.build("FROM host\nRUN sleep 5 && while :; do :; done\n", "--wall", "500ms", code=2))
+        self.assertIn("(--wall)", self.build("FROM host\nRUN sleep 5 && while :; do :; done\n", "--wall", "500ms", code=2))
         self.assertIn("raise --disk", self.build("FROM host\nRUN seq 1000000 > /many\n", "--disk", "1MiB", code=2))
         self.file("many", "x" * 2_000_000)
         self.assertIn("raise --disk", self.build("FROM host\nCOPY many /\n", "--disk", "1MiB", "--memory", "512MiB", code=2))

@@ -204,7 +204,7 @@ Status validate_fs(const std::vector<FsGrant>& grants) {
     MEMBRANE_TRY(validate_guest_path(where + ".guest", grant.guest));
     if (grant.host.empty() || grant.host.find('\0') != std::string::npos)
       return refuse(where + ".host", "names no directory or file.", "write host = \"./data\"");
-    MEMBRANE_TRY(size_in_range(where + ".max_file", grant.max_file_bytes, 1ull << 32));
+    MEMBRANE_TRY(size_in_range(where + ".max_file", grant.max_file_bytes, 1ull << 36));
     MEMBRANE_TRY(size_in_range(where + ".max_total", grant.max_total_bytes, 1ull << 40));
     MEMBRANE_TRY(count_in_range(where + ".max_files", grant.max_files, 0, 1'000'000));
     for (size_t k = 0; k < i; ++k)
