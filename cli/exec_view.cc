@@ -82,7 +82,11 @@ Json ExecView::whole_report() const {
   return whole;
 }
 
-std::string output_in(const Json& event) { return base64_decode(text_at(event, "base64")).value_or(""); }
+// A service of before answers with text.
+std::string output_in(const Json& event) {
+  if (!event.contains("base64")) return text_at(event, "text");
+  return base64_decode(text_at(event, "base64")).value_or("");
+}
 
 RemoteRequest events_of(const std::string& sandbox, const std::string& exec, const std::string& after) {
   RemoteRequest request{.path = of_sandbox(sandbox, {"execs", exec, "events"}),
