@@ -614,8 +614,7 @@ awaitable<bool> HttpServer::Impl::write_source(Stream& stream, http::response<ht
     if (piece.bytes.empty() && !is_over) {
       below.expires_never();
       bool came = false;
-      if (!presence.has_left())
-        came = co_await wait_with(*more, below, presence, options_.keep_alive_every);
+      if (!presence.has_left()) came = co_await wait_with(*more, below, presence, options_.keep_alive_every);
       if (presence.has_left()) {
         error = asio::error::connection_reset;
         break;

@@ -289,8 +289,8 @@ void Rest::Impl::get_exec_events(const SharedCall& call) {
   const bool hangs_up = call->query("hang_up") == "true";
   if (hangs_up && call->request.presence)
     call->request.presence->when_gone([] {});  // then it is not read any more
-  call->reply(event_stream(
-      (*exec)->events(first, {.form = form_of(call->query("output")), .hangs_up = hangs_up})));
+  call->reply(
+      event_stream((*exec)->events(first, {.form = form_of(call->query("output")), .hangs_up = hangs_up})));
 }
 
 // Who decides is in the audit log, and safe from a power cut, before the request leaves.

@@ -214,9 +214,9 @@ worker::ControlLimits control_limits(const Config& config, bool has_computers) {
       static_cast<uint64_t>(sysconf(_SC_PHYS_PAGES)) * static_cast<uint64_t>(sysconf(_SC_PAGESIZE));
   return {
       .memory_bytes = config.workers_memory_bytes != 0 ? config.workers_memory_bytes : machine_bytes / 4 * 3,
-      .processes = config.workers_processes != 0 ? config.workers_processes
-                                                 : config.sandboxes + config.ready_workers + kMore +
-                                                       (has_computers ? kOfComputers : 0),
+      .processes = config.workers_processes != 0
+                       ? config.workers_processes
+                       : config.sandboxes + config.ready_workers + kMore + (has_computers ? kOfComputers : 0),
       .cpu_percent = config.workers_cpu_percent};
 }
 

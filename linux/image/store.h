@@ -19,7 +19,7 @@ struct StoredImage {
   std::string name, path;
   uint64_t size_bytes = 0;
   std::string digest = {};  // SHA-256 in hex, of its files and its configuration
-  int64_t made_s = 0;  // since 1970: when its file was written
+  int64_t made_s = 0;       // since 1970: when its file was written
   ImageConfig config;
 };
 

@@ -40,8 +40,9 @@ void name_image(KeptHeader& header, const Layer* image, const std::string& image
 // What the header says.
 struct KeptFacts {
   bool has_processes = false;
-  std::optional<int64_t> clock_start_ms;  // of its virtual clock, since 1970; nothing for a clock of the host's, or without processes
-  std::string image_digest, image_name;   // "" for none
+  std::optional<int64_t>
+      clock_start_ms;  // of its virtual clock, since 1970; nothing for a clock of the host's, or without processes
+  std::string image_digest, image_name;  // "" for none
 };
 // Of the header alone, by reading: for an owner that does not trust whoever else may write the file. Errors: kInvalidInput; kUnavailable.
 Result<KeptFacts> read_kept_facts(int file);

@@ -134,8 +134,7 @@ bool MemoryState::read_pages(SandboxReader& from, Memory& memory, uint64_t& last
   state.require(address < area.end && length <= area.end - address && has_own_pages(area));
   if (!state.is_good()) return false;
   last = address + length;
-  if (!maps)
-    return memory.space_->poke(address, from.pages->bytes().subspan(at, length)) == length;
+  if (!maps) return memory.space_->poke(address, from.pages->bytes().subspan(at, length)) == length;
   memory.space_->map(address, length, area.protection, {.fd = from.pages->fd(), .offset = at});
   memory.kept_pages_[address] = {.end = last, .file = from.pages->fd(), .offset = at};
   return true;

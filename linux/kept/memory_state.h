@@ -14,8 +14,7 @@ class MemoryState {
   static bool read(SandboxReader& from, Memory& memory);
 
  private:
-  static std::vector<PageRun> own_pages(SandboxWriter& to, Memory& memory, uint64_t start,
-                                        const Area& area);
+  static std::vector<PageRun> own_pages(SandboxWriter& to, Memory& memory, uint64_t start, const Area& area);
   static bool read_area(SandboxReader& from, Memory& memory, uint64_t& last);
   static bool read_pages(SandboxReader& from, Memory& memory, uint64_t& last, bool maps);
 };

@@ -57,7 +57,8 @@ Status PageWriter::finish() {
   if (error_ == 0) return {};
   if (error_ == ETIME)
     return fail(ErrorCode::kExhausted,
-                "the sandbox is not kept within " + std::to_string(kMostTime.count()) + " s: its memory is too spread",
+                "the sandbox is not kept within " + std::to_string(kMostTime.count()) +
+                    " s: its memory is too spread",
                 "End processes that reserve very much of it.");
   errno = error_;
   return refused_by_system("write", "the file that the sandbox is kept in");

@@ -90,7 +90,7 @@ class Kernel final : public Timers, public Jobs, public Signals {
   NodeRef memory_files;  // what memfd_create() makes files in
   SharedMemories shared_memories;
   std::shared_ptr<uint64_t> granted_copies = std::make_shared<uint64_t>(0);  // bytes (linux/granted/)
-  std::string host_name, domain_name = "(none)";  // sethostname(), setdomainname()
+  std::string host_name, domain_name = "(none)";                             // sethostname(), setdomainname()
   std::shared_ptr<SystemV> system_v;
   [[nodiscard]] timespec now(int clock) const override { return options_.clock->read(clock); }
   [[nodiscard]] GuestClock::Time steady_now() const override { return options_.clock->now(); }

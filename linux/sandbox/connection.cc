@@ -63,8 +63,8 @@ Result<std::string> Connection::ask_soon(FrameKind kind) {
   return ask_until(Clock::now() + kPatience, take_number(), kind, {}, {});
 }
 
-Result<std::string> Connection::ask_until(Clock::time_point until, uint64_t number, FrameKind kind, std::string_view bytes,
-                                          std::span<const int> files) {
+Result<std::string> Connection::ask_until(Clock::time_point until, uint64_t number, FrameKind kind,
+                                          std::string_view bytes, std::span<const int> files) {
   Asked asked;
   {
     const std::scoped_lock lock(mutex_);

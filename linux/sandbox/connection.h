@@ -47,8 +47,8 @@ class Connection {
  private:
   static constexpr auto kPatience = std::chrono::seconds(10), kMostPatience = std::chrono::seconds(300);
   using Clock = std::chrono::steady_clock;
-  Result<std::string> ask_until(Clock::time_point until, uint64_t number, FrameKind kind, std::string_view bytes,
-                                std::span<const int> files);
+  Result<std::string> ask_until(Clock::time_point until, uint64_t number, FrameKind kind,
+                                std::string_view bytes, std::span<const int> files);
   struct Asked {
     std::string pieces;
     std::optional<Result<std::string>> answer;

@@ -350,8 +350,11 @@ TEST_F(KeptCommandTest, ADeterministicOneStaysSo) {
 
 // Very many of one thing (kept_shapes_main.c).
 TEST_F(KeptCommandTest, VeryManyAreAsTheyWere) {
-  for (const std::vector<std::string>& shape : std::vector<std::vector<std::string>>{
-           {"areas", "5000"}, {"pages", "40000"}, {"timers", "1024"}, {"terminals", "0"}, {"zombies", "5000"}}) {
+  for (const std::vector<std::string>& shape : std::vector<std::vector<std::string>>{{"areas", "5000"},
+                                                                                     {"pages", "40000"},
+                                                                                     {"timers", "1024"},
+                                                                                     {"terminals", "0"},
+                                                                                     {"zombies", "5000"}}) {
     SCOPED_TRACE(shape.front());
     const Made first = make(spec());
     Heard heard;

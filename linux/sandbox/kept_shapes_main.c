@@ -76,14 +76,16 @@ static int open_terminals(long count) {
   close(slave);
   close(first);
   master = posix_openpt(O_RDWR | O_NOCTTY);
-  return old_slave == 100 && grantpt(master) == 0 && unlockpt(master) == 0 && strcmp(ptsname(master), "/dev/pts/0") == 0;
+  return old_slave == 100 && grantpt(master) == 0 && unlockpt(master) == 0 &&
+         strcmp(ptsname(master), "/dev/pts/0") == 0;
 }
 
 static int has_terminals(long count) {
   (void)count;
   char byte;
   const int slave = open("/dev/pts/0", O_RDWR | O_NOCTTY);
-  return read(old_slave, &byte, 1) == 0 && write(slave, "x", 1) == 1 && read(master, &byte, 1) == 1 && byte == 'x';
+  return read(old_slave, &byte, 1) == 0 && write(slave, "x", 1) == 1 && read(master, &byte, 1) == 1 &&
+         byte == 'x';
 }
 
 // -- children that nobody waits for
@@ -121,7 +123,8 @@ int main(int argc, char** argv) {
     if (strcmp(kShapes[i].name, argv[1]) != 0) continue;
     printf(kShapes[i].make(count) ? "ready\n" : "not made\n");
     char line[64];
-    while (fgets(line, sizeof line, stdin) != NULL) printf(kShapes[i].has(count) ? "all there\n" : "not there\n");
+    while (fgets(line, sizeof line, stdin) != NULL)
+      printf(kShapes[i].has(count) ? "all there\n" : "not there\n");
     return 0;
   }
   return 2;

@@ -162,7 +162,11 @@ Result<Begun> begin(Frame& frame, Prepared& prepared, OutsideNetwork* network) {
     before.network = network;
   }
   while (next < frame.files.size()) before.directories.push_back(std::move(frame.files[next++]));
-  Begun begun = {.kernel = nullptr, .image_name = order.image_name, .stands_still = order.stands_still, .commands = {}, .answer = {}};
+  Begun begun = {.kernel = nullptr,
+                 .image_name = order.image_name,
+                 .stands_still = order.stands_still,
+                 .commands = {},
+                 .answer = {}};
   MEMBRANE_ASSIGN(begun.kernel, make_kernel(order, std::move(image), before, prepared));
   begun.commands = std::move(before.commands);
   begun.answer.platform = begun.kernel->platform().name();

@@ -42,9 +42,11 @@ Result<T> sound(Result<T> unpacked) {
 // The kernel process has had it open for writing. What it still has mapped so cannot be sealed, and is not trusted.
 Status seal_kept(int file) {
   const int seals = fcntl(file, F_GET_SEALS);
-  if (seals < 0 || (seals & F_SEAL_SEAL) != 0) return {};  // a file of the disk, or one that is not to be sealed
+  if (seals < 0 || (seals & F_SEAL_SEAL) != 0)
+    return {};  // a file of the disk, or one that is not to be sealed
   if (fcntl(file, F_ADD_SEALS, F_SEAL_SEAL | F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE) == 0) return {};
-  return fail(ErrorCode::kUnavailable, "the kernel process of the sandbox has not let go of what it has kept");
+  return fail(ErrorCode::kUnavailable,
+              "the kernel process of the sandbox has not let go of what it has kept");
 }
 
 class OwnedCommand final : public Command {
@@ -329,7 +331,8 @@ Result<Ground> open_ground(const LiveSpec& spec) {
 
 }  // namespace
 
-Result<std::unique_ptr<LiveComputer>> begin_computer(HostFile socket, OwnedProcess process, const LiveSpec& spec) {
+Result<std::unique_ptr<LiveComputer>> begin_computer(HostFile socket, OwnedProcess process,
+                                                     const LiveSpec& spec) {
   const auto ground = open_ground(spec);
   if (!ground) return std::unexpected(ground.error());
   BeginOrder order = {.host_name = spec.host_name,

@@ -32,7 +32,8 @@ namespace membrane::linux {
 struct LiveSpec {
   // Path of an image file (linux/image/layer.h); "" with `kept`: where it was when that was written, as that file says.
   std::string image;
-  int image_file = -1;  // that file, open for reading, so that nothing else may have come to stand there. Borrowed as `kept` is
+  int image_file =
+      -1;  // that file, open for reading, so that nothing else may have come to stand there. Borrowed as `kept` is
   // A file that keep() wrote: the sandbox goes on from there. Borrowed until create() has returned; its bytes must not change while the
   // sandbox lives.
   int kept = -1;
@@ -41,7 +42,7 @@ struct LiveSpec {
   ComputerLimits limits;  // memory, disk and tasks; output and wall are of a command
   // As of Computer. A sandbox that goes on with its processes is as deterministic as it was, whatever this says.
   std::optional<Determinism> deterministic;
-  std::string platform;  // "trap", "kvm"; "" for the faster one of this machine
+  std::string platform;       // "trap", "kvm"; "" for the faster one of this machine
   bool stands_still = false;  // no guest runs before thaw(): for looking whether it can go on
   int network = -1;  // where guests' connections go (linux/network/); -1: none leaves. Borrowed as `kept` is
   std::vector<MountedDirectory> directories;

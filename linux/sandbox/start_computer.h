@@ -31,7 +31,8 @@ class OwnedProcess {
 };
 
 // Sends the spec to a kernel process that waits for it, at the other end of the socket.
-Result<std::unique_ptr<LiveComputer>> begin_computer(HostFile socket, OwnedProcess process, const LiveSpec& spec);
+Result<std::unique_ptr<LiveComputer>> begin_computer(HostFile socket, OwnedProcess process,
+                                                     const LiveSpec& spec);
 // Waits for the end of a child whose socket is closed; one that takes too long is killed.
 void end_child(pid_t child);
 // Whether its clock is to be a virtual one: that of the kept sandbox, or as the spec says.
