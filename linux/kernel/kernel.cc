@@ -19,6 +19,8 @@
 #include "linux/kernel/system_v.h"
 #include "linux/proc/mounts.h"
 
+extern "C" __attribute__((weak)) size_t __sanitizer_get_current_allocated_bytes();
+
 namespace membrane::linux {
 
 namespace {
@@ -41,8 +43,9 @@ using HostClock = std::chrono::steady_clock;
 
 constexpr uint64_t kMappingBytes = 256;  // of the host, for each
 
-// What is allocated in this process.
+// What is allocated in this process. A sanitizer has an allocator of its own, with a count of its own.
 uint64_t heap_bytes() {
+  if (__sanitizer_get_current_allocated_bytes != nullptr) return __sanitizer_get_current_allocated_bytes();
   const struct mallinfo2 all = mallinfo2();
   return all.uordblks + all.hblkhd;
 }
