@@ -4,37 +4,15 @@ Prints one JSON object: for each row what went wrong, or null.
 """
 
 import asyncio
-import json
 import sys
 import tempfile
 import time
-import traceback
 
 from e2b import (AuthenticationException, CommandExitException, FileNotFoundException, InvalidArgumentException,
-                 SandboxException, SandboxNotFoundException, SandboxQuery, TimeoutException)
+                 SandboxNotFoundException, SandboxQuery, TimeoutException)
 from e2b_code_interpreter import AsyncSandbox, Sandbox
 
-ROWS = {}
-
-
-def row(name):
-    def add(check):
-        ROWS[name] = check
-        return check
-    return add
-
-
-def equal(a, b):
-    assert a == b, f"{a!r} is not {b!r}"
-
-
-def refused(call, text, kind=SandboxException):
-    try:
-        got = call()
-    except kind as error:
-        assert text in str(error), str(error)
-    else:
-        raise AssertionError(f"nothing was raised, but {got!r} given")
+from e2b_rows import equal, refused, row, run_rows
 
 
 @row("Sandbox.create")
@@ -581,18 +559,5 @@ def asynchronous(_):
     asyncio.run(use())
 
 
-def main():
-    results = {}
-    with Sandbox.create(timeout=600) as sandbox:
-        for name, check in ROWS.items():
-            if len(sys.argv) > 1 and name not in sys.argv[1:]:
-                continue
-            try:
-                check(sandbox)
-                results[name] = None
-            except Exception:  # noqa: BLE001: what is wrong with a row is its result
-                results[name] = traceback.format_exc(limit=-4)
-    print(json.dumps(results))
-
-
-main()
+with Sandbox.create(timeout=600) as sandbox:
+    run_rows(sandbox, sys.argv[1:])

@@ -4,38 +4,16 @@ template as its argument.
 Prints one JSON object: for each row what went wrong, or null.
 """
 
-import json
 import os
 import sys
-import traceback
 import urllib.error
 import urllib.request
 
-from e2b import (CommandExitException, FileNotFoundException, InvalidArgumentException, PtySize, Sandbox, SandboxException,
-                 TimeoutException)
+from e2b import CommandExitException, FileNotFoundException, InvalidArgumentException, PtySize, Sandbox, TimeoutException
+
+from e2b_rows import equal, refused, row, run_rows
 
 TEMPLATE = sys.argv[1]
-ROWS = {}
-
-
-def row(name):
-    def add(check):
-        ROWS[name] = check
-        return check
-    return add
-
-
-def equal(a, b):
-    assert a == b, f"{a!r} is not {b!r}"
-
-
-def refused(call, text, kind=SandboxException):
-    try:
-        got = call()
-    except kind as error:
-        assert text in str(error), str(error)
-    else:
-        raise AssertionError(f"nothing was raised, but {got!r} given")
 
 
 def failed(call):
@@ -252,18 +230,5 @@ def get_host(sandbox):
         raise AssertionError("a port answered")
 
 
-def main():
-    results = {}
-    with make() as sandbox:
-        for name, check in ROWS.items():
-            if len(sys.argv) > 2 and name not in sys.argv[2:]:
-                continue
-            try:
-                check(sandbox)
-                results[name] = None
-            except Exception:  # noqa: BLE001: what is wrong with a row is its result
-                results[name] = traceback.format_exc(limit=-4)
-    print(json.dumps(results))
-
-
-main()
+with make() as sandbox:
+    run_rows(sandbox, sys.argv[2:])
