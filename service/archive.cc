@@ -8,8 +8,6 @@
 #include <optional>
 #include <ranges>
 
-#include "service/file_modes.h"
-
 namespace membrane::service {
 namespace {
 
@@ -163,23 +161,23 @@ Answer<std::string> pack_files(Guest& guest, const std::string& context, const s
   if (!facts) return std::unexpected(facts.error());
   std::string base = directory;
   while (base.ends_with('/')) base.pop_back();
-  auto* const modes = dynamic_cast<FileModes*>(&guest);
+  const bool has_modes = guest.kind() == Kind::kLinux;
   std::vector<ArchiveEntry> entries;
   uint64_t left = kMostArchiveBytes;
   for (const wasi::FileFact& fact : *facts) {
     const bool is_directory = fact.type == wasi::FileType::kDirectory;
-    const bool is_link = modes != nullptr && fact.type == wasi::FileType::kSymbolicLink;
+    const bool is_link = has_modes && fact.type == wasi::FileType::kSymbolicLink;
     if (!is_directory && !is_link && fact.type != wasi::FileType::kRegularFile) continue;
     if (entries.size() == kMostArchiveEntries || fact.size_bytes > left) return std::unexpected(too_large());
     ArchiveEntry entry{fact.path.substr(base.size() + 1),
                        is_directory,
                        {},
                        static_cast<int64_t>(fact.modified_ns / 1'000'000'000)};
-    if (modes != nullptr) {
-      const auto found = modes->mode_facts(fact.path, false);
+    if (has_modes) {
+      const auto found = guest.stat_file(fact.path, false);
       if (!found && found.error().code == ApiCode::kNotFound) continue;  // gone by now
       if (!found) return std::unexpected(found.error());
-      entry.mode = found->mode;
+      entry.mode = found->mode & kModeBits;
       if (is_link) entry.target = found->target;
     }
     if (!is_directory && !is_link) {
@@ -196,9 +194,8 @@ Answer<std::string> pack_files(Guest& guest, const std::string& context, const s
 namespace {
 
 // What is written there is not written where a link leads.
-Answer<void> remove_link(Guest& guest, FileModes& modes, const std::string& context,
-                         const std::string& path) {
-  const auto facts = modes.mode_facts(path, false);
+Answer<void> remove_link(Guest& guest, const std::string& context, const std::string& path) {
+  const auto facts = guest.stat_file(path, false);
   if (!facts || facts->target.empty()) return {};
   const auto removed = guest.act_on_files(context, {wasi::FileAct::kRemove, path, "", false});
   if (!removed) return std::unexpected(removed.error());
@@ -211,9 +208,8 @@ Answer<void> unpack_files(Guest& guest, const std::string& context, const std::s
                           std::string_view archive) {
   const auto entries = read_archive(archive);
   if (!entries) return std::unexpected(entries.error());
-  auto* const modes = dynamic_cast<FileModes*>(&guest);
-  if (modes == nullptr &&
-      std::ranges::any_of(*entries, [](const auto& each) { return !each.target.empty(); }))
+  const bool has_modes = guest.kind() == Kind::kLinux;
+  if (!has_modes && std::ranges::any_of(*entries, [](const auto& each) { return !each.target.empty(); }))
     return std::unexpected(no_entry("Files of Linux sandboxes alone have symbolic links."));
   const auto make_directory = [&](const std::string& path) {
     return guest.act_on_files(context, {wasi::FileAct::kMakeDirectory, path, "", false});
@@ -224,21 +220,21 @@ Answer<void> unpack_files(Guest& guest, const std::string& context, const std::s
   for (const ArchiveEntry& entry : *entries) {
     const std::string path = base + "/" + entry.name;
     if (!entry.target.empty()) {
-      if (auto made = modes->make_link(path, entry.target); !made) return made;
+      if (auto made = guest.make_link(path, entry.target); !made) return made;
       continue;
     }
-    if (modes != nullptr && !entry.is_directory)
-      if (auto removed = remove_link(guest, *modes, context, path); !removed) return removed;
+    if (has_modes && !entry.is_directory)
+      if (auto removed = remove_link(guest, context, path); !removed) return removed;
     if (!entry.is_directory) {
       if (auto written = guest.write_file(context, path, entry.bytes); !written) return written;
     } else if (const auto made = make_directory(path); !made) {
       return std::unexpected(made.error());
     }
   }
-  if (modes == nullptr) return {};
+  if (!has_modes) return {};
   for (const ArchiveEntry& entry : *entries | std::views::reverse)  // a directory may forbid what is in it
     if (entry.target.empty() && entry.mode != 0)
-      if (auto set = modes->set_mode(base + "/" + entry.name, entry.mode); !set) return set;
+      if (auto set = guest.set_mode(base + "/" + entry.name, entry.mode); !set) return set;
   return {};
 }
 

@@ -165,6 +165,13 @@ class Guest {
   virtual Answer<linux::FileFacts> stat_file(const std::string& /*path*/, bool /*follows_links*/) {
     return only_linux("modes of files");
   }
+  // The same: permissions, 07777; a symbolic link in the place of a file or link that is there, with the directories above it.
+  virtual Answer<void> set_mode(const std::string& /*path*/, uint32_t /*mode*/) {
+    return only_linux("modes of files");
+  }
+  virtual Answer<void> make_link(const std::string& /*path*/, const std::string& /*target*/) {
+    return only_linux("symbolic links");
+  }
   // Those that it has made.
   virtual Answer<std::vector<sandbox::ReportFile>> files(const std::string& context) = 0;
 

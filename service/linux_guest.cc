@@ -24,7 +24,6 @@
 #include "sandbox/receipt_recorder.h"
 #include "service/client_policy.h"
 #include "service/environments.h"
-#include "service/file_modes.h"
 #include "service/session_guest.h"
 
 namespace membrane::service {
@@ -264,7 +263,7 @@ host::Secrets secrets_of(const host::Secrets& secrets) {
   return [](const std::string&) -> std::optional<std::string> { return std::nullopt; };
 }
 
-class LinuxGuest final : public Guest, public FileModes {
+class LinuxGuest final : public Guest {
  public:
   LinuxGuest(linux::ComputerSource& source, GuestSpec spec, linux::StoredImage image)
       : source_(source),
@@ -292,8 +291,7 @@ class LinuxGuest final : public Guest, public FileModes {
         if (!made) return std::unexpected(api_error(made.error()));
         file = std::make_shared<const HostFile>(*std::move(made));
       }
-      if (const auto held = hold_image_of(*file); !held) return held;
-      take_image_of(*file);
+      if (const auto held = lie_over_image_of(*file); !held) return held;
       if (const auto made = make_from(*file, spec_.policy); !made) return made;
     }
     if (computer_ != nullptr) return {};
@@ -451,12 +449,6 @@ class LinuxGuest final : public Guest, public FileModes {
     if (const Status written = computer->write_file(path, bytes, mode); !written)
       return std::unexpected(file_error(written.error()));
     return {};
-  }
-  Answer<Facts> mode_facts(const std::string& path, bool follows_links) override {
-    if (const auto checked = check_path(path); !checked) return std::unexpected(checked.error());
-    auto facts = computer()->stat(path, follows_links);
-    if (!facts) return std::unexpected(file_error(facts.error()));
-    return Facts{.mode = facts->mode & kModeBits, .target = std::move(facts->target)};
   }
   Answer<void> set_mode(const std::string& path, uint32_t mode) override {
     if (const auto checked = check_path(path); !checked) return checked;
@@ -641,25 +633,26 @@ class LinuxGuest final : public Guest, public FileModes {
     gateway_ = std::move(made->gateway);
     return {};
   }
-  // The image that the kept sandbox lies over. Its name was written by a kernel process, so it must be that of an image.
-  Answer<void> hold_image_of(const HostFile& kept) {
+  // The image that the kept sandbox lies over. Its name was written by a kernel process, so it must be that of an image. Before anybody has
+  // the guest.
+  Answer<void> lie_over_image_of(const HostFile& kept) {
     const auto facts = linux::read_kept_facts(kept.number());
     if (!facts || facts->image_digest.empty()) return {};  // what is wrong is found when it is begun
-    const std::string& path = linux::may_be_image(facts->image_name)
-                                  ? facts->image_name
-                                  : stored_.path;  // or was it kept on another machine?
-    hold_image(linux::path_of_image(path, facts->image_digest));
-    if (image_file()) return {};
-    return refuse(ApiCode::kConflict, "the image that the sandbox was made over is not there any more",
-                  "Import it again by the same name; GET /v1/templates lists those that there are.");
+    const std::string path = linux::path_of_image(linux::may_be_image(facts->image_name)
+                                                      ? facts->image_name
+                                                      : stored_.path,  // or was it kept on another machine?
+                                                  facts->image_digest);
+    hold_image(path);
+    if (!image_file())
+      return refuse(ApiCode::kConflict, "the image that the sandbox was made over is not there any more",
+                    "Import it again by the same name; GET /v1/templates lists those that there are.");
+    if (facts->image_digest != stored_.digest) begin_as(path, facts->image_digest);
+    return {};
   }
-  // What commands begin with is of that image, also when its name is gone or another's by now. Before anybody has the guest.
-  void take_image_of(const HostFile& kept) {
-    const auto facts = linux::read_kept_facts(kept.number());
-    if (!facts || facts->image_digest.empty() || facts->image_digest == stored_.digest) return;
-    if (!linux::may_be_image(facts->image_name)) return;
-    auto image = linux::find_image(linux::path_of_image(facts->image_name, facts->image_digest));
-    if (!image || image->digest != facts->image_digest) return;
+  // What commands begin with is of that image, also when its name is gone or another's by now.
+  void begin_as(const std::string& path, const std::string& digest) {
+    auto image = linux::find_image(path);
+    if (!image || image->digest != digest) return;
     if (!stored_.name.empty()) image->name = stored_.name;
     stored_ = *std::move(image);
     mark_ = computers::mark_of(stored_);

@@ -1,6 +1,5 @@
 // Handlers of files.
 #include "service/archive.h"
-#include "service/file_modes.h"
 #include "service/rest_call.h"
 #include "service/times.h"
 
@@ -17,11 +16,11 @@ OrderedJson to_json(const wasi::FileFact& fact) {
           {"modified_at", iso_time(static_cast<int64_t>(fact.modified_ns / 1'000'000))}};
 }
 
-// With what guests of some kinds have besides. What is gone meanwhile has none.
-OrderedJson to_json(const wasi::FileFact& fact, FileModes* modes, bool follows_links) {
+// With what files of Linux sandboxes have besides. What is gone meanwhile has none.
+OrderedJson to_json(const wasi::FileFact& fact, Guest& guest, bool follows_links) {
   OrderedJson json = to_json(fact);
-  if (modes == nullptr) return json;
-  const auto facts = modes->mode_facts(fact.path, follows_links);
+  if (guest.kind() != Kind::kLinux) return json;
+  const auto facts = guest.stat_file(fact.path, follows_links);
   if (!facts) return json;
   std::string octal(1, '0');
   for (int shift = 6; shift >= 0; shift -= 3) octal += static_cast<char>('0' + (facts->mode >> shift & 7));
@@ -51,8 +50,8 @@ class Files {
   }
   void write(const SharedCall& call) const {
     if (!call->query("link_to").empty())
-      return change(call, [call](FileModes& modes) {
-        return modes.make_link(call->query("path"), call->query("link_to"));
+      return change(call, [call](Guest& guest) {
+        return guest.make_link(call->query("path"), call->query("link_to"));
       });
     if (!call->query("mode").empty()) return write_with_mode(call);
     sandboxes_.write_file(call->caller.tenant, id_of(call), call->query("context"), call->query("path"),
@@ -152,10 +151,9 @@ class Files {
         [call, request = std::move(request)](Guest& guest) -> Answer<std::string> {
           const auto facts = guest.act_on_files(context_of(call), request);
           if (!facts) return std::unexpected(facts.error());
-          auto* const modes = dynamic_cast<FileModes*>(&guest);
-          if (request.act == FileAct::kStat) return json_text(to_json(facts->front(), modes, true));
+          if (request.act == FileAct::kStat) return json_text(to_json(facts->front(), guest, true));
           OrderedJson list = OrderedJson::array();
-          for (const wasi::FileFact& fact : *facts) list.push_back(to_json(fact, modes, false));
+          for (const wasi::FileFact& fact : *facts) list.push_back(to_json(fact, guest, false));
           return json_text(OrderedJson{{"files", list}});
         },
         [call](Answer<std::string> text) {
@@ -163,13 +161,12 @@ class Files {
           else call->refuse(text.error());
         });
   }
-  void change(const SharedCall& call, std::function<Answer<void>(FileModes&)> how) const {
+  void change(const SharedCall& call, std::function<Answer<void>(Guest&)> how) const {
     sandboxes_.with_files(
         call->caller.tenant, id_of(call),
         [how = std::move(how)](Guest& guest) -> Answer<std::string> {
-          auto* const modes = dynamic_cast<FileModes*>(&guest);
-          if (modes == nullptr) return std::unexpected(no_modes());
-          if (const auto done = how(*modes); !done) return std::unexpected(done.error());
+          if (guest.kind() != Kind::kLinux) return std::unexpected(no_modes());
+          if (const auto done = how(guest); !done) return std::unexpected(done.error());
           return std::string();
         },
         [call](const Answer<std::string>& done) {
@@ -187,7 +184,7 @@ class Files {
         call->caller.tenant, id_of(call), call->query("context"), call->query("path"), call->request.body,
         [*this, call, mode](const Answer<void>& done) {
           if (!done) return call->refuse(done.error());
-          change(call, [call, mode](FileModes& modes) { return modes.set_mode(call->query("path"), mode); });
+          change(call, [call, mode](Guest& guest) { return guest.set_mode(call->query("path"), mode); });
         });
   }
   void act(const SharedCall& call, wasi::FileRequest request, Then then) const {
