@@ -15,6 +15,17 @@ namespace {
 
 constexpr uint64_t kA = ScriptedKernel::kScratch;
 
+// The program is ended, since the sandbox has more memory than it may have.
+template <typename Script>
+void expect_out_of_memory(uint64_t memory_bytes, Script script) {
+  KernelLimits limits;
+  limits.memory_bytes = memory_bytes;
+  ScriptedKernel on(limits);
+  const int status = on.run(std::move(script));
+  EXPECT_EQ(status & 0x7f, SIGKILL);
+  EXPECT_TRUE(on.kernel->was_out_of_memory());
+}
+
 TEST(LimitsTest, NoMoreFilesAreOpenThanTheSandboxMayHave) {
   KernelLimits limits;
   limits.most_files = File::alive() + 50;
@@ -34,28 +45,20 @@ TEST(LimitsTest, NoMoreFilesAreOpenThanTheSandboxMayHave) {
 
 // A process that shares memory with nobody may fill it all the same.
 TEST(LimitsTest, SharedMemoryCounts) {
-  KernelLimits limits;
-  limits.memory_bytes = 1u << 20;
-  ScriptedKernel on(limits);
   constexpr uint64_t kBytes = 8u << 20;
   uint64_t at = 0;
-  const int status = on.run([&, step = 0u](ScriptedThread& t) mutable {
+  expect_out_of_memory(1u << 20, [&, step = 0u](ScriptedThread& t) mutable {
     if (step++ == 0)
       return t.call(SYS_mmap, {0, kBytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, UINT64_MAX, 0});
     if (step == 2) at = t.registers.rax;
     for (uint64_t page = 0; page < kBytes; page += kPage) t.put(at + page, 1);
     t.call(SYS_getpid);
   });
-  EXPECT_EQ(status & 0x7f, SIGKILL);
-  EXPECT_TRUE(on.kernel->was_out_of_memory());
 }
 
 // A process may have little itself, and much in pipes.
 TEST(LimitsTest, WhatLiesInPipesCounts) {
-  KernelLimits limits;
-  limits.memory_bytes = 4u << 20;
-  ScriptedKernel on(limits);
-  const int status = on.run([&, step = 0u](ScriptedThread& t) mutable {
+  expect_out_of_memory(4u << 20, [&, step = 0u](ScriptedThread& t) mutable {
     constexpr uint32_t kWrites = 16, kSteps = kWrites + 2;  // of a pipe
     const uint32_t at = step % kSteps;
     if (step++ / kSteps >= 8) return t.call(SYS_getpid);
@@ -64,8 +67,6 @@ TEST(LimitsTest, WhatLiesInPipesCounts) {
     if (at == 1) return t.call(SYS_fcntl, {static_cast<uint64_t>(writer), F_SETPIPE_SZ, 1u << 20});
     t.call(SYS_write, {static_cast<uint64_t>(writer), kA, 65536});
   });
-  EXPECT_EQ(status & 0x7f, SIGKILL);
-  EXPECT_TRUE(on.kernel->was_out_of_memory());
 }
 
 // A file whose read() ends when the reader's memory is not to be had.
@@ -84,10 +85,7 @@ class EndlessFile final : public File {
 };
 
 TEST(LimitsTest, ALongCallEndsWhenThereIsTooMuchMemory) {
-  KernelLimits limits;
-  limits.memory_bytes = 1u << 20;
-  ScriptedKernel on(limits);
-  const int status = on.run([step = 0](ScriptedThread& t) mutable {
+  expect_out_of_memory(1u << 20, [step = 0](ScriptedThread& t) mutable {
     constexpr uint64_t kAt = 0x20000000, kBytes = 4u << 20;
     if (step++ > 0) {
       for (uint64_t page = 0; page < kBytes; page += kPage) t.put(kAt + page, 1);
@@ -98,23 +96,16 @@ TEST(LimitsTest, ALongCallEndsWhenThereIsTooMuchMemory) {
     t.call(SYS_mmap,
            {kAt, kBytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, UINT64_MAX, 0});
   });
-  EXPECT_EQ(status & 0x7f, SIGKILL);
-  EXPECT_TRUE(on.kernel->was_out_of_memory());
 }
 
 TEST(LimitsTest, MappingsCount) {
-  KernelLimits limits;
-  limits.memory_bytes = 4u << 20;
-  ScriptedKernel on(limits);
   constexpr uint64_t kFirst = 0x20000000, kMost = 60000;
-  const int status = on.run([&, step = uint64_t{0}](ScriptedThread& t) mutable {
+  expect_out_of_memory(4u << 20, [&, step = uint64_t{0}](ScriptedThread& t) mutable {
     if (step++ >= kMost) return t.call(SYS_getpid);
     const uint64_t protection = step % 2 == 0 ? PROT_READ : PROT_NONE;
     t.call(SYS_mmap, {kFirst + step * kPage, kPage, protection, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED,
                       UINT64_MAX, 0});
   });
-  EXPECT_EQ(status & 0x7f, SIGKILL);
-  EXPECT_TRUE(on.kernel->was_out_of_memory());
 }
 
 TEST(LimitsTest, NoMoreTasksThanAllowedAndThatIsCounted) {

@@ -8,7 +8,6 @@
 #include <signal.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
-#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -82,7 +81,7 @@ class KernelProcesses {
     const pid_t child = fork();
     if (child < 0) return {};
     if (child == 0) run_kernel_process(std::move(theirs), options);
-    return {std::move(ours), HostFile(static_cast<int>(syscall(SYS_pidfd_open, child, 0)))};
+    return {std::move(ours), handle_of(child)};
   }
   static bool make_stream(HostFile& one, HostFile& other) {
     int ends[2];

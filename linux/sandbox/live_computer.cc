@@ -268,10 +268,12 @@ Result<HostFile> open_image(const std::string& path) {
       "`membrane image ls` lists those that there are; `membrane image import FILE.tar -t NAME` makes one.");
 }
 
+HostFile handle_of(pid_t child) { return HostFile(static_cast<int>(syscall(SYS_pidfd_open, child, 0))); }
+
 void end_child(pid_t child) {
   constexpr int kPatienceMs = 3000;
   if (child <= 0) return;
-  const HostFile handle(static_cast<int>(syscall(SYS_pidfd_open, child, 0)));
+  const HostFile handle = handle_of(child);
   pollfd waited = {handle.number(), POLLIN, 0};
   int found = -1;
   if (handle) do
@@ -281,9 +283,7 @@ void end_child(pid_t child) {
   while (waitpid(child, nullptr, 0) < 0 && errno == EINTR) {}
 }
 
-OwnedProcess OwnedProcess::of_child(pid_t child) {
-  return {HostFile(static_cast<int>(syscall(SYS_pidfd_open, child, 0))), child};
-}
+OwnedProcess OwnedProcess::of_child(pid_t child) { return {handle_of(child), child}; }
 
 OwnedProcess::~OwnedProcess() {
   end();

@@ -13,11 +13,14 @@
 
 namespace membrane::linux {
 
+// Of a child that was not waited for: by pidfd_open(). None: errno says why.
+HostFile handle_of(pid_t child);
+
 // A kernel process, which dies with this.
 class OwnedProcess {
  public:
   static OwnedProcess of_child(pid_t child);
-  // `handle`: of pidfd_open(); `child`: its number when it is the caller's own child, which is waited for; else 0.
+  // `handle`: as of handle_of(); `child`: its number when it is the caller's own child, which is waited for; else 0.
   OwnedProcess(HostFile handle, pid_t child) : handle_(std::move(handle)), child_(child) {}
   OwnedProcess(OwnedProcess&& other) noexcept
       : handle_(std::move(other.handle_)), child_(std::exchange(other.child_, 0)) {}
