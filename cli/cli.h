@@ -114,6 +114,8 @@ Status check_granted_files(const policy::Policy& policy);
 
 // The file's bytes; "-" is standard input. Errors: kNotFound, kUnavailable, kExhausted over `max_bytes`.
 Result<std::string> read_input(const std::string& path, uint64_t max_bytes);
+// Whether a file is a program of the host's Linux.
+bool is_elf(const std::string& path);
 // The language of a program: what `word` (of --lang) stands for, or what its file's name and its text say; "" is the name of
 // a text of the command line. A guess is told on standard error. Errors: kInvalidArgument when there is none.
 Result<std::string> program_language(const std::string& word, const std::string& file,

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <filesystem>
-#include <fstream>
 #include <optional>
 #include <set>
 
@@ -37,13 +36,7 @@ struct ExecOptions {
 bool is_code_here(const std::string& word) {
   std::error_code error;
   if (!std::filesystem::exists(word, error) || std::filesystem::is_directory(word, error)) return false;
-  if (!std::filesystem::is_regular_file(word, error)) return true;
-  constexpr std::string_view kElf =
-      "\x7f"
-      "ELF";
-  std::string head(kElf.size(), '\0');
-  std::ifstream(word, std::ios::binary).read(head.data(), static_cast<std::streamsize>(head.size()));
-  return head != kElf;
+  return !std::filesystem::is_regular_file(word, error) || !is_elf(word);
 }
 
 Result<Json> turn_of(const ExecOptions& options) {

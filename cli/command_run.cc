@@ -689,15 +689,10 @@ Result<int> run_in_linux(const Options& options, const std::string& why) {
   return sealed ? exit_code_of(report) : complain_unsealed(sealed.error());
 }
 
-// A program of this machine's own Linux is told where such programs run.
+// A program of the host's Linux is refused with a hint at where such programs run.
 Status check_no_elf(const Options& options) {
   if (options.is_thaw || options.text || options.file.empty() || options.file == "-") return {};
-  constexpr std::string_view kElf =
-      "\x7f"
-      "ELF";
-  std::string head(kElf.size(), '\0');
-  std::ifstream(options.file).read(head.data(), static_cast<std::streamsize>(head.size()));
-  if (head != kElf) return {};
+  if (!is_elf(options.file)) return {};
   return fail(ErrorCode::kInvalidArgument,
               options.file + " is an ELF program, neither a WebAssembly binary nor WAT",
               "Programs of Linux run in an image, which has its own: membrane run --kind linux -- " +

@@ -6,6 +6,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
+#include <fstream>
 #include <nlohmann/json.hpp>
 #include <utility>
 
@@ -203,6 +204,15 @@ Status check_granted_files(const policy::Policy& policy) {
   for (const policy::FsGrant& grant : policy.fs) MEMBRANE_TRY(check(grant.guest, grant.host));
   for (const policy::SqlGrant& grant : policy.sql) MEMBRANE_TRY(check("database " + grant.name, grant.path));
   return {};
+}
+
+bool is_elf(const std::string& path) {
+  constexpr std::string_view kElf =
+      "\x7f"
+      "ELF";
+  std::string head(kElf.size(), '\0');
+  std::ifstream(path, std::ios::binary).read(head.data(), static_cast<std::streamsize>(head.size()));
+  return head == kElf;
 }
 
 Result<std::string> read_input(const std::string& path, uint64_t max_bytes) {
