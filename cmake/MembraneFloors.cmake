@@ -18,6 +18,7 @@
 set(MEMBRANE_HANGS_AFTER_S 1800)
 
 find_package(Threads REQUIRED)
+find_package(Python3 REQUIRED COMPONENTS Interpreter)
 if(MEMBRANE_TESTS)
   enable_testing()
   find_package(GTest REQUIRED)
@@ -46,6 +47,9 @@ function(membrane_floor name)
   list(FILTER fuzzers INCLUDE REGEX "_fuzz\\.cc$")
 
   add_library(membrane_${name} STATIC ${sources})
+  if(NOT CMAKE_BUILD_TYPE STREQUAL "Release")  # what is released is compiled file by file
+    membrane_compiles_together(membrane_${name})
+  endif()
   target_link_libraries(membrane_${name} PUBLIC membrane_options Threads::Threads)
   if(NOT ARG_OUTER)
     target_compile_options(membrane_${name} PRIVATE $<$<CONFIG:Checked>:-O1>)
@@ -65,6 +69,7 @@ function(membrane_floor name)
     add_executable(${name}_test ${tests})
     membrane_uses(${name}_test ${name} ${ARG_LIBRARIES} GTest::gtest GTest::gtest_main)
     membrane_builds_quickly(${name}_test)
+    membrane_compiles_together(${name}_test)
     gtest_discover_tests(${name}_test TEST_PREFIX ${name}. DISCOVERY_TIMEOUT ${MEMBRANE_HANGS_AFTER_S}
       PROPERTIES TIMEOUT ${MEMBRANE_HANGS_AFTER_S} COST ${ARG_TEST_COST})
   endif()
@@ -104,13 +109,29 @@ endfunction()
 # Tests are compiled once and run for seconds: with less optimisation they build in three quarters of the time. What the
 # cases stand on (*_testing.cc, the reference interpreter among it) is optimised like the libraries.
 function(membrane_builds_quickly target)
+  target_compile_options(${target} PRIVATE $<$<CONFIG:Release>:-O1> $<$<CONFIG:Release>:-foptimize-sibling-calls>)
   get_target_property(sources ${target} SOURCES)
-  list(FILTER sources INCLUDE REGEX "_test\\.cc$")
-  set_property(SOURCE ${sources} APPEND PROPERTY COMPILE_OPTIONS
-    $<$<CONFIG:Release>:-O1> $<$<CONFIG:Release>:-foptimize-sibling-calls>)
+  list(FILTER sources INCLUDE REGEX "_testing\\.cc$")
+  set_property(SOURCE ${sources} APPEND PROPERTY COMPILE_OPTIONS $<$<CONFIG:Release>:-O2>)
   if(MEMBRANE_MOLD AND NOT CMAKE_CROSSCOMPILING)
     target_link_options(${target} PRIVATE -fuse-ld=mold)
   endif()
+endfunction()
+
+# With MEMBRANE_UNITY: compiles files of a target as one, as far as tools/group-sources finds that they may be.
+function(membrane_compiles_together target)
+  if(NOT MEMBRANE_UNITY)
+    return()
+  endif()
+  get_target_property(sources ${target} SOURCES)
+  execute_process(COMMAND ${Python3_EXECUTABLE} -B ${PROJECT_SOURCE_DIR}/tools/group-sources ${sources}
+    OUTPUT_VARIABLE lines OUTPUT_STRIP_TRAILING_WHITESPACE COMMAND_ERROR_IS_FATAL ANY)
+  string(REPLACE "\n" ";" lines "${lines}")
+  foreach(line IN LISTS lines)
+    string(REGEX MATCH "^([0-9]+) (.*)$" line "${line}")
+    set_source_files_properties(${CMAKE_MATCH_2} PROPERTIES UNITY_GROUP ${CMAKE_MATCH_1})
+  endforeach()
+  set_target_properties(${target} PROPERTIES UNITY_BUILD ON UNITY_BUILD_MODE GROUP)
 endfunction()
 
 # The whole library, and nothing but the floors that it names, must make a program: a symbol that
