@@ -4,6 +4,7 @@
 #include <chrono>
 
 #include "host/decisions.h"
+#include "host/files/permissions.h"
 
 namespace membrane::host {
 namespace {
@@ -147,6 +148,12 @@ HostResult<void> LocalBroker::path_unlink(std::string_view path) {
 }
 HostResult<void> LocalBroker::path_rename(std::string_view from, std::string_view to) {
   return then(files(), [&](FileAccess* access) { return access->handles().rename(from, to); });
+}
+HostResult<uint32_t> LocalBroker::path_permissions(std::string_view path) {
+  return then(files(), [&](FileAccess* access) { return permissions_of(access->roots(), path); });
+}
+HostResult<void> LocalBroker::path_set_permissions(std::string_view path, uint32_t mode) {
+  return then(files(), [&](FileAccess* access) { return set_permissions(access->roots(), path, mode); });
 }
 HostResult<void> LocalBroker::directory_make(std::string_view path) {
   return then(files(), [&](FileAccess* access) { return access->handles().make_directory(path); });

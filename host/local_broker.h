@@ -87,6 +87,9 @@ class LocalBroker final : public Broker {
   HostResult<void> path_set_times(std::string_view path, const FileTimes& times) override;
   HostResult<void> path_unlink(std::string_view path) override;
   HostResult<void> path_rename(std::string_view from, std::string_view to) override;
+  // Of a file or directory, links not followed; see files/permissions.h.
+  HostResult<uint32_t> path_permissions(std::string_view path);
+  HostResult<void> path_set_permissions(std::string_view path, uint32_t mode);
   HostResult<void> directory_make(std::string_view path) override;
   HostResult<void> directory_remove(std::string_view path) override;
   HostResult<std::string> kv_get(std::string_view key) override;

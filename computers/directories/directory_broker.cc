@@ -11,7 +11,6 @@
 #include <mutex>
 #include <utility>
 
-#include "host/files/permissions.h"
 #include "linux/granted/messages.h"
 #include "linux/platform/trap/host_file.h"
 
@@ -59,11 +58,7 @@ class DirectoryBroker::Served {
   Served(const policy::FsGrant& grant, policy::Budget& budget)
       : policy_(policy_of(grant)), broker_(policy_, budget, nullptr, nullptr) {}
 
-  bool open_roots() {
-    auto opened = host::Roots::open(policy_.fs);
-    if (opened) roots_ = *std::move(opened);
-    return opened.has_value();
-  }
+  bool is_readable() { return broker_.path_status(policy_.fs.front().guest).has_value(); }
   bool make_sockets() { return linux::make_socket_pair(ours_, theirs_); }
   [[nodiscard]] linux::MountedDirectory mount() const {
     const policy::FsGrant& grant = policy_.fs.front();
@@ -199,7 +194,6 @@ class DirectoryBroker::Served {
 
   const policy::Policy policy_;
   host::LocalBroker broker_;
-  std::unique_ptr<host::Roots> roots_;  // for permissions
   std::array<std::atomic<uint64_t>, kBounds> reached_ = {};
   HostFile ours_, theirs_;
   std::string listed_path_;
@@ -226,7 +220,7 @@ HostResult<void> DirectoryBroker::Served::obey(const Request& request, Answer& a
       if (head.modified_ns != GrantedRequest::kKeepTime) times.modified_ns = head.modified_ns;
       return broker_.path_set_times(request.path, times);
     }
-    case GrantedAct::kSetMode: return host::set_permissions(*roots_, request.path, head.mode);
+    case GrantedAct::kSetMode: return broker_.path_set_permissions(request.path, head.mode);
     case GrantedAct::kUnlink: return broker_.path_unlink(request.path);
     case GrantedAct::kRemoveDirectory: return broker_.directory_remove(request.path);
     case GrantedAct::kMakeDirectory: return broker_.directory_make(request.path);
@@ -246,7 +240,7 @@ HostResult<void> DirectoryBroker::Served::look(const Request& request, Answer& a
       tell(*status, answer.head);
       if (head.file != 0 && head.path_bytes == 0)
         return {};  // of an open file whose name is gone none are known
-      const auto mode = host::permissions_of(*roots_, request.path);
+      const auto mode = broker_.path_permissions(request.path);
       if (!mode) return std::unexpected(mode.error());
       answer.head.mode = *mode;
       return {};
@@ -311,7 +305,7 @@ Result<std::unique_ptr<DirectoryBroker>> DirectoryBroker::create(const std::vect
       return fail(ErrorCode::kNotFound, grant.host + " is no directory",
                   "A Linux sandbox is granted directories: name one that is there.");
     auto served = std::make_unique<Served>(grant, budget);
-    if (!served->open_roots())
+    if (!served->is_readable())
       return fail(ErrorCode::kUnavailable, grant.host + " cannot be opened",
                   "Grant a directory that can be read.");
     if (!served->make_sockets())

@@ -164,6 +164,54 @@ TEST_F(DirectoryBrokerTest, RefusesWhatIsNoDirectory) {
   EXPECT_FALSE(DirectoryBroker::create({grant}, budget_));
 }
 
+TEST_F(DirectoryBrokerTest, AFileWithALinkOfThisRunChangesItsPermissions) {
+  open(policy::FsMode::kWrite);
+  EXPECT_EQ(error_of(GrantedAct::kMakeHardLink, "a", "b"), 0);
+  EXPECT_EQ(ask({.act = GrantedAct::kSetMode, .mode = 0600}, "b").head.error, 0);
+  std::filesystem::create_hard_link(folder_ / "secret", folder_ / "in" / "of_others");
+  EXPECT_EQ(ask({.act = GrantedAct::kSetMode, .mode = 0600}, "of_others").head.error, EACCES);
+}
+
+std::string text_of(const linux::NodeRef& node) {
+  std::string text(100, '\0');
+  const auto got = node->read(0, std::as_writable_bytes(std::span(text)));
+  return got ? text.substr(0, *got) : "error " + std::to_string(got.error());
+}
+
+TEST_F(DirectoryBrokerTest, AFileThatTheHostReplacesIsAnotherOne) {
+  open(policy::FsMode::kWrite);
+  const linux::NodeRef root =
+      linux::make_granted_directory(HostFile(dup(kernel_.number())), {.is_writable = true});
+  const linux::NodeRef was_read = root->look_up("a").value();
+  EXPECT_EQ(text_of(was_read), "text");
+  std::ofstream(folder_ / "in" / "next") << "newer text";
+  std::filesystem::rename(folder_ / "in" / "next", folder_ / "in" / "a");
+  const linux::NodeRef now = root->look_up("a").value();
+  EXPECT_EQ(text_of(now), "newer text");
+  EXPECT_EQ(text_of(was_read), "text") << "it is open still";
+  EXPECT_EQ(root->look_up("a").value(), now);
+  const std::byte byte{'N'};
+  ASSERT_TRUE(now->write(0, {&byte, 1}));
+  std::string told;
+  std::getline(std::ifstream(folder_ / "in" / "a"), told);
+  EXPECT_EQ(told, "Newer text");
+}
+
+TEST_F(DirectoryBrokerTest, AMappingShowsWhatTheHostHasWrittenSince) {
+  open(policy::FsMode::kRead);
+  const linux::NodeRef root = linux::make_granted_directory(HostFile(dup(kernel_.number())), {});
+  const linux::NodeRef node = root->look_up("a").value();
+  const auto mapped = [&] {
+    const auto backing = node->mapping(0, 4, false).value();
+    std::string text(20, '\0');
+    const ssize_t got = pread(backing.fd, text.data(), text.size(), 0);
+    return text.substr(0, static_cast<size_t>(std::max<ssize_t>(got, 0)));
+  };
+  EXPECT_EQ(mapped(), "text");
+  std::ofstream(folder_ / "in" / "a") << "longer text";
+  EXPECT_EQ(mapped(), "longer text");
+}
+
 // A guest may keep mapping a file as it was before each of many changes.
 TEST_F(DirectoryBrokerTest, CopiesOfMappedFilesCountAsLongAsTheyAreMapped) {
   open(policy::FsMode::kWrite);

@@ -61,6 +61,7 @@ class FileAccess {
 
   // Files that stay open, under the same grants and quotas.
   [[nodiscard]] FileHandles& handles() { return handles_; }
+  [[nodiscard]] Roots& roots() { return *roots_; }
 
  private:
   class Impl;

@@ -362,7 +362,17 @@ HostResult<FileHandles::NamePair> FileHandles::locate_pair(HostResult<Name> from
   return NamePair{std::move(*from), std::move(*to), **info};
 }
 
+// The lock of the grant that rules a path. None where it has no links: nothing can lead out there.
+HostResult<std::optional<MoveLock>> FileHandles::lock_moves(std::string_view path) {
+  const auto target = locate(path, FsMode::kWrite);
+  if (!target) return std::unexpected(target.error());
+  if (!target->root.grant.links) return std::nullopt;
+  return MoveLock::take(target->root);
+}
+
 HostResult<void> FileHandles::rename(std::string_view from, std::string_view to) {
+  const auto lock = lock_moves(from);
+  if (!lock) return std::unexpected(lock.error());
   const auto pair = locate_pair(locate_name(from), locate_name(to));
   if (!pair) return std::unexpected(pair.error());
   const Name &old = pair->from, &made = pair->to;
@@ -410,6 +420,8 @@ HostResult<FileHandles::Name> FileHandles::locate_new_link(std::string_view path
 }
 
 HostResult<void> FileHandles::make_symlink(std::string_view target, std::string_view path) {
+  const auto lock = lock_moves(path);
+  if (!lock) return std::unexpected(lock.error());
   const auto at = locate_new_link(path);
   if (!at) return std::unexpected(at.error());
   const size_t depth = at->target.beneath.size() - 1;
@@ -421,6 +433,8 @@ HostResult<void> FileHandles::make_symlink(std::string_view target, std::string_
 }
 
 HostResult<void> FileHandles::make_link(std::string_view from, std::string_view to) {
+  const auto lock = lock_moves(from);
+  if (!lock) return std::unexpected(lock.error());
   const auto pair = locate_pair(locate_name(from), locate_new_link(to));
   if (!pair) return std::unexpected(pair.error());
   const Name &old = pair->from, &made = pair->to;

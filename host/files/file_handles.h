@@ -21,6 +21,7 @@
 #include <string_view>
 
 #include "host/broker.h"
+#include "host/files/links.h"
 #include "host/files/roots.h"
 #include "policy/budget.h"
 
@@ -80,6 +81,7 @@ class FileHandles {
   HostResult<Name> locate_name(std::string_view path);
   HostResult<void> remove(std::string_view path, bool as_directory);
   HostResult<Name> locate_new_link(std::string_view path);
+  HostResult<std::optional<MoveLock>> lock_moves(std::string_view path);
   static HostResult<NamePair> locate_pair(HostResult<Name> from, HostResult<Name> to);
   static HostResult<void> check_move(const Name& from, const struct stat& info, const Name& to);
   HostResult<Fd> open_to_read(const Target& target);

@@ -2,8 +2,10 @@
 // share, and through a program's eyes in wasi/host_files_test.cc.
 #include "host/files/file_handles.h"
 
+#include <fcntl.h>
 #include <gtest/gtest.h>
 #include <stdlib.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 
 #include <filesystem>
@@ -108,6 +110,36 @@ TEST_P(Handles, MoveADirectoryNearerWhenItsLinksStayBeneath) {
   fs::create_symlink("../../../a", root / "x/y/deep/up");
   EXPECT_EQ(handles().rename("/w/x/y", "/w/y").error().code, Errno::kUnsupported);
   EXPECT_TRUE(fs::exists(root / "x/y/deep/up"));
+}
+
+TEST_P(Handles, LinksTogetherDoNotLeadOut) {
+  grant.links = true;
+  EXPECT_TRUE(handles().make_directory("/w/d"));
+  EXPECT_TRUE(handles().make_symlink("..", "/w/d/s"));
+  EXPECT_EQ(handles().make_symlink("s/../secret", "/w/d/l").error().code, Errno::kAccess);
+  EXPECT_EQ(handles().make_symlink("../d/s/../../secret", "/w/d/l").error().code, Errno::kAccess);
+  EXPECT_TRUE(handles().make_symlink("./../d/./x", "/w/d/l"));
+}
+
+TEST_P(Handles, AreNotMovedNearerWithALinkThatGoesUpFromAName) {
+  grant.links = true;
+  fs::create_directories(root / "x/y/z");
+  fs::create_symlink("z/../../../a", root / "x/y/up");
+  EXPECT_EQ(handles().rename("/w/x/y", "/w/y").error().code, Errno::kUnsupported);
+  EXPECT_EQ(handles().rename("/w/x/y/up", "/w/x/y/z/up").error().code, Errno::kAccess);
+}
+
+TEST_P(Handles, AreMovedByOneMembraneAtATime) {
+  grant.links = true;
+  fs::create_directories(root / "x/y");
+  const Fd directory(open(root.c_str(), O_RDONLY | O_DIRECTORY));
+  ASSERT_EQ(flock(directory.get(), LOCK_EX), 0);
+  EXPECT_EQ(handles().rename("/w/x/y", "/w/y").error().code, Errno::kHost);
+  EXPECT_EQ(handles().make_symlink("..", "/w/x/s").error().code, Errno::kHost);
+  ASSERT_EQ(flock(directory.get(), LOCK_UN), 0);
+  EXPECT_TRUE(handles().rename("/w/x/y", "/w/y"));
+  EXPECT_TRUE(handles().make_symlink("..", "/w/x/s"));
+  EXPECT_EQ(flock(directory.get(), LOCK_EX | LOCK_NB), 0) << "what took it has given it back";
 }
 
 TEST_P(Handles, RefuseFifosWithoutWaiting) {

@@ -2,12 +2,15 @@
 
 #include <dirent.h>
 #include <fcntl.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <chrono>
 #include <memory>
 #include <ranges>
+#include <thread>
 
 #include "base/utf8.h"
 #include "host/files/file_access.h"
@@ -132,19 +135,50 @@ HostResult<Components> follow_links(Roots& roots, Components path, LastComponent
   }
 }
 
+namespace {
+
+// The ".." of a relative target. Those that lead go up from where the link stands, which is no link; where those after a
+// name go depends on what that name is by then.
+struct Ups {
+  size_t leading = 0;
+  bool follow_names = false;
+};
+
+Ups ups_of(std::string_view target) {
+  const Components names = names_of(target);
+  const auto first = std::ranges::find_if(names, [](const std::string& name) { return name != ".."; });
+  return {static_cast<size_t>(first - names.begin()), std::find(first, names.end(), "..") != names.end()};
+}
+
+}  // namespace
+
 HostResult<void> check_new_target(std::string_view target, size_t depth, const std::string& text) {
   if (target.empty() || target.size() > kMaxTargetBytes || target.find('\0') != std::string_view::npos ||
       !is_utf8(target))
     return refuse(Errno::kInvalid, text + " cannot be a link to that: the target is no path.");
   if (target.starts_with('/')) return refuse(Errno::kAccess, text + " cannot be a link to an absolute path.");
-  size_t level = depth;
-  for (const std::string& name : names_of(target)) {
-    if (name != "..") ++level;
-    else if (level == 0)
-      return refuse(Errno::kAccess, text + " cannot be a link out of the granted directory.");
-    else --level;
-  }
+  const Ups ups = ups_of(target);
+  if (ups.follow_names)
+    return refuse(Errno::kAccess,
+                  text + " cannot be a link with \"..\" after a name, which may itself be a link.");
+  if (ups.leading > depth)
+    return refuse(Errno::kAccess, text + " cannot be a link out of the granted directory.");
   return {};
+}
+
+HostResult<MoveLock> MoveLock::take(const Root& root) {
+  MoveLock lock;
+  lock.directory_ = Fd(openat(root.directory.get(), ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  if (!lock.directory_.valid()) return std::unexpected(errno_of(guest_text(root.guest)));
+  constexpr int kTries = 1000;
+  for (int tries = 0; flock(lock.directory_.get(), LOCK_EX | LOCK_NB) != 0; ++tries) {
+    if (errno != EWOULDBLOCK) return std::unexpected(errno_of(guest_text(root.guest)));
+    if (tries == kTries)
+      return refuse(Errno::kHost,
+                    guest_text(root.guest) + " is locked by another program of the host (flock).");
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  }
+  return lock;
 }
 
 namespace {
@@ -160,13 +194,14 @@ std::unexpected<HostError> cannot_move(const Target& directory) {
                     "instead.");
 }
 
-// Whether a link that does not lead out `depth` levels below the granted directory does so at `new_depth`.
+// Whether a link that does not lead out `depth` levels below the granted directory may do so at `new_depth`.
 bool leads_out_when_moved(int directory, const char* name, size_t depth, size_t new_depth) {
   char target[kMaxTargetBytes + 1];
   const ssize_t length = readlinkat(directory, name, target, sizeof target);
   if (length < 0) return false;
   const std::string_view text(target, static_cast<size_t>(length));
-  return check_new_target(text, depth, "") && !check_new_target(text, new_depth, "");
+  const Ups ups = ups_of(text);
+  return !text.starts_with('/') && (ups.follow_names || (ups.leading <= depth && ups.leading > new_depth));
 }
 
 }  // namespace

@@ -32,8 +32,18 @@ enum class LastComponent : uint8_t { kFollow, kKeep };
 HostResult<Components> follow_links(Roots& roots, Components path, LastComponent last);
 
 // What a program may write into a link that it makes in a directory `depth` levels below the granted one: UTF-8 without
-// NUL, relative, and not above the granted directory. EACCES or EINVAL.
+// NUL, relative, not above the granted directory, and with ".." only at its beginning. EACCES or EINVAL.
 HostResult<void> check_new_target(std::string_view target, size_t depth, const std::string& text);
+
+// Held from a look at where a link stands, or is moved to, until that is done: other Membranes that are granted the same
+// directory take it, too, so none moves a directory in between. EHOST when another program holds it for a second.
+class MoveLock {
+ public:
+  static HostResult<MoveLock> take(const Root& root);
+
+ private:
+  Fd directory_;  // which flock() locks
+};
 
 // Whether a directory may be moved so that what is in it lies `depth` levels below the granted one, nearer than now: ENOTSUP when a
 // link in it would then lead out that does not now, or when it has more than kMaxMovedEntries files and directories.

@@ -35,6 +35,14 @@ int64_t ns_of(const timespec& time) {
   return std::clamp<int64_t>(time.tv_sec, -kMost, kMost) * kSecond + time.tv_nsec;
 }
 
+bool is_unchanged(const Attributes& before, const Attributes& now) {
+  const auto is_same = [](const timespec& a, const timespec& b) {
+    return a.tv_sec == b.tv_sec && a.tv_nsec == b.tv_nsec;
+  };
+  return before.number == now.number && before.size == now.size && is_same(before.modified, now.modified) &&
+         is_same(before.changed, now.changed);
+}
+
 struct Asked {
   GrantedAnswer answer;
   std::string bytes;
@@ -105,7 +113,8 @@ class FileCopy {
 
 class GrantedNode;
 
-// All nodes of a granted directory: one for each path, so that locks and mounts are of the file, whoever opens it.
+// All nodes of a granted directory: one for each path, so that locks and mounts are of the file, whoever opens it. When
+// the host has put another file there, that is another node.
 struct Granted {
   explicit Granted(HostFile socket, const GrantedOptions& options) : client(std::move(socket), options) {}
   Client client;
@@ -125,16 +134,16 @@ class GrantedNode final : public Node {
   GrantedNode(const GrantedNode&) = delete;
   GrantedNode& operator=(const GrantedNode&) = delete;
 
+  // `number`: the broker's of what stands at `path` now; 0: not known.
   static std::shared_ptr<GrantedNode> make(const std::shared_ptr<Granted>& all, std::string path,
-                                           std::shared_ptr<GrantedNode> above, uint32_t type) {
-    const auto found = all->nodes.find(path);
-    if (found != all->nodes.end())
-      if (auto there = found->second.lock(); there != nullptr && there->type_ == type) return there;
+                                           std::shared_ptr<GrantedNode> above, uint32_t type,
+                                           uint64_t number) {
+    std::shared_ptr<GrantedNode> there;
+    if (const auto found = all->nodes.find(path); found != all->nodes.end()) there = found->second.lock();
+    if (there != nullptr && there->is_of(type, number)) return there;
     auto made = std::make_shared<GrantedNode>(all, path, std::move(above), type);
-    if (found != all->nodes.end()) {
-      // The host has put something else there.
-      if (auto there = found->second.lock()) there->is_gone_ = true;
-    }
+    made->number_ = number;
+    if (there != nullptr) there->is_gone_ = true;
     all->nodes[std::move(path)] = made;
     return made;
   }
@@ -178,7 +187,7 @@ class GrantedNode final : public Node {
     if (type_ != S_IFDIR) return err(ENOTDIR);
     MEMBRANE_ASSIGN(const std::string path, below(name));
     MEMBRANE_ASSIGN(const Asked asked, all_->client.ask({.act = GrantedAct::kStatus}, path));
-    return make(all_, path, self(), type_of(asked.answer.flags));
+    return make(all_, path, self(), type_of(asked.answer.flags), asked.answer.number);
   }
   Try<NodeRef> create(std::string_view name, const NewNode& what) override;
   Done link(std::string_view name, const NodeRef& target) override;
@@ -228,6 +237,11 @@ class GrantedNode final : public Node {
     if (path_.size() + name.size() + 1 > GrantedRequest::kMostPathBytes) return err(ENAMETOOLONG);
     return path_.empty() ? std::string(name) : path_ + "/" + std::string(name);
   }
+  // Whether it is the file that the broker has just told of.
+  bool is_of(uint32_t type, uint64_t number) {
+    if (number_ == 0) number_ = number;
+    return type_ == type && (number == 0 || number_ == number);
+  }
   Done may_write() const {
     if (type_ != S_IFDIR) return err(ENOTDIR);
     return all_->client.options.is_writable ? Done() : err(EROFS);
@@ -268,11 +282,13 @@ class GrantedNode final : public Node {
   std::string path_;
   std::shared_ptr<GrantedNode> above_;
   const uint32_t type_;
+  uint64_t number_ = 0;   // the broker's; 0: not known yet
   uint32_t mode_ = 0;     // as it was seen last
   bool is_gone_ = false;  // its name is
   uint64_t file_ = 0;     // the broker's number; 0: not open
   bool is_for_writing_ = false;
   std::shared_ptr<const FileCopy> copy_;  // for what is mapped next
+  Attributes copied_;                     // the file's when it was copied
   std::shared_ptr<GrantedNode> leaving_;
   struct Entry {
     std::string name;
@@ -292,7 +308,7 @@ Done GrantedNode::open_for(bool writing) {
     }
     return {};
   }
-  if (is_gone_) return err(file_ != 0 ? EBADF : ENOENT);
+  if (is_gone_) return err(file_ != 0 ? EBADF : ESTALE);
   close();
   const uint32_t flags = writing ? uint32_t{GrantedRequest::kForWriting} : 0;
   MEMBRANE_ASSIGN(const Asked asked, all_->client.ask({.act = GrantedAct::kOpen, .flags = flags}, path_));
@@ -357,8 +373,10 @@ Done GrantedNode::allocate(int mode, uint64_t offset, uint64_t length) {
 // A copy, which guests get to read: their own writes go to pages of their own.
 Try<Backing> GrantedNode::mapping(uint64_t offset, uint64_t /*length*/, bool is_shared) {
   if (type_ != S_IFREG) return err(ENODEV);
-  if (copy_ == nullptr) {
-    const uint64_t size = attributes().size;
+  const Attributes now = attributes();
+  if (copy_ == nullptr || !is_unchanged(copied_, now)) {
+    copy_.reset();
+    const uint64_t size = now.size;
     const GrantedOptions& options = all_->client.options;
     if (size > options.most_mapped_bytes - std::min(*options.copied_bytes, options.most_mapped_bytes))
       return err(ENOMEM);
@@ -374,6 +392,7 @@ Try<Backing> GrantedNode::mapping(uint64_t offset, uint64_t /*length*/, bool is_
       at += got;
     }
     copy_ = std::move(copy);
+    copied_ = now;
   }
   Backing backing = {.fd = copy_->number(), .offset = offset, .is_shared = is_shared, .held = copy_};
   const uint64_t end = (copy_->bytes() + 4095) / 4096 * 4096;
@@ -389,7 +408,7 @@ Try<NodeRef> GrantedNode::create(std::string_view name, const NewNode& what) {
   else if (type == S_IFLNK) MEMBRANE_TRY(all_->client.ask({.act = GrantedAct::kMakeLink}, path, what.target));
   else if (type != S_IFREG) return err(EPERM);
   if (type != S_IFREG) {
-    auto made = make(all_, path, self(), type);
+    auto made = make(all_, path, self(), type, 0);
     if (type == S_IFDIR) made->narrow_mode(mode);
     return made;
   }
@@ -397,7 +416,7 @@ Try<NodeRef> GrantedNode::create(std::string_view name, const NewNode& what) {
       GrantedRequest::kForWriting | GrantedRequest::kCreate | GrantedRequest::kExclusive;
   MEMBRANE_ASSIGN(const Asked asked, all_->client.ask({.act = GrantedAct::kOpen, .flags = kFlags}, path));
   if (asked.answer.file == 0) return err(EIO);
-  auto made = make(all_, path, self(), S_IFREG);
+  auto made = make(all_, path, self(), S_IFREG, asked.answer.number);
   // Who makes a file may write to it, whatever its permissions are; later it may not be opened.
   made->close();
   made->keep_open(asked.answer.file, true);
@@ -499,7 +518,7 @@ Done GrantedNode::list(int64_t position, const std::function<bool(const Director
 
 NodeRef make_granted_directory(HostFile socket, const GrantedOptions& options) {
   auto all = std::make_shared<Granted>(std::move(socket), options);
-  return GrantedNode::make(all, "", nullptr, S_IFDIR);
+  return GrantedNode::make(all, "", nullptr, S_IFDIR, 0);
 }
 
 }  // namespace membrane::linux
