@@ -236,7 +236,9 @@ void add_image(CLI::App& app, int& exit_code) {
       "prune",
       "Remove layers of builds that no image uses, and what is left of images that were removed or replaced");
   prune_command->add_flag("--json", options->json, "Print what was removed as JSON");
-  prune_command->footer("Examples:\n  membrane image prune");
+  prune_command->footer(
+      "Examples:\n  membrane image prune\n"
+      "Sandboxes of a service that began with a removed image cannot go on when they are resumed later.");
   on(prune_command, options, exit_code, &prune);
 
   CLI::App* const rm = image->add_subcommand("rm", "Remove an image");

@@ -1,6 +1,7 @@
 #include "computers/layer_cache.h"
 
 #include <fcntl.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -43,7 +44,9 @@ Result<LayerCache> LayerCache::open() {
   std::string directory = (fs::path(some).parent_path() / ".layers").string();
   if (!fs::exists(directory) && !make_directory(directory)) return refused_by_system("make", directory);
   MEMBRANE_TRY(check_private_directory(directory, "layers of images"));
-  return LayerCache(std::move(directory));
+  linux::HostFile lock(::open(directory.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  if (!lock || flock(lock.number(), LOCK_SH) != 0) return refused_by_system("lock", directory);
+  return LayerCache(std::move(directory), std::move(lock));
 }
 
 linux::HostFile LayerCache::layer(const std::string& key) const {
@@ -114,6 +117,9 @@ Status LayerCache::name_image(const std::string& key, const std::string& name,
 }
 
 Result<LayerCache::Pruned> LayerCache::prune() const {
+  if (flock(lock_.number(), LOCK_EX | LOCK_NB) != 0)
+    return fail(ErrorCode::kUnavailable, "an image is being built, of layers that no image uses yet",
+                "Prune when it is done.");
   std::set<std::string> used;  // file names
   MEMBRANE_ASSIGN(const auto images, linux::list_images());
   for (const linux::StoredImage& each : images) {

@@ -19,7 +19,7 @@ namespace membrane::computers {
 
 class LayerCache {
  public:
-  // Errors: kInvalidArgument for a directory that others may write to; kUnavailable.
+  // Nothing is pruned while it is open. Errors: kInvalidArgument for a directory that others may write to; kUnavailable.
   static Result<LayerCache> open();
 
   // nothing when it is not there
@@ -51,16 +51,19 @@ class LayerCache {
   struct Pruned {
     uint64_t files = 0, bytes = 0;
   };
-  // Removes all that no image of the store was made by, and images that were removed or replaced.
+  // Removes all that no image of the store was made by, and images that were removed or replaced. Errors: kUnavailable while
+  // another one is open.
   [[nodiscard]] Result<Pruned> prune() const;
 
  private:
-  explicit LayerCache(std::string directory) : directory_(std::move(directory)) {}
+  LayerCache(std::string directory, linux::HostFile lock)
+      : directory_(std::move(directory)), lock_(std::move(lock)) {}
   [[nodiscard]] std::string path_of(const std::string& key, const char* ending) const {
     return directory_ + "/" + key + ending;
   }
   [[nodiscard]] Result<NewEntry> add(const std::string& path) const;
   std::string directory_;
+  linux::HostFile lock_;  // the directory, which builds share
 };
 
 }  // namespace membrane::computers

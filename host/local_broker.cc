@@ -149,6 +149,9 @@ HostResult<void> LocalBroker::path_unlink(std::string_view path) {
 HostResult<void> LocalBroker::path_rename(std::string_view from, std::string_view to) {
   return then(files(), [&](FileAccess* access) { return access->handles().rename(from, to); });
 }
+HostResult<std::vector<FileInfo>> LocalBroker::path_list(std::string_view path, size_t most_entries) {
+  return then(files(), [&](FileAccess* access) { return access->list(path, most_entries); });
+}
 HostResult<uint32_t> LocalBroker::path_permissions(std::string_view path) {
   return then(files(), [&](FileAccess* access) { return permissions_of(access->roots(), path); });
 }

@@ -87,6 +87,8 @@ class LocalBroker final : public Broker {
   HostResult<void> path_set_times(std::string_view path, const FileTimes& times) override;
   HostResult<void> path_unlink(std::string_view path) override;
   HostResult<void> path_rename(std::string_view from, std::string_view to) override;
+  // As file_list(), which has 10,000 entries at most.
+  HostResult<std::vector<FileInfo>> path_list(std::string_view path, size_t most_entries);
   // Of a file or directory, links not followed; see files/permissions.h.
   HostResult<uint32_t> path_permissions(std::string_view path);
   HostResult<void> path_set_permissions(std::string_view path, uint32_t mode);

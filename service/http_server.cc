@@ -508,8 +508,9 @@ awaitable<bool> HttpServer::Impl::serve_request(Stream& stream, beast::flat_buff
   }
   parser.body_limit(admission.refusal ? kMostDiscardedBytes : admission.most_body_bytes);
   size_t due = 0;  // the time begins again when so much of the body has come
+  if (admission.refusal) below.expires_after(options_.refused_body_timeout);
   while (!error && !parser.is_done()) {
-    if (const size_t got = parser.get().body().size(); got >= due) {
+    if (const size_t got = parser.get().body().size(); got >= due && !admission.refusal) {
       due = got + kPieceBytes;
       below.expires_after(options_.body_timeout);
     }

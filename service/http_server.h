@@ -32,10 +32,12 @@ struct HttpServerOptions {
   [[nodiscard]] size_t most_requests_of_each() const { return most_connections - most_connections / 4; }
   // With those that end something, so that there is a way back.
   [[nodiscard]] size_t most_with_deletes_of_each() const { return most_connections - most_connections / 8; }
-  std::chrono::milliseconds idle_timeout = std::chrono::seconds(75);      // between two requests
-  std::chrono::milliseconds header_timeout = std::chrono::seconds(10);    // for a request's head, whole
-  std::chrono::milliseconds body_timeout = std::chrono::seconds(30);      // for each 64 KiB of a body
-  std::chrono::milliseconds write_timeout = std::chrono::seconds(30);     // for each 64 KiB of an answer
+  std::chrono::milliseconds idle_timeout = std::chrono::seconds(75);    // between two requests
+  std::chrono::milliseconds header_timeout = std::chrono::seconds(10);  // for a request's head, whole
+  std::chrono::milliseconds body_timeout = std::chrono::seconds(30);    // for each 64 KiB of a body
+  std::chrono::milliseconds refused_body_timeout =
+      std::chrono::seconds(2);                                         // for all of a body that nobody reads
+  std::chrono::milliseconds write_timeout = std::chrono::seconds(30);  // for each 64 KiB of an answer
   std::chrono::milliseconds keep_alive_every = std::chrono::seconds(15);  // BodySource::keep_alive()
 };
 

@@ -130,6 +130,20 @@ std::string read_all(int connection) {
   return all;
 }
 
+TEST(HttpServerThreads, ARefusedRequestHoldsItsConnectionForNoLongTime) {
+  Streams application;
+  HttpServerOptions options;
+  options.refused_body_timeout = std::chrono::milliseconds(100);
+  auto server = HttpServer::listen(options, application);
+  ASSERT_TRUE(server);
+  std::thread runs([&] { (*server)->run(); });
+  const int connection = connect_to((*server)->port());
+  EXPECT_TRUE(is_cut_off(connection, "PUT /refused HTTP/1.1\r\nHost: x\r\nContent-Length: 60000\r\n\r\n"));
+  close(connection);
+  (*server)->stop();
+  runs.join();
+}
+
 // What the answer held was once freed twice, in the code of g++ alone: seen under ThreadSanitizer, whose build is g++'s.
 TEST(HttpServerThreads, ABodyInPiecesIsWrittenForARefusalToo) {
   Streams application;

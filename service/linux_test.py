@@ -215,6 +215,20 @@ class LinuxSandboxes(unittest.TestCase):
                                   env={**os.environ, "MEMBRANE_URL": self.service.url, "MEMBRANE_TOKEN": self.service.token})
             self.assertEqual(done.returncode, 2, done.stderr)
 
+    def test_a_disk_counts_in_the_quota_of_memory(self):
+        token = self.service.request("POST", "/v1/tokens", {
+            "name": "t", "tenant": "of disks", "scopes": ["sandboxes:read", "sandboxes:write"],
+            "quotas": {"memory_bytes": 200 << 20}}).json["token"]
+
+        def create(disk):
+            spec = {"template": "linux:host", "policy": {"limits": {"memory": 64 << 20, "disk": disk << 20}}}
+            return self.service.request("POST", "/v1/sandboxes", spec, token=token)
+
+        made = create(64)
+        self.assertEqual(made.status, 201, made.json)
+        self.assertEqual(create(64).status, 429)
+        self.assertEqual(create(8).status, 201)
+
     def test_an_exec_has_a_receipt(self):
         sandbox = self.create()
         receipt = self.folder / "exec.receipt"

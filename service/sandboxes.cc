@@ -224,16 +224,21 @@ Answer<void> Sandboxes::hold_memory(Sandbox& sandbox, uint64_t memory_bytes) {
   return {};
 }
 
-uint64_t Sandboxes::memory_of(const policy::Limits& limits, size_t contexts, bool seals) {
+// The disk of a Linux sandbox is memory of the host, too.
+uint64_t Sandboxes::memory_of(const std::string& template_name, const policy::Limits& limits, size_t contexts,
+                              bool seals) {
   uint64_t of_each = 0, bytes = 0;
   const bool is_too_much =
       __builtin_add_overflow(limits.memory_bytes, seals ? receipt_bytes(limits) : 0, &of_each) ||
+      (kind_of_template(template_name) == Kind::kLinux &&
+       __builtin_add_overflow(of_each, limits.disk_bytes, &of_each)) ||
       __builtin_mul_overflow(of_each, contexts, &bytes);
   return is_too_much ? UINT64_MAX : bytes;
 }
 
 uint64_t Sandboxes::memory_of(const Made& made) {
-  return memory_of(made.spec.policy.limits, 1 + made.contexts.size(), made.spec.seals);
+  return memory_of(made.spec.template_name, made.spec.policy.limits, 1 + made.contexts.size(),
+                   made.spec.seals);
 }
 
 uint64_t Sandboxes::memory_of(const std::string& tenant, const SandboxSpec& spec) const {
@@ -243,7 +248,8 @@ uint64_t Sandboxes::memory_of(const std::string& tenant, const SandboxSpec& spec
                                  : snapshot  ? snapshot->guest.spec.policy
                                              : policy::Policy();
   const size_t contexts = snapshot ? std::max<size_t>(snapshot->guest.images.size(), 1) : 1;
-  return memory_of(policy.limits, contexts, spec.seals);
+  return memory_of(snapshot ? snapshot->guest.spec.template_name : spec.template_name, policy.limits,
+                   contexts, spec.seals);
 }
 
 GuestSpec Sandboxes::with_secrets(const std::string& tenant, GuestSpec spec) const {
@@ -784,9 +790,10 @@ Sandboxes::Begun Sandboxes::begin(Sandbox& sandbox, const std::shared_ptr<Exec>&
   const auto seal = shall_begin ? seal_of(sandbox, exec, begun.spec) : Answer<std::optional<TurnSeal>>();
   if (seal) begun.seal = *seal;
   begun.seals_alone = begun.seal && !sandbox.spec.seals;
-  const Answer<void> room = begun.seals_alone
-                                ? hold_memory(sandbox, memory_of(sandbox.spec.policy.limits, 1, true))
-                                : Answer<void>();
+  const Answer<void> room =
+      begun.seals_alone
+          ? hold_memory(sandbox, memory_of(sandbox.spec.template_name, sandbox.spec.policy.limits, 1, true))
+          : Answer<void>();
   const Answer<Guest*> guest = !seal         ? std::unexpected(seal.error())
                                : !room       ? std::unexpected(room.error())
                                : shall_begin ? wake(sandbox)

@@ -315,7 +315,8 @@ class Sandboxes {
   [[nodiscard]] Answer<void> hold_memory(Sandbox& sandbox, uint64_t memory_bytes);
   void put_in(const std::shared_ptr<Sandbox>& sandbox);
   // What contexts with these limits count for: each has a memory of its own, and where it seals what its next receipt is of.
-  [[nodiscard]] static uint64_t memory_of(const policy::Limits& limits, size_t contexts, bool seals);
+  [[nodiscard]] static uint64_t memory_of(const std::string& template_name, const policy::Limits& limits,
+                                          size_t contexts, bool seals);
   [[nodiscard]] static uint64_t memory_with(const Sandbox& in, size_t more);
   // What a sandbox of this will count for.
   [[nodiscard]] uint64_t memory_of(const std::string& tenant, const SandboxSpec& spec) const;

@@ -86,7 +86,8 @@ Answer<void> Sandboxes::go_back(Sandbox& in, const std::string& to) {
                   "Make another sandbox from the snapshot.");
   const auto contexts = get_images(images_, snapshot->guest);
   if (!contexts) return std::unexpected(contexts.error());
-  if (memory_of(in.spec.policy.limits, std::max<size_t>(contexts->size(), 1), false) > in.memory_bytes)
+  if (memory_of(in.spec.template_name, in.spec.policy.limits, std::max<size_t>(contexts->size(), 1), false) >
+      in.memory_bytes)
     return refuse(ApiCode::kConflict, "the snapshot has more contexts than the sandbox has memory for",
                   "Make another sandbox from the snapshot.");
   const auto awake = wake(in);  // so that nothing kept of it is left
@@ -131,7 +132,8 @@ Answer<std::vector<Sandboxes::Made>> Sandboxes::fork_guest(Sandbox& in, size_t c
 
 uint64_t Sandboxes::memory_of_fork(Sandbox& of) {
   const std::lock_guard lock(of.mutex);
-  return memory_of(of.spec.policy.limits, 1 + of.contexts.size(), false);  // a fork does not seal
+  return memory_of(of.spec.template_name, of.spec.policy.limits, 1 + of.contexts.size(),
+                   false);  // a fork does not seal
 }
 
 std::shared_ptr<Sandboxes::Sandbox> Sandboxes::fork_of(Sandbox& of, Made made) {
@@ -208,7 +210,8 @@ void Sandboxes::fork(const std::string& tenant, const std::string& id, size_t co
 
 // Of a task: what it counts for with so many contexts more.
 uint64_t Sandboxes::memory_with(const Sandbox& in, size_t more) {
-  return memory_of(in.spec.policy.limits, 1 + in.contexts.size() + more, in.spec.seals);
+  return memory_of(in.spec.template_name, in.spec.policy.limits, 1 + in.contexts.size() + more,
+                   in.spec.seals);
 }
 
 void Sandboxes::open_context(const std::string& tenant, const std::string& id, std::string template_name,
@@ -311,8 +314,8 @@ void Sandboxes::set_policy(const std::string& tenant, const std::string& id, pol
         GuestSpec spec = in.spec;
         spec.policy = wanted;
         spec = with_secrets(in.tenant, std::move(spec));
-        const uint64_t before = in.memory_bytes,
-                       after = memory_of(wanted.limits, 1 + in.contexts.size(), in.spec.seals);
+        const uint64_t before = in.memory_bytes, after = memory_of(in.spec.template_name, wanted.limits,
+                                                                   1 + in.contexts.size(), in.spec.seals);
         if (const auto room = hold_memory(in, std::max(before, after)); !room)
           return std::unexpected(room.error());
         if (in.guest)

@@ -25,6 +25,8 @@ using linux::GrantedEntry;
 using linux::GrantedRequest;
 using linux::HostFile;
 
+constexpr size_t kMostListed = 100'000;  // entries of one directory, in memory while they are told
+
 int errno_of(Errno code) {
   switch (code) {
     case Errno::kOk: return 0;
@@ -172,7 +174,7 @@ class DirectoryBroker::Served {
   }
   void note(GrantedAct act, const host::HostError& error) {
     const auto is_of = [&error](const char* limit) { return error.reason.contains(limit); };
-    if (error.code == Errno::kTooBig) ++reached_[kMaxFile];
+    if (error.code == Errno::kTooBig && act != GrantedAct::kList) ++reached_[kMaxFile];
     else if (error.code == Errno::kBudget) ++reached_[act == GrantedAct::kRead ? kBytesIn : kBytesOut];
     else if (error.code == Errno::kQuota && is_of("(max_total)")) ++reached_[kMaxTotal];
     else if (error.code == Errno::kQuota && is_of("(max_files)")) ++reached_[kMaxFiles];
@@ -274,12 +276,13 @@ HostResult<void> DirectoryBroker::Served::look(const Request& request, Answer& a
 
 HostResult<void> DirectoryBroker::Served::list(const Request& request, Answer& answer) {
   if (request.head.offset == 0 || request.path != listed_path_) {
-    auto all = broker_.file_list(request.path);
+    auto all = broker_.path_list(request.path, kMostListed);
     if (!all) return std::unexpected(all.error());
     listed_ = *std::move(all);
     listed_path_ = request.path;
   }
   answer.head.entries = static_cast<uint32_t>(std::min<size_t>(listed_.size(), UINT32_MAX));
+  bool is_told = listed_.empty();
   for (size_t at = std::min<uint64_t>(request.head.offset, listed_.size()); at < listed_.size(); ++at) {
     const host::FileInfo& each = listed_[at];
     GrantedEntry entry = {
@@ -288,6 +291,12 @@ HostResult<void> DirectoryBroker::Served::list(const Request& request, Answer& a
                                         (each.is_directory ? GrantedAnswer::kIsDirectory : 0u));
     if (answer.bytes.size() + sizeof entry + each.name.size() > GrantedRequest::kMostBytes) break;
     answer.bytes.append(reinterpret_cast<const char*>(&entry), sizeof entry).append(each.name);
+    if (at + 1 == listed_.size()) is_told = true;
+  }
+  if (is_told) {
+    listed_.clear();
+    listed_.shrink_to_fit();
+    listed_path_.clear();
   }
   return {};
 }

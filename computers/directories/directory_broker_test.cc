@@ -197,6 +197,38 @@ TEST_F(DirectoryBrokerTest, AFileThatTheHostReplacesIsAnotherOne) {
   EXPECT_EQ(told, "Newer text");
 }
 
+TEST_F(DirectoryBrokerTest, ListsADirectoryOfManyFiles) {
+  for (int i = 0; i < 11'000; ++i) std::ofstream(folder_ / "in" / "below" / std::to_string(i)).flush();
+  open(policy::FsMode::kWrite);
+  const linux::NodeRef root = linux::make_granted_directory(HostFile(dup(kernel_.number())), {});
+  const linux::NodeRef below = root->look_up("below").value();
+  size_t count = 0;
+  ASSERT_TRUE(below->list(0, [&](const linux::DirectoryEntry&) { return ++count != 0; }));
+  EXPECT_EQ(count, 11'000u);
+}
+
+// None loses what it has: the one that there is no room for keeps its name.
+TEST_F(DirectoryBrokerTest, OpenFilesKeepTheirBytesWithoutTheirNames) {
+  open(policy::FsMode::kWrite);
+  const linux::NodeRef root =
+      linux::make_granted_directory(HostFile(dup(kernel_.number())), {.is_writable = true});
+  std::vector<linux::NodeRef> files;
+  size_t removed = 0;
+  for (int i = 0; i < 400; ++i) {
+    const std::string name = "f" + std::to_string(i);
+    const auto made = root->create(name, {.mode = S_IFREG | 0644});
+    if (!made) break;
+    files.push_back(*made);
+    ASSERT_TRUE(files.back()->write(0, std::as_bytes(std::span(name))));
+    const auto unlinked = root->unlink(name);
+    if (unlinked) ++removed;
+    else EXPECT_EQ(unlinked.error(), ENFILE);
+  }
+  EXPECT_GE(removed, 200u);
+  EXPECT_LT(removed, 400u);
+  for (size_t i = 0; i < files.size(); ++i) EXPECT_EQ(text_of(files[i]), "f" + std::to_string(i));
+}
+
 TEST_F(DirectoryBrokerTest, AMappingShowsWhatTheHostHasWrittenSince) {
   open(policy::FsMode::kRead);
   const linux::NodeRef root = linux::make_granted_directory(HostFile(dup(kernel_.number())), {});

@@ -15,6 +15,7 @@
 #include "base/utf8.h"
 #include "host/files/guest_path.h"
 #include "host/files/links.h"
+#include "host/files/permissions.h"
 #include "host/files/roots.h"
 
 namespace membrane::host {
@@ -95,7 +96,7 @@ class FileAccess::Impl {
 
   HostResult<std::string> read(std::string_view path, uint64_t most_bytes);
   HostResult<void> write(std::string_view path, std::string_view bytes, FileMode mode);
-  HostResult<std::vector<FileInfo>> list(std::string_view path);
+  HostResult<std::vector<FileInfo>> list(std::string_view path, size_t most_entries);
   HostResult<FileInfo> stat(std::string_view path);
   HostResult<void> remove(std::string_view path);
 
@@ -105,7 +106,7 @@ class FileAccess::Impl {
   HostResult<bool> exists(const Target& target);
   HostResult<void> replace(Target& target, std::string_view bytes, bool existed);
   HostResult<void> append(Target& target, std::string_view bytes);
-  HostResult<void> list_host(const Target& target, std::map<std::string, FileInfo>& out);
+  HostResult<void> list_host(const Target& target, size_t most_entries, std::map<std::string, FileInfo>& out);
 
   Roots& roots_;
   Budget& budget_;
@@ -166,7 +167,8 @@ HostResult<FileInfo> FileAccess::Impl::stat(std::string_view guest_path) {
 }
 
 // What the host's directory holds, but for what a program cannot have.
-HostResult<void> FileAccess::Impl::list_host(const Target& target, std::map<std::string, FileInfo>& out) {
+HostResult<void> FileAccess::Impl::list_host(const Target& target, size_t most_entries,
+                                             std::map<std::string, FileInfo>& out) {
   auto fd = open_target(target, O_RDONLY | O_DIRECTORY | O_NONBLOCK);
   if (!fd) return std::unexpected(fd.error());
   DIR* directory = fdopendir(fd->get());
@@ -181,9 +183,9 @@ HostResult<void> FileAccess::Impl::list_host(const Target& target, std::map<std:
       result = std::unexpected(out_of_time());
       break;
     }
-    if (++seen > kMaxListEntries) {
+    if (++seen > most_entries) {
       result = refuse(Errno::kTooBig,
-                      target.text + " has more than " + std::to_string(kMaxListEntries) + " entries.");
+                      target.text + " has more than " + std::to_string(most_entries) + " entries.");
       break;
     }
     if (!is_utf8(name)) continue;
@@ -195,13 +197,13 @@ HostResult<void> FileAccess::Impl::list_host(const Target& target, std::map<std:
   return result;
 }
 
-HostResult<std::vector<FileInfo>> FileAccess::Impl::list(std::string_view guest_path) {
+HostResult<std::vector<FileInfo>> FileAccess::Impl::list(std::string_view guest_path, size_t most_entries) {
   auto path = parse_guest_path(guest_path);
   if (!path) return std::unexpected(path.error());
   const auto granted = roots_.granted_in(*path);
   std::map<std::string, FileInfo> found;
   if (auto target = roots_.locate(*path, FsMode::kRead)) {
-    auto listed = list_host(*target, found);
+    auto listed = list_host(*target, most_entries, found);
     if (!listed && granted.empty()) return std::unexpected(listed.error());
   } else if (granted.empty()) {
     return std::unexpected(target.error());
@@ -301,6 +303,7 @@ HostResult<void> FileAccess::Impl::append(Target& target, std::string_view bytes
     return refuse(Errno::kTooBig, target.text + " would be larger than the grant's " +
                                       std::to_string(target.root.grant.max_file_bytes) +
                                       " bytes (max_file).");
+  if (auto dropped = drop_privileges(*fd, target.text); !dropped) return dropped;
   if (write_all(*fd, bytes)) return {};
   const HostError error = errno_of(target.text);
   if (ftruncate(fd->get(), info->st_size) != 0)
@@ -386,7 +389,9 @@ HostResult<std::string> FileAccess::read(std::string_view path, uint64_t most_by
 HostResult<void> FileAccess::write(std::string_view path, std::string_view bytes, FileMode mode) {
   return impl_->write(path, bytes, mode);
 }
-HostResult<std::vector<FileInfo>> FileAccess::list(std::string_view path) { return impl_->list(path); }
+HostResult<std::vector<FileInfo>> FileAccess::list(std::string_view path, size_t most_entries) {
+  return impl_->list(path, most_entries);
+}
 HostResult<FileInfo> FileAccess::stat(std::string_view path) { return impl_->stat(path); }
 HostResult<void> FileAccess::remove(std::string_view path) { return impl_->remove(path); }
 

@@ -55,7 +55,8 @@ class FileAccess {
                                uint64_t most_bytes = UINT64_MAX);  // ENOMEM for a file of more
   HostResult<void> write(std::string_view path, std::string_view bytes, FileMode mode);
   // Sorted by name. The guest directories above a grant exist too, with what is granted in them.
-  HostResult<std::vector<FileInfo>> list(std::string_view path);
+  // EFBIG for a directory of more than `most_entries`.
+  HostResult<std::vector<FileInfo>> list(std::string_view path, size_t most_entries = kMaxListEntries);
   HostResult<FileInfo> stat(std::string_view path);
   HostResult<void> remove(std::string_view path);  // a file, or an empty directory
 

@@ -9,6 +9,7 @@
 
 #include "base/write_at.h"
 #include "host/files/links.h"
+#include "host/files/permissions.h"
 
 namespace membrane::host {
 namespace {
@@ -112,6 +113,7 @@ HostResult<Fd> FileHandles::open_to_write(Target& target, const FileOpening& how
   auto fd = open_beneath(directory, path, O_RDWR | kCautious, Symlinks::kNone);
   if (!fd) return std::unexpected(told_as(fd.error(), path, target.text));
   if (auto may = check_writable(*fd, target.root, target.text); !may) return std::unexpected(may.error());
+  if (auto dropped = drop_privileges(*fd, target.text); !dropped) return std::unexpected(dropped.error());
   if (how.truncate && ftruncate(fd->get(), 0) != 0) return std::unexpected(errno_of(target.text));
   return fd;
 }
@@ -244,7 +246,9 @@ HostResult<void> FileHandles::set_times(std::string_view path, const FileTimes& 
   if (!info) return std::unexpected(info.error());
   const auto time = [](const std::optional<int64_t>& ns) {
     constexpr int64_t kSecond = 1'000'000'000;
-    return ns ? timespec{*ns / kSecond, *ns % kSecond} : timespec{0, UTIME_OMIT};
+    if (!ns) return timespec{0, UTIME_OMIT};
+    const int64_t part = (*ns % kSecond + kSecond) % kSecond;  // not negative before 1970 either
+    return timespec{(*ns - part) / kSecond, part};
   };
   const timespec both[] = {time(times.accessed_ns), time(times.modified_ns)};
   if (S_ISLNK(info->st_mode)) {

@@ -142,6 +142,22 @@ TEST_P(Handles, AreMovedByOneMembraneAtATime) {
   EXPECT_EQ(flock(directory.get(), LOCK_EX | LOCK_NB), 0) << "what took it has given it back";
 }
 
+TEST_P(Handles, WhatIsWrittenRunsAsNobodyElse) {
+  ASSERT_EQ(chmod((root / "a").c_str(), 06755), 0);
+  ASSERT_TRUE(handles().open("/w/a", {}));
+  EXPECT_EQ(static_cast<unsigned>(fs::status(root / "a").permissions()), 06755u);
+  ASSERT_TRUE(handles().open("/w/a", {.write = true}));
+  EXPECT_EQ(static_cast<unsigned>(fs::status(root / "a").permissions()), 0755u);
+  ASSERT_EQ(chmod((root / "a").c_str(), 06755), 0);
+  ASSERT_TRUE(access().write("/w/a", "more", FileMode::kAppend));
+  EXPECT_EQ(static_cast<unsigned>(fs::status(root / "a").permissions()), 0755u);
+}
+
+TEST_P(Handles, TakeTimesBefore1970) {
+  ASSERT_TRUE(handles().set_times("/w/a", {.accessed_ns = {}, .modified_ns = -1'500'000'000}));
+  EXPECT_EQ(handles().status("/w/a")->modified_ns, -1'500'000'000);
+}
+
 TEST_P(Handles, RefuseFifosWithoutWaiting) {
   ASSERT_EQ(mkfifo((root / "fifo").c_str(), 0666), 0);
   EXPECT_EQ(handles().open("/w/fifo", {}).error().code, Errno::kAccess);

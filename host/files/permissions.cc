@@ -41,9 +41,18 @@ HostResult<void> set_permissions(Roots& roots, std::string_view path, uint32_t m
   if (S_ISREG(info->st_mode) && target->root.has_foreign_names(*info))
     return refuse(Errno::kAccess, target->text + " has another hard link, whose file would change with it.");
   constexpr uint32_t kOthersWrite = 0022;
-  const uint32_t wanted = mode & kPermissions & (~kOthersWrite | info->st_mode);
+  const uint32_t kept = S_ISDIR(info->st_mode) ? info->st_mode & 07000 : 0;
+  const uint32_t wanted = kept | (mode & kPermissions & (~kOthersWrite | info->st_mode));
   if (chmod(("/proc/self/fd/" + std::to_string(fd->get())).c_str(), wanted) != 0)
     return std::unexpected(errno_of(target->text));
+  return {};
+}
+
+HostResult<void> drop_privileges(const Fd& fd, const std::string& text) {
+  struct stat info{};
+  if (fstat(fd.get(), &info) != 0) return std::unexpected(errno_of(text));
+  if ((info.st_mode & (S_ISUID | S_ISGID)) == 0) return {};
+  if (fchmod(fd.get(), info.st_mode & 01777) != 0) return std::unexpected(errno_of(text));
   return {};
 }
 

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <string>
 #include <string_view>
 
 #include "host/files/roots.h"
@@ -15,5 +16,9 @@ HostResult<uint32_t> permissions_of(Roots& roots, std::string_view path);
 // But nobody else gets the right to write. No link is followed, in no component. EACCES where the file may not be written: below a grant for
 // reading, or with another name that may lie outside.
 HostResult<void> set_permissions(Roots& roots, std::string_view path, uint32_t mode);
+
+// Takes the set-user-id and set-group-id bits from a file that a program is about to write: what it writes runs as nobody else.
+// (The kernel does so itself, but for a superuser.)
+HostResult<void> drop_privileges(const Fd& fd, const std::string& text);
 
 }  // namespace membrane::host

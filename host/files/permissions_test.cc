@@ -67,5 +67,12 @@ TEST_F(Permissions, StayWhereWritingIsRefused) {
   EXPECT_EQ(there("a"), 0644u);
 }
 
+TEST_F(Permissions, OfADirectoryKeepItsGroupForNewFiles) {
+  fs::create_directory(root / "below");
+  fs::permissions(root / "below", fs::perms(02755));
+  EXPECT_TRUE(set_permissions(*roots(FsMode::kWrite), "/w/below", 0700));
+  EXPECT_EQ(there("below"), 02700u);
+}
+
 }  // namespace
 }  // namespace membrane::host

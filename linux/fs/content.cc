@@ -34,6 +34,7 @@ Done write_all(int file, uint64_t offset, std::span<const std::byte> bytes) {
 
 Content::~Content() {
   account_->give(charged_);
+  account_->note_heap_pages(-heap_pages_);
   if (file_ >= 0) close(file_);
 }
 
@@ -129,6 +130,7 @@ Content::Pages::iterator Content::drop(Pages::iterator page) {
   const uint64_t charge = page->second ? kPageBytes : kHoleBytes;
   account_->give(charge);
   charged_ -= charge;
+  if (page->second) note_heap_pages(-1);
   return pages_.erase(page);
 }
 
@@ -146,6 +148,7 @@ Done Content::hide(uint64_t page) {
   } else if (found->second) {
     account_->give(kPageBytes - kHoleBytes);
     charged_ -= kPageBytes - kHoleBytes;
+    note_heap_pages(-1);
     found->second = nullptr;
   }
   return {};
@@ -166,6 +169,7 @@ Try<Content::Page*> Content::writable(uint64_t page) {
   }
   Page* const at = made.get();
   pages_[page] = std::move(made);
+  note_heap_pages(1);
   return at;
 }
 
@@ -325,6 +329,7 @@ Done Content::move_to_file() {
   charged_ = needed;
   file_ = file;
   pages_.clear();
+  note_heap_pages(-heap_pages_);
   kept_.clear();
   kept_file_ = nullptr;
   kept_end_ = 0;

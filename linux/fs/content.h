@@ -35,6 +35,8 @@ class Account {
     used_bytes_ -= bytes;
     used_nodes_ -= nodes;
   }
+  // Pages of contents come to be in this process's heap, or go: those that are charged may be elsewhere, in files.
+  void note_heap_pages(int64_t more) { heap_pages_ += static_cast<uint64_t>(more); }
   // There is no room, and that is counted.
   std::unexpected<int> refuse() {
     ++refusals_;
@@ -45,9 +47,10 @@ class Account {
   [[nodiscard]] uint64_t nodes() const { return nodes_; }
   [[nodiscard]] uint64_t used_bytes() const { return used_bytes_; }
   [[nodiscard]] uint64_t used_nodes() const { return used_nodes_; }
+  [[nodiscard]] uint64_t heap_bytes() const { return heap_pages_ * kPageBytes; }
 
  private:
-  uint64_t bytes_, nodes_, used_bytes_ = 0, used_nodes_ = 0, refusals_ = 0;
+  uint64_t bytes_, nodes_, used_bytes_ = 0, used_nodes_ = 0, refusals_ = 0, heap_pages_ = 0;
 };
 
 class Content {
@@ -119,7 +122,12 @@ class Content {
   KeptRuns kept_;
   uint64_t kept_end_ = 0;  // what of the kept bytes is still the file's
   uint64_t size_ = 0;
-  Pages pages_;  // by number; an empty one is a hole over what lies under it
+  void note_heap_pages(int64_t more) {
+    account_->note_heap_pages(more);
+    heap_pages_ += more;
+  }
+  Pages pages_;             // by number; an empty one is a hole over what lies under it
+  int64_t heap_pages_ = 0;  // those of them that are none
   uint64_t charged_ = 0;
   int file_ = -1;  // a memfd, which then has all
 };

@@ -93,8 +93,8 @@ std::optional<TreeUsage> usage_of(const Node& node) {
   const auto* const there = dynamic_cast<const TreeNode*>(&node);
   if (there == nullptr) return std::nullopt;
   const Account& account = *there->tree()->account();
-  return TreeUsage{account.bytes(), account.used_bytes(), account.nodes(), account.used_nodes(),
-                   account.refusals()};
+  return TreeUsage{account.bytes(),      account.used_bytes(), account.nodes(),
+                   account.used_nodes(), account.refusals(),   account.heap_bytes()};
 }
 
 }  // namespace membrane::linux

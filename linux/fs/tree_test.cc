@@ -253,6 +253,23 @@ TEST_F(TreeTest, WhatIsRemovedIsGivenBack) {
   EXPECT_EQ(usage_of(*root)->used_nodes, before.used_nodes);
 }
 
+// What was mapped is in a file of the host's, and no part of what the kernel's own memory is counted without.
+TEST_F(TreeTest, ContentsInTheHeapAreTold) {
+  const auto heap = [this] { return usage_of(*root)->heap_bytes; };
+  const NodeRef written = make(root, "written"), mapped = make(root, "mapped");
+  const std::string three_pages(3 * kPageBytes, 'x');
+  EXPECT_TRUE(put_text(written, three_pages));
+  EXPECT_TRUE(put_text(mapped, three_pages));
+  EXPECT_EQ(heap(), 6 * kPageBytes);
+  EXPECT_TRUE(mapped->mapping(0, kPageBytes, true));
+  EXPECT_EQ(heap(), 3 * kPageBytes);
+  EXPECT_EQ(usage_of(*root)->used_bytes / kPageBytes, 6u);
+  EXPECT_TRUE(written->resize(1));
+  EXPECT_EQ(heap(), kPageBytes);
+  EXPECT_TRUE(written->allocate(FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, 0, kPageBytes));
+  EXPECT_TRUE(root->unlink("written"));
+}
+
 TEST_F(TreeTest, SparseFilesCostWhatIsInThem) {
   root = make_tree({.most_bytes = 1 << 20});
   const NodeRef a = make(root, "a");

@@ -262,14 +262,16 @@ class GrantedNode final : public Node {
     static_cast<void>(all_->client.ask({.act = GrantedAct::kClose, .file = std::exchange(file_, 0)}));
     all_->open.remove(this);
   }
-  // The name is about to go: what has the file goes on with it.
-  void leave_name(const std::string& path) {
+  // The name is about to go: what has the file goes on with it. Errors: ENFILE, when there is no room to keep it open.
+  Done leave_name(const std::string& path) {
     const auto found = all_->nodes.find(path);
-    if (found == all_->nodes.end()) return;
+    if (found == all_->nodes.end()) return {};
     if (auto node = found->second.lock()) {
-      if (node->type_ == S_IFREG && node.use_count() > 2) static_cast<void>(node->open_for(false));
+      if (node->type_ == S_IFREG && node.use_count() > 2)
+        if (const Done kept = node->open_for(false); !kept && kept.error() == EDQUOT) return err(ENFILE);
       leaving_ = node;
     }
+    return {};
   }
   void left_name(const std::string& path, bool is_left) {
     const auto node = std::exchange(leaving_, nullptr);
@@ -436,7 +438,7 @@ Done GrantedNode::link(std::string_view name, const NodeRef& target) {
 Done GrantedNode::unlink(std::string_view name) {
   MEMBRANE_TRY(may_write());
   MEMBRANE_ASSIGN(const std::string path, below(name));
-  leave_name(path);
+  MEMBRANE_TRY(leave_name(path));
   const Done removed = done(all_->client.ask({.act = GrantedAct::kUnlink}, path));
   left_name(path, removed.has_value());
   return removed;
@@ -445,7 +447,7 @@ Done GrantedNode::unlink(std::string_view name) {
 Done GrantedNode::remove_directory(std::string_view name) {
   MEMBRANE_TRY(may_write());
   MEMBRANE_ASSIGN(const std::string path, below(name));
-  leave_name(path);
+  MEMBRANE_TRY(leave_name(path));
   const Done removed = done(all_->client.ask({.act = GrantedAct::kRemoveDirectory}, path));
   left_name(path, removed.has_value());
   return removed;
@@ -461,7 +463,7 @@ Done GrantedNode::rename(std::string_view name, Node& to, std::string_view new_n
   if (from == onto) return {};
   if ((flags & RENAME_NOREPLACE) != 0 && all_->client.ask({.act = GrantedAct::kStatus}, onto))
     return err(EEXIST);
-  leave_name(onto);
+  MEMBRANE_TRY(leave_name(onto));
   const Done renamed = done(all_->client.ask({.act = GrantedAct::kRename}, from, onto));
   left_name(onto, renamed.has_value());
   if (!renamed) return renamed;

@@ -50,9 +50,10 @@ uint64_t heap_bytes() {
   return all.uordblks + all.hblkhd;
 }
 
-uint64_t bytes_of(const NodeRef& tree) {
-  return tree == nullptr ? 0 : usage_of(*tree).value_or(TreeUsage()).used_bytes;
+TreeUsage use_of(const NodeRef& tree) {
+  return tree == nullptr ? TreeUsage() : usage_of(*tree).value_or(TreeUsage());
 }
+uint64_t bytes_of(const NodeRef& tree) { return use_of(tree).used_bytes; }
 
 }  // namespace
 
@@ -75,7 +76,7 @@ struct Kernel::Impl {
 Kernel::Kernel(KernelOptions options)
     : options_(std::move(options)),
       impl_(std::make_shared<Impl>()),
-      heap_before_(heap_bytes() - std::min(heap_bytes(), bytes_of(options_.root))) {
+      heap_before_(heap_bytes() - std::min(heap_bytes(), use_of(options_.root).heap_bytes)) {
   host_name = options_.host_name;
   root = std::make_shared<Location>(Location{.node = options_.root, .parent = nullptr, .name = ""});
 }
@@ -544,11 +545,11 @@ void Kernel::do_due() {
   }
 }
 
-// What this kernel has for guests, but for contents of files: those have an account of their own, the disk's, which counts them more
-// closely, and where they are not in this process's heap.
+// What this kernel has for guests, but for contents of files: those have an account of their own, the disk's.
 uint64_t Kernel::own_bytes() {
-  const uint64_t of_files = bytes_of(root == nullptr ? nullptr : root->node) + bytes_of(memory_files) +
-                            bytes_of(system == nullptr ? nullptr : system->shared_memory);
+  const uint64_t of_files = use_of(root == nullptr ? nullptr : root->node).heap_bytes +
+                            use_of(memory_files).heap_bytes +
+                            use_of(system == nullptr ? nullptr : system->shared_memory).heap_bytes;
   const uint64_t heap = heap_bytes(), before = heap_before_ + of_files;
   return *granted_copies + (heap > before ? heap - before : 0);
 }
