@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <atomic>
 #include <csignal>
+#include <cstdlib>
 #include <ctime>
 #include <map>
 
@@ -112,10 +113,11 @@ Status add_policy(const Options& options, computers::ImageBuild& build) {
   return {};
 }
 
-// Each is id=NAME,src=FILE, as Docker has it, or id=NAME alone, for a file of that name.
+// Each is id=NAME,src=FILE or id=NAME,env=VARIABLE, as Docker has it, or id=NAME alone, for a file of that name.
 Status add_secrets(const Options& options, computers::ImageBuild& build) {
+  constexpr uint64_t kMostBytes = 1u << 20;
   for (const std::string& each : options.secrets) {
-    std::string id, file;
+    std::string id, file, variable;
     for (size_t begin = 0; begin <= each.size();) {
       const size_t end = std::min(each.find(',', begin), each.size());
       const std::string word = each.substr(begin, end - begin);
@@ -124,7 +126,8 @@ Status add_secrets(const Options& options, computers::ImageBuild& build) {
       const std::string value = word.substr(std::min(equals + 1, word.size()));
       if (name == "id") id = value;
       else if (name == "src" || name == "source") file = value;
-      else if (name != "type" || value != "file")
+      else if (name == "env") variable = value;
+      else if (name != "type" || (value != "file" && value != "env"))
         return fail(ErrorCode::kInvalidArgument, "--secret has no \"" + word + '"',
                     "Write --secret id=NAME,src=FILE.");
       begin = end + 1;
@@ -132,7 +135,15 @@ Status add_secrets(const Options& options, computers::ImageBuild& build) {
     if (id.empty())
       return fail(ErrorCode::kInvalidArgument, "--secret " + each + " names no secret",
                   "Write --secret id=NAME,src=FILE.");
-    auto value = text_of_file(file.empty() ? id : file);
+    if (!variable.empty()) {
+      const char* const set = std::getenv(variable.c_str());
+      if (set == nullptr)
+        return fail(ErrorCode::kNotFound, "the secret " + id + ": there is no variable " + variable,
+                    "Set it, or name a file with src=FILE.");
+      build.secrets[id] = set;
+      continue;
+    }
+    auto value = read_input(file.empty() ? id : file, kMostBytes);
     if (!value) {
       value.error().message = "the secret " + id + ": " + value.error().message;
       return std::unexpected(value.error());
@@ -192,6 +203,7 @@ void tell_network(const computers::BuiltImage& built) {
                 " out" + (host.refused > 0 ? ", " + std::to_string(host.refused) + " refused" : "") + ")";
       separator = ", ";
     }
+    if (step.unlisted_calls > 0) told += ", and " + std::to_string(step.unlisted_calls) + " calls more";
     print(stderr, told + "\n");
   }
   if (!is_reproducible(built))
@@ -214,7 +226,8 @@ nlohmann::ordered_json json_of_network(const computers::BuiltImage& built) {
                      {"instruction", step.instruction},
                      {"cached", step.is_cached},
                      {"pinned", step.is_pinned},
-                     {"hosts", std::move(hosts)}});
+                     {"hosts", std::move(hosts)},
+                     {"unlisted_calls", step.unlisted_calls}});
   }
   return steps;
 }

@@ -356,6 +356,9 @@ class Network(NetworkTest):
         told = self.build("FROM host\nSHELL [\"/bin/bash\", \"-ec\"]\nRUN true < /dev/tcp/example.org/80\n", *self.granted, code=2)
         self.assertIn("--allow http:example.org", told)
         self.assertEqual(self.server.seen, [])
+        told = self.build(self.bash("true < /dev/tcp/example.org/80 || true"))["told"]
+        self.assertIn("warning: line 3: the command went on where it was refused", told)
+        self.assertIn("--allow http:example.org", told)
 
     def test_a_refused_request_fails_as_in_runs(self):
         options = ("--allow", f"http:GET:http://{self.host}/a/*")
@@ -386,6 +389,19 @@ class Network(NetworkTest):
         self.build(dockerfile, *self.granted, "--allow", "http:example.org")
         self.assertEqual(self.run_image("cat", "/copy"), "/a 3\n")
         self.assertIn("line 3", self.build(dockerfile, code=2))  # without a grant nothing is taken from the cache
+
+    def test_what_follows_new_answers_is_done_anew(self):
+        step = self.get("/a", "/a")
+        self.build(self.bash(step), *self.granted)
+        layer, = (self.store / ".layers").glob("*.layer")
+        dockerfile = self.bash(step, "cat /a > /copy").replace("FROM host", "FROM host AS asked") + "FROM host\nCOPY --from=asked /copy /\n"
+        self.build(dockerfile, *self.granted)
+        self.assertEqual(self.run_image("cat", "/copy"), "/a 1\n")
+        layer.unlink()
+        built = self.build(dockerfile, *self.granted)
+        self.assertEqual((built["carried_out"], self.run_image("cat", "/copy")), (3, "/a 2\n"))
+        again = self.build(dockerfile, *self.granted)
+        self.assertEqual((again["digest"], again["cached"]), (built["digest"], 3))
 
     def test_a_step_that_used_none_is_the_same_whatever_was_granted(self):
         dockerfile = self.bash("date > /date; od -N 8 /dev/urandom > /random; echo $RANDOM > /shell")
@@ -537,7 +553,9 @@ class Secrets(BuildTest):
         for mount, wanted in [("type=secret", "id"), ("type=secret,id=x,mode=9", "octal"), ("type=secret,id=x,what=1", "what"),
                               ("type=bind,source=x", "COPY"), ("type=secret,id=token,target=/etc/passwd", "another target")]:
             self.assertIn(wanted, self.build(f"FROM host\nRUN --mount={mount} true\n", *self.given, code=2))
-        for secret, wanted in [("src=x", "id=NAME"), ("id=x,what=1", "what"), (f"id=x,src={self.secret}-not", "the secret x")]:
+        self.environment["TOKEN"] = "of the caller"
+        self.build("FROM host\nRUN --mount=type=secret,id=x grep -x 'of the caller' /run/secrets/x\n", "--secret", "id=x,env=TOKEN")
+        for secret, wanted in [("id=x,env=NO_SUCH", "NO_SUCH"), ("src=x", "id=NAME"), ("id=x,what=1", "what"), (f"id=x,src={self.secret}-not", "the secret x")]:
             self.assertIn(wanted, self.build("FROM host\n", "--secret", secret, code=2))
 
 

@@ -224,6 +224,7 @@ Result<Attempt> attempt(const RunStep& step, const StartComputer& start, bool is
   gateway->tell(report);
   made.end.used_network = gateway->was_asked();
   made.end.calls = std::move(report.host_calls);
+  made.end.unlisted_calls = report.host_calls_dropped;
   made.status = status_of(report, made.end.calls);
   if (made.status) MEMBRANE_TRY(take_secrets(computer, step, directories));
   return made;

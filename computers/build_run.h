@@ -56,6 +56,7 @@ struct RunEnd {
   std::unique_ptr<linux::LiveComputer> computer;  // with the files that the command left
   bool used_network = false;  // it asked for something beyond its sandbox, though it may have been refused
   std::vector<sandbox::HostCallRecord> calls;
+  uint64_t unlisted_calls = 0;  // more of them
 };
 // A sandbox over the files that the step begins with. `network`: as LiveSpec has it.
 using StartComputer =

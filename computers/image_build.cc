@@ -1,8 +1,5 @@
 #include "computers/image_build.h"
 
-#include <sys/stat.h>
-#include <unistd.h>
-
 #include <algorithm>
 #include <charconv>
 #include <cstdlib>
@@ -46,6 +43,8 @@ struct State {
   std::string key;                         // of the last layer; of the image where there is none
   std::shared_ptr<linux::HostFile> layer;  // null where there is none
   std::vector<std::string> layers;         // keys
+  // A server was asked for something in this build that a key does not say: what was made by other answers is not what is to be made now.
+  bool is_fresh = false;
   linux::ImageConfig config;
 };
 
@@ -457,8 +456,10 @@ class Building {
     return keep_layer(*computer, key);
   }
 
+  [[nodiscard]] bool uses_cache() const { return build_.uses_cache && !state_->is_fresh; }
+
   bool take_cached(const linux::DockerInstruction& in, const std::string& key) {
-    linux::HostFile found = build_.uses_cache ? cache_.layer(key) : linux::HostFile();
+    linux::HostFile found = uses_cache() ? cache_.layer(key) : linux::HostFile();
     if (!found) return false;
     tell(in, true);
     ++built_.cached;
@@ -530,10 +531,15 @@ class Building {
       return start(*state_, keys.alone, is_deterministic, socket);
     });
     if (!done) return std::unexpected(with_disk_hint(std::move(done.error())));
+    if (const std::string fix = how_to_allow(done->calls); !fix.empty() && build_.on_warning)
+      build_.on_warning("line " + std::to_string(in.line) + ": the command went on where it was refused. " +
+                        fix);
     if (done->used_network && is_granted) {
       network.is_cached = false;
       network.hosts = contacted_hosts(done->calls);
+      network.unlisted_calls = done->unlisted_calls;
       built_.network.push_back(std::move(network));
+      state_->is_fresh = true;
     }
     return keep_layer(*done->computer, done->used_network ? keys.with_network : keys.alone);
   }
@@ -626,15 +632,15 @@ class Building {
     MEMBRANE_ASSIGN(const std::string owner, word(flag_of(in, "chown")));
     std::map<std::string, std::string> documents;
     MEMBRANE_ASSIGN(documents, take_documents(in, all));
-    std::vector<UrlSource> urls;
+    std::vector<Added> urls;
     MEMBRANE_ASSIGN(urls, take_urls(in, all));
     const bool is_many = all.size() + documents.size() + urls.size() > 1;
     KeyText key;
     key.add(state_->key).add(in.name).add(copy.to).add(mode).add(owner);
     for (const auto& [name, text] : documents) key.add(name).add(text);
-    for (UrlSource& each : urls) {
-      if (!each.is_pinned) MEMBRANE_TRY(fetch(in, each));
-      key.add("url").add(each.name).add(each.digest);
+    for (Added& each : urls) {
+      if (!each.source.is_pinned) MEMBRANE_TRY(fetch(in, each));
+      key.add("url").add(each.source.name).add(each.source.digest);
     }
     std::unique_ptr<linux::LiveComputer> other;
     std::unique_ptr<SourceFiles> files;
@@ -651,7 +657,10 @@ class Building {
         const std::string to = copy.to.ends_with('/') ? copy.to + name : copy.to;
         MEMBRANE_TRY(put_file(computer, to, text, copy.mode.value_or(0644), copy.owner));
       }
-      for (UrlSource& each : urls) MEMBRANE_TRY(put_url(in, each, copy, computer));
+      for (Added& each : urls) {
+        if (!each.file) MEMBRANE_TRY(fetch(in, each));
+        MEMBRANE_TRY(put_fetched(computer, each.file->number(), each.source.name, copy));
+      }
       if (copy.sources.empty()) return {};
       if (other == nullptr && !from_of(in).empty()) {
         MEMBRANE_ASSIGN(other, open_other(from_of(in)));
@@ -663,43 +672,25 @@ class Building {
 
   // -- ADD of URLs
 
-  struct UrlSource {
-    std::string url, name;
-    std::string digest;      // in hex: what it must be, or what it was
-    bool is_pinned = false;  // by --checksum
-    std::optional<LayerCache::NewEntry> file = {};
+  struct Added {
+    UrlSource source;
+    std::optional<LayerCache::NewEntry> file = {};  // once it was fetched
   };
 
   // The URLs among the words, which are taken out.
-  Result<std::vector<UrlSource>> take_urls(const linux::DockerInstruction& in,
-                                           std::vector<std::string>& all) const {
-    constexpr std::string_view kAlgorithm = "sha256:";
-    std::vector<UrlSource> urls;
-    for (const std::string& each : all) {
-      if (each.starts_with("git@") || each.starts_with("git://") || (is_url(each) && each.ends_with(".git")))
-        return unsupported("\"" + each + "\" is a git repository, which is not cloned here",
-                           "RUN git clone does it where its host is granted.");
-      if (!is_url(each)) continue;
-      if (in.name != "ADD" || !from_of(in).empty())
-        return wrong("\"" + each + "\" is no file of the build", "ADD " + each + " brings it.");
-      MEMBRANE_ASSIGN(std::string name, file_name_of(each));
-      urls.push_back({.url = each, .name = std::move(name), .digest = ""});
-    }
-    std::erase_if(all, [](const std::string& each) { return is_url(each); });
+  Result<std::vector<Added>> take_urls(const linux::DockerInstruction& in,
+                                       std::vector<std::string>& all) const {
+    if (std::ranges::any_of(all, is_url) && (in.name != "ADD" || !from_of(in).empty()))
+      return wrong("a URL is no file of the build", "ADD brings it.");
     MEMBRANE_ASSIGN(const std::string checksum, word(flag_of(in, "checksum")));
-    if (checksum.empty()) return urls;
-    if (urls.size() != 1 || !all.empty() || !in.documents.empty())
-      return wrong("--checksum is of one URL", "Write an ADD for each.");
-    const bool is_digest = checksum.starts_with(kAlgorithm) && checksum.size() == kAlgorithm.size() + 64 &&
-                           checksum.find_first_not_of("0123456789abcdef", kAlgorithm.size()) == checksum.npos;
-    if (!is_digest)
-      return wrong("\"" + checksum + "\" is no checksum", "Write sha256: and 64 lower-case hex digits.");
-    urls.front().digest = checksum.substr(kAlgorithm.size());
-    urls.front().is_pinned = true;
+    MEMBRANE_ASSIGN(auto sources, take_url_sources(all, checksum));
+    std::vector<Added> urls;
+    for (UrlSource& each : sources) urls.push_back({.source = std::move(each)});
     return urls;
   }
 
-  Status fetch(const linux::DockerInstruction& in, UrlSource& source) {
+  Status fetch(const linux::DockerInstruction& in, Added& added) {
+    UrlSource& source = added.source;
     MEMBRANE_ASSIGN(LayerCache::NewEntry file, cache_.add_scratch());
     const auto fetched = fetch_url({.url = source.url,
                                     .grants = build_.grants,
@@ -712,35 +703,13 @@ class Building {
       return wrong(source.url + " has the checksum sha256:" + fetched->digest,
                    "Look at what has changed before the Dockerfile is given this one.");
     source.digest = fetched->digest;
-    source.file.emplace(std::move(file));
+    added.file.emplace(std::move(file));
     built_.network.push_back({.line = in.line,
                               .instruction = text_of(in),
                               .is_cached = false,
                               .is_pinned = source.is_pinned,
                               .hosts = contacted_hosts(fetched->calls)});
     return {};
-  }
-
-  // As Docker does it: nobody but its owner may read it, unless --chmod says so, and nothing is unpacked.
-  Status put_url(const linux::DockerInstruction& in, UrlSource& source, const FileCopy& copy,
-                 linux::LiveComputer& computer) {
-    constexpr size_t kPieceBytes = 1u << 20;
-    if (!source.file) MEMBRANE_TRY(fetch(in, source));
-    const auto there = computer.stat(copy.to, true);
-    const bool is_directory = copy.to.ends_with('/') || (there && S_ISDIR(there->mode));
-    const std::string to =
-        !is_directory ? copy.to : copy.to + (copy.to.ends_with('/') ? "" : "/") + source.name;
-    uint64_t offset = 0;
-    const auto next = [&]() -> Result<std::string> {
-      std::string piece(kPieceBytes, '\0');
-      const ssize_t got =
-          pread(source.file->number(), piece.data(), piece.size(), static_cast<off_t>(offset));
-      if (got < 0) return fail(ErrorCode::kUnavailable, "what was fetched cannot be read");
-      piece.resize(static_cast<size_t>(got));
-      offset += piece.size();
-      return piece;
-    };
-    return put_pieces(computer, to, next, copy.mode.value_or(0600), copy.owner);
   }
 
   [[nodiscard]] std::string from_of(const linux::DockerInstruction& in) const {
@@ -768,6 +737,7 @@ class Building {
     } else {
       MEMBRANE_ASSIGN(const State state, state_of(from));
       key.add(state.key).add(copy.sources);
+      state_->is_fresh = state_->is_fresh || state.is_fresh;
     }
     return {};
   }
@@ -823,7 +793,7 @@ class Building {
   Result<BuiltImage> finish() {
     const std::string config = linux::image_config_text(state_->config);
     MEMBRANE_ASSIGN(const std::string key, KeyText().add(state_->key).add("image").add(config).digest());
-    std::optional<std::string> path = build_.uses_cache ? cache_.image(key) : std::nullopt;
+    std::optional<std::string> path = uses_cache() ? cache_.image(key) : std::nullopt;
     if (!path) {
       MEMBRANE_ASSIGN(const auto computer, start(*state_, key));
       MEMBRANE_ASSIGN(LayerCache::NewEntry entry, cache_.add_image(key));

@@ -54,6 +54,7 @@ struct NetworkStep {
   bool is_cached = false;
   bool is_pinned = false;                 // the same bytes each time, or none: an ADD with a checksum
   std::vector<ContactedHost> hosts = {};  // in this build
+  uint64_t unlisted_calls = 0;            // more of them, of which no more is known
 };
 
 struct BuiltImage {

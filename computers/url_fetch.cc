@@ -1,5 +1,6 @@
 #include "computers/url_fetch.h"
 
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -168,6 +169,55 @@ Result<std::string> file_name_of(const std::string& url) {
     return name;
   return fail(ErrorCode::kInvalidInput, "the path of " + url + " ends with no name of a file",
               "Write which file it is to be: ADD " + url + " /directory/name.");
+}
+
+Result<std::vector<UrlSource>> take_url_sources(std::vector<std::string>& sources,
+                                                const std::string& checksum) {
+  constexpr std::string_view kAlgorithm = "sha256:";
+  constexpr size_t kDigits = 64;
+  std::vector<UrlSource> urls;
+  for (const std::string& each : sources) {
+    if (each.starts_with("git@") || each.starts_with("git://") || (is_url(each) && each.ends_with(".git")))
+      return fail(ErrorCode::kUnsupported, "\"" + each + "\" is a git repository, which is not cloned here",
+                  "RUN git clone does it where its host is granted.");
+    if (!is_url(each)) continue;
+    MEMBRANE_ASSIGN(std::string name, file_name_of(each));
+    urls.push_back({.url = each, .name = std::move(name)});
+  }
+  if (checksum.empty()) {
+    std::erase_if(sources, is_url);
+    return urls;
+  }
+  if (urls.size() != 1 || sources.size() != 1)
+    return fail(ErrorCode::kInvalidInput, "--checksum is of one URL", "Write an ADD for each.");
+  const bool is_digest = checksum.starts_with(kAlgorithm) && checksum.size() == kAlgorithm.size() + kDigits &&
+                         checksum.find_first_not_of("0123456789abcdef", kAlgorithm.size()) == checksum.npos;
+  if (!is_digest)
+    return fail(ErrorCode::kInvalidInput, "\"" + checksum + "\" is no checksum",
+                "Write sha256: and 64 lower-case hex digits.");
+  urls.front().digest = checksum.substr(kAlgorithm.size());
+  urls.front().is_pinned = true;
+  sources.clear();
+  return urls;
+}
+
+Status put_fetched(linux::LiveComputer& computer, int file, const std::string& name, const FileCopy& copy) {
+  constexpr size_t kPieceBytes = 1u << 20;
+  const auto there = computer.stat(copy.to, true);
+  const bool is_directory = copy.to.ends_with('/') || (there && S_ISDIR(there->mode));
+  const std::string to = !is_directory ? copy.to : copy.to + (copy.to.ends_with('/') ? "" : "/") + name;
+  uint64_t offset = 0;
+  const auto next = [&]() -> Result<std::string> {
+    if (copy.is_cancelled && copy.is_cancelled())
+      return fail(ErrorCode::kCancelled, "the build was cancelled");
+    std::string piece(kPieceBytes, '\0');
+    const ssize_t got = pread(file, piece.data(), piece.size(), static_cast<off_t>(offset));
+    if (got < 0) return fail(ErrorCode::kUnavailable, "what was fetched cannot be read");
+    piece.resize(static_cast<size_t>(got));
+    offset += piece.size();
+    return piece;
+  };
+  return put_pieces(computer, to, next, copy.mode.value_or(0600), copy.owner);
 }
 
 Result<FetchedUrl> fetch_url(const UrlFetch& fetch, int file) {

@@ -11,13 +11,26 @@
 #include <vector>
 
 #include "base/result.h"
+#include "computers/file_copy.h"
 #include "host/egress/http_egress.h"
+#include "linux/sandbox/live_computer.h"
 #include "policy/policy.h"
 #include "sandbox/report.h"
 
 namespace membrane::computers {
 
+struct UrlSource {
+  std::string url;
+  std::string name;         // of its file in a directory
+  std::string digest = {};  // SHA-256 in hex: what it must be, or what it was
+  bool is_pinned = false;   // it must be that
+};
+
 bool is_url(std::string_view source);
+// Those among the sources of an ADD, which are taken out. `checksum`: of the only one; "" for none. Errors: kInvalidInput; kUnsupported for
+// repositories of git.
+Result<std::vector<UrlSource>> take_url_sources(std::vector<std::string>& sources,
+                                                const std::string& checksum);
 // What its file is called in a directory: the last part of its path. Errors: kInvalidInput.
 Result<std::string> file_name_of(const std::string& url);
 
@@ -38,5 +51,7 @@ struct FetchedUrl {
 // `file` is empty, and open for writing. Errors: kDenied for what is not granted, with the flag that would allow it; kExhausted past a limit;
 // kUnavailable for a server that does not answer with the file; kCancelled.
 Result<FetchedUrl> fetch_url(const UrlFetch& fetch, int file);
+// Into a sandbox, as Docker does it: nobody but its owner may read it, unless the copy has a mode, and nothing is unpacked.
+Status put_fetched(linux::LiveComputer& computer, int file, const std::string& name, const FileCopy& copy);
 
 }  // namespace membrane::computers
