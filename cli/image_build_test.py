@@ -497,6 +497,7 @@ class AddedUrls(NetworkTest):
                 (f"ADD {self.url}/loop /", self.granted, "redirected more than 10 times"),
                 (f"ADD {self.url}/d/ /", self.granted, "ends with no name"),
                 (f"ADD {self.url}/x/%2e%2e%2fetc /", self.granted, "ends with no name"),
+                (f"ADD --checksum=$NONE {self.url}/d/new /", self.granted, "is no checksum"),
                 (f"ADD --checksum=md5:1 {self.url}/d/new /", self.granted, "sha256:"),
                 (f"ADD --checksum={self.checksum} Dockerfile /", (), "of one URL"),
                 (f"COPY {self.url}/d/new /", self.granted, "ADD"),

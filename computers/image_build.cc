@@ -503,7 +503,7 @@ class Building {
         in, key, [&](linux::LiveComputer& computer) { return make_directories(computer, to, 0755, User()); });
   }
 
-  Status run_command_of(const linux::DockerInstruction& in) {
+  Result<RunStep> step_of(const linux::DockerInstruction& in) const {
     MEMBRANE_ASSIGN(const RunFlags flags, read_run_flags(in));
     MEMBRANE_TRY(check_secrets(in, flags));
     RunStep step;
@@ -518,6 +518,11 @@ class Building {
     step.begins_ms = begin_of_next(*state_);
     step.on_output = build_.on_output;
     step.is_cancelled = build_.is_cancelled;
+    return step;
+  }
+
+  Status run_command_of(const linux::DockerInstruction& in) {
+    MEMBRANE_ASSIGN(const RunStep step, step_of(in));
     MEMBRANE_ASSIGN(const RunKeys keys, keys_of(step));
     if (take_cached(in, keys.alone)) return {};
     const bool is_granted = !step.grants.empty();
@@ -682,7 +687,11 @@ class Building {
                                        std::vector<std::string>& all) const {
     if (std::ranges::any_of(all, is_url) && (in.name != "ADD" || !from_of(in).empty()))
       return wrong("a URL is no file of the build", "ADD brings it.");
-    MEMBRANE_ASSIGN(const std::string checksum, word(flag_of(in, "checksum")));
+    std::optional<std::string> checksum;
+    for (const auto& [name, value] : in.flags)
+      if (name == "checksum") {
+        MEMBRANE_ASSIGN(checksum, word(value));
+      }
     MEMBRANE_ASSIGN(auto sources, take_url_sources(all, checksum));
     std::vector<Added> urls;
     for (UrlSource& each : sources) urls.push_back({.source = std::move(each)});

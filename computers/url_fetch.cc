@@ -172,7 +172,7 @@ Result<std::string> file_name_of(const std::string& url) {
 }
 
 Result<std::vector<UrlSource>> take_url_sources(std::vector<std::string>& sources,
-                                                const std::string& checksum) {
+                                                const std::optional<std::string>& checksum) {
   constexpr std::string_view kAlgorithm = "sha256:";
   constexpr size_t kDigits = 64;
   std::vector<UrlSource> urls;
@@ -184,18 +184,19 @@ Result<std::vector<UrlSource>> take_url_sources(std::vector<std::string>& source
     MEMBRANE_ASSIGN(std::string name, file_name_of(each));
     urls.push_back({.url = each, .name = std::move(name)});
   }
-  if (checksum.empty()) {
+  if (!checksum) {
     std::erase_if(sources, is_url);
     return urls;
   }
   if (urls.size() != 1 || sources.size() != 1)
     return fail(ErrorCode::kInvalidInput, "--checksum is of one URL", "Write an ADD for each.");
-  const bool is_digest = checksum.starts_with(kAlgorithm) && checksum.size() == kAlgorithm.size() + kDigits &&
-                         checksum.find_first_not_of("0123456789abcdef", kAlgorithm.size()) == checksum.npos;
+  const bool is_digest = checksum->starts_with(kAlgorithm) &&
+                         checksum->size() == kAlgorithm.size() + kDigits &&
+                         checksum->find_first_not_of("0123456789abcdef", kAlgorithm.size()) == checksum->npos;
   if (!is_digest)
-    return fail(ErrorCode::kInvalidInput, "\"" + checksum + "\" is no checksum",
+    return fail(ErrorCode::kInvalidInput, "\"" + *checksum + "\" is no checksum",
                 "Write sha256: and 64 lower-case hex digits.");
-  urls.front().digest = checksum.substr(kAlgorithm.size());
+  urls.front().digest = checksum->substr(kAlgorithm.size());
   urls.front().is_pinned = true;
   sources.clear();
   return urls;

@@ -6,6 +6,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -27,10 +28,10 @@ struct UrlSource {
 };
 
 bool is_url(std::string_view source);
-// Those among the sources of an ADD, which are taken out. `checksum`: of the only one; "" for none. Errors: kInvalidInput; kUnsupported for
+// Those among the sources of an ADD, which are taken out. `checksum`: of the only one. Errors: kInvalidInput; kUnsupported for
 // repositories of git.
 Result<std::vector<UrlSource>> take_url_sources(std::vector<std::string>& sources,
-                                                const std::string& checksum);
+                                                const std::optional<std::string>& checksum);
 // What its file is called in a directory: the last part of its path. Errors: kInvalidInput.
 Result<std::string> file_name_of(const std::string& url);
 
