@@ -455,18 +455,18 @@ class AddedUrls(NetworkTest):
     def setUp(self):
         super().setUp()
         self.url = f"http://{self.host}"
-        self.server.answers |= {"/d/a%20b.tar?x=1": (200, {}, b"bytes"), "/old": (302, {"Location": "/d/new"}, b"moved"),
+        self.server.answers |= {"/d/": (200, {}, b"index"), "/d/a%20b.tar?x=1": (200, {}, b"bytes"), "/old": (302, {"Location": "/d/new"}, b"moved"),
                                 "/d/new": (200, {}, b"new"), "/away": (302, {"Location": "http://example.org/x"}, b""),
                                 "/gone": (404, {}, b"no"), "/loop": (302, {"Location": "/loop"}, b"")}
         self.checksum = "sha256:" + hashlib.sha256(b"new").hexdigest()
 
     def test_a_url_is_a_file(self):
         built = self.build(f"FROM host\nARG A=d\nADD {self.url}/$A/a%20b.tar?x=1 {self.url}/old /in/\nADD --chmod=644 --chown=7:8 {self.url}/d/new /named\n"
-                           f"ADD {self.url}/d/new /tmp\n", *self.granted)
-        self.assertEqual(self.run_image("cat", "/in/a b.tar", "/in/old", "/named", "/tmp/new"), "bytesnewnewnew")
+                           f"ADD {self.url}/d/new /tmp\nADD {self.url}/d/ /index\n", *self.granted)
+        self.assertEqual(self.run_image("cat", "/in/a b.tar", "/in/old", "/named", "/tmp/new", "/index"), "bytesnewnewnewindex")
         self.assertEqual(self.run_image("stat", "-c", "%a %u %g", "/in/old", "/named"), "600 0 0\n644 7 8\n")
         self.assertEqual([(step["line"], [(host["host"], host["bytes_in"]) for host in step["hosts"]]) for step in built["network"]],
-                         [(3, [(self.host, 5)]), (3, [(self.host, 8)]), (4, [(self.host, 3)]), (5, [(self.host, 3)])])
+                         [(3, [(self.host, 5)]), (3, [(self.host, 8)]), (4, [(self.host, 3)]), (5, [(self.host, 3)]), (6, [(self.host, 5)])])
         self.assertFalse(built["reproducible"])
 
     def test_what_is_asked_for_each_time_is_a_layer_by_its_bytes(self):
@@ -496,6 +496,7 @@ class AddedUrls(NetworkTest):
                 (f"ADD {self.url}/gone /", self.granted, "404"),
                 (f"ADD {self.url}/loop /", self.granted, "redirected more than 10 times"),
                 (f"ADD {self.url}/d/ /", self.granted, "ends with no name"),
+                (f"ADD {self.url}/d/ /tmp", self.granted, "ends with no name"),
                 (f"ADD {self.url}/x/%2e%2e%2fetc /", self.granted, "ends with no name"),
                 (f"ADD --checksum=$NONE {self.url}/d/new /", self.granted, "is no checksum"),
                 (f"ADD --checksum=md5:1 {self.url}/d/new /", self.granted, "sha256:"),

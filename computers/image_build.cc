@@ -638,7 +638,7 @@ class Building {
     std::map<std::string, std::string> documents;
     MEMBRANE_ASSIGN(documents, take_documents(in, all));
     std::vector<Added> urls;
-    MEMBRANE_ASSIGN(urls, take_urls(in, all));
+    MEMBRANE_ASSIGN(urls, take_urls(in, all, copy.to));
     const bool is_many = all.size() + documents.size() + urls.size() > 1;
     KeyText key;
     key.add(state_->key).add(in.name).add(copy.to).add(mode).add(owner);
@@ -683,8 +683,8 @@ class Building {
   };
 
   // The URLs among the words, which are taken out.
-  Result<std::vector<Added>> take_urls(const linux::DockerInstruction& in,
-                                       std::vector<std::string>& all) const {
+  Result<std::vector<Added>> take_urls(const linux::DockerInstruction& in, std::vector<std::string>& all,
+                                       const std::string& to) const {
     if (std::ranges::any_of(all, is_url) && (in.name != "ADD" || !from_of(in).empty()))
       return wrong("a URL is no file of the build", "ADD brings it.");
     std::optional<std::string> checksum;
@@ -692,7 +692,7 @@ class Building {
       if (name == "checksum") {
         MEMBRANE_ASSIGN(checksum, word(value));
       }
-    MEMBRANE_ASSIGN(auto sources, take_url_sources(all, checksum));
+    MEMBRANE_ASSIGN(auto sources, take_url_sources(all, to, checksum));
     std::vector<Added> urls;
     for (UrlSource& each : sources) urls.push_back({.source = std::move(each)});
     return urls;

@@ -171,7 +171,7 @@ Result<std::string> file_name_of(const std::string& url) {
               "Write which file it is to be: ADD " + url + " /directory/name.");
 }
 
-Result<std::vector<UrlSource>> take_url_sources(std::vector<std::string>& sources,
+Result<std::vector<UrlSource>> take_url_sources(std::vector<std::string>& sources, const std::string& to,
                                                 const std::optional<std::string>& checksum) {
   constexpr std::string_view kAlgorithm = "sha256:";
   constexpr size_t kDigits = 64;
@@ -181,8 +181,9 @@ Result<std::vector<UrlSource>> take_url_sources(std::vector<std::string>& source
       return fail(ErrorCode::kUnsupported, "\"" + each + "\" is a git repository, which is not cloned here",
                   "RUN git clone does it where its host is granted.");
     if (!is_url(each)) continue;
-    MEMBRANE_ASSIGN(std::string name, file_name_of(each));
-    urls.push_back({.url = each, .name = std::move(name)});
+    auto name = file_name_of(each);
+    if (!name && to.ends_with('/')) return std::unexpected(name.error());
+    urls.push_back({.url = each, .name = std::move(name).value_or("")});
   }
   if (!checksum) {
     std::erase_if(sources, is_url);
@@ -207,6 +208,10 @@ Status put_fetched(linux::LiveComputer& computer, int file, const std::string& n
   const auto there = computer.stat(copy.to, true);
   const bool is_directory = copy.to.ends_with('/') || (there && S_ISDIR(there->mode));
   const std::string to = !is_directory ? copy.to : copy.to + (copy.to.ends_with('/') ? "" : "/") + name;
+  if (is_directory && name.empty())
+    return fail(ErrorCode::kInvalidInput,
+                copy.to + " is a directory, and the URL ends with no name of a file",
+                "Write which file it is to be: " + to + "name.");
   uint64_t offset = 0;
   const auto next = [&]() -> Result<std::string> {
     if (copy.is_cancelled && copy.is_cancelled())

@@ -22,15 +22,15 @@ namespace membrane::computers {
 
 struct UrlSource {
   std::string url;
-  std::string name;         // of its file in a directory
+  std::string name;         // of its file in a directory; "" for one whose path does not say it
   std::string digest = {};  // SHA-256 in hex: what it must be, or what it was
   bool is_pinned = false;   // it must be that
 };
 
 bool is_url(std::string_view source);
-// Those among the sources of an ADD, which are taken out. `checksum`: of the only one. Errors: kInvalidInput; kUnsupported for
+// Those among the sources of an ADD, which are taken out. `to`: where they go; with a '/' at its end, a directory. `checksum`: of the only one. Errors: kInvalidInput; kUnsupported for
 // repositories of git.
-Result<std::vector<UrlSource>> take_url_sources(std::vector<std::string>& sources,
+Result<std::vector<UrlSource>> take_url_sources(std::vector<std::string>& sources, const std::string& to,
                                                 const std::optional<std::string>& checksum);
 // What its file is called in a directory: the last part of its path. Errors: kInvalidInput.
 Result<std::string> file_name_of(const std::string& url);
