@@ -28,8 +28,8 @@ struct UrlSource {
 };
 
 bool is_url(std::string_view source);
-// Those among the sources of an ADD, which are taken out. `to`: where they go; with a '/' at its end, a directory. `checksum`: of the only one. Errors: kInvalidInput; kUnsupported for
-// repositories of git.
+// Those among the sources of an ADD, which are taken out. `to`: where they go; with a '/' at its end, a directory. `checksum`: of the only
+// one. Errors: kInvalidInput; kUnsupported for repositories of git.
 Result<std::vector<UrlSource>> take_url_sources(std::vector<std::string>& sources, const std::string& to,
                                                 const std::optional<std::string>& checksum);
 // What its file is called in a directory: the last part of its path. Errors: kInvalidInput.
