@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <atomic>
 #include <csignal>
+#include <cstdlib>
 #include <ctime>
 #include <map>
 
@@ -21,7 +22,8 @@ namespace {
 struct Options {
   std::string source = ".", name, output;
   std::string dockerfile, target, platform;  // of build
-  std::vector<std::string> arguments;
+  std::vector<std::string> arguments, allow, secrets;
+  std::string policy;  // a file
   bool json = false, has_no_cache = false, is_quiet = false;
   std::map<std::string, std::string> limits;  // as policies have them
 };
@@ -86,6 +88,71 @@ Result<std::string> text_of_file(const std::string& path) {
   return linux::text_of(blob, kMostBytes);
 }
 
+// Grants and limits: the policy's file, and what flags say on top of it.
+Status add_policy(const Options& options, computers::ImageBuild& build) {
+  policy::Policy policy;
+  policy.limits = build.limits;
+  if (!options.policy.empty()) {
+    MEMBRANE_ASSIGN(policy, policy::load_policy(options.policy, build.limits));
+  }
+  for (const std::string& grant : options.allow) MEMBRANE_TRY(policy::allow(policy, grant));
+  for (const auto& [name, value] : options.limits)
+    if (!value.empty()) MEMBRANE_TRY(policy::set_limit(policy.limits, name, value));
+  MEMBRANE_TRY(computers::check_grants(policy));
+  MEMBRANE_TRY(computers::check_limits(policy.limits));
+  if (!policy.fs.empty())
+    return fail(ErrorCode::kUnsupported, "no directory can be granted to a build",
+                "COPY brings files of the directory that is built from.");
+  if (!build.platform.empty() && !policy.platform.empty() && build.platform != policy.platform)
+    return fail(ErrorCode::kInvalidArgument,
+                "the policy demands the platform " + policy.platform + ", and --platform " + build.platform,
+                "Leave --platform out.");
+  if (build.platform.empty()) build.platform = policy.platform;
+  build.limits = policy.limits;
+  build.grants = std::move(policy.http);
+  return {};
+}
+
+// Each is id=NAME,src=FILE or id=NAME,env=VARIABLE, as Docker has it, or id=NAME alone, for a file of that name.
+Status add_secrets(const Options& options, computers::ImageBuild& build) {
+  constexpr uint64_t kMostBytes = 1u << 20;
+  for (const std::string& each : options.secrets) {
+    std::string id, file, variable;
+    for (size_t begin = 0; begin <= each.size();) {
+      const size_t end = std::min(each.find(',', begin), each.size());
+      const std::string word = each.substr(begin, end - begin);
+      const size_t equals = std::min(word.find('='), word.size());
+      const std::string name = word.substr(0, equals);
+      const std::string value = word.substr(std::min(equals + 1, word.size()));
+      if (name == "id") id = value;
+      else if (name == "src" || name == "source") file = value;
+      else if (name == "env") variable = value;
+      else if (name != "type" || (value != "file" && value != "env"))
+        return fail(ErrorCode::kInvalidArgument, "--secret has no \"" + word + '"',
+                    "Write --secret id=NAME,src=FILE.");
+      begin = end + 1;
+    }
+    if (id.empty())
+      return fail(ErrorCode::kInvalidArgument, "--secret " + each + " names no secret",
+                  "Write --secret id=NAME,src=FILE.");
+    if (!variable.empty()) {
+      const char* const set = std::getenv(variable.c_str());
+      if (set == nullptr)
+        return fail(ErrorCode::kNotFound, "the secret " + id + ": there is no variable " + variable,
+                    "Set it, or name a file with src=FILE.");
+      build.secrets[id] = set;
+      continue;
+    }
+    auto value = read_input(file.empty() ? id : file, kMostBytes);
+    if (!value) {
+      value.error().message = "the secret " + id + ": " + value.error().message;
+      return std::unexpected(value.error());
+    }
+    build.secrets[id] = std::move(*value);
+  }
+  return {};
+}
+
 Result<computers::ImageBuild> build_of(const Options& options) {
   computers::ImageBuild build;
   build.context = options.source;
@@ -93,8 +160,8 @@ Result<computers::ImageBuild> build_of(const Options& options) {
   build.target = options.target;
   build.platform = options.platform;
   build.uses_cache = !options.has_no_cache;
-  for (const auto& [name, value] : options.limits)
-    if (!value.empty()) MEMBRANE_TRY(policy::set_limit(build.limits, name, value));
+  MEMBRANE_TRY(add_policy(options, build));
+  MEMBRANE_TRY(add_secrets(options, build));
   const std::string file = options.dockerfile.empty() ? options.source + "/Dockerfile" : options.dockerfile;
   auto text = text_of_file(file);
   if (!text) {
@@ -116,6 +183,53 @@ Result<computers::ImageBuild> build_of(const Options& options) {
     build.arguments[each.substr(0, equals)] = each.substr(equals + 1);
   }
   return build;
+}
+
+bool is_reproducible(const computers::BuiltImage& built) {
+  return std::ranges::all_of(built.network, &computers::NetworkStep::is_pinned);
+}
+
+// Which steps used the network, so that nobody takes the image for reproducible.
+void tell_network(const computers::BuiltImage& built) {
+  for (const computers::NetworkStep& step : built.network) {
+    std::string told = "network: line " + std::to_string(step.line) + ", " + step.instruction;
+    if (step.is_cached && step.hosts.empty()) told += " (cached)";
+    std::string_view separator = ": ";
+    for (const computers::ContactedHost& host : step.hosts) {
+      told += std::string(separator) + host.host;
+      if (host.refused == host.calls) told += " (refused)";
+      else
+        told += " (" + std::to_string(host.bytes_in) + " bytes in, " + std::to_string(host.bytes_out) +
+                " out" + (host.refused > 0 ? ", " + std::to_string(host.refused) + " refused" : "") + ")";
+      separator = ", ";
+    }
+    if (step.unlisted_calls > 0) told += ", and " + std::to_string(step.unlisted_calls) + " calls more";
+    print(stderr, told + "\n");
+  }
+  if (!is_reproducible(built))
+    print(stderr,
+          "note: the same build may give another image later, since these steps used the network; they are "
+          "cached by what the Dockerfile says, and --no-cache does them anew\n");
+}
+
+nlohmann::ordered_json json_of_network(const computers::BuiltImage& built) {
+  nlohmann::ordered_json steps = nlohmann::ordered_json::array();
+  for (const computers::NetworkStep& step : built.network) {
+    nlohmann::ordered_json hosts = nlohmann::ordered_json::array();
+    for (const computers::ContactedHost& host : step.hosts)
+      hosts.push_back({{"host", host.host},
+                       {"calls", host.calls},
+                       {"refused", host.refused},
+                       {"bytes_in", host.bytes_in},
+                       {"bytes_out", host.bytes_out}});
+    steps.push_back({{"line", step.line},
+                     {"instruction", step.instruction},
+                     {"cached", step.is_cached},
+                     {"pinned", step.is_pinned},
+                     {"hosts", std::move(hosts)},
+                     {"unlisted_calls", step.unlisted_calls}});
+  }
+  return steps;
 }
 
 Result<int> build(const Options& options) {
@@ -144,12 +258,15 @@ Result<int> build(const Options& options) {
     return std::unexpected(built_or_not.error());
   }
   const computers::BuiltImage& built = *built_or_not;
+  tell_network(built);
   if (options.json)
     print_json(nlohmann::ordered_json{{"name", built.image.name},
                                       {"digest", "sha256:" + built.digest},
                                       {"size_bytes", built.image.size_bytes},
                                       {"carried_out", built.carried_out},
-                                      {"cached", built.cached}});
+                                      {"cached", built.cached},
+                                      {"reproducible", is_reproducible(built)},
+                                      {"network", json_of_network(built)}});
   else print(built.image.name + "  " + megabytes(built.image.size_bytes) + "  sha256:" + built.digest + "\n");
   return kExitOk;
 }
@@ -215,13 +332,29 @@ void add_image(CLI::App& app, int& exit_code) {
   build_command
       ->add_option("--platform", options->platform, "trap or kvm (default: the faster one of this machine)")
       ->type_name("PLATFORM");
+  build_command
+      ->add_option("--policy", options->policy,
+                   "Policy file, TOML or JSON: hosts and limits (docs/policy.md)")
+      ->type_name("FILE");
+  add_repeatable(*build_command, "--allow", options->allow,
+                 "Grant RUN and ADD, on top of the policy: http:example.org, http:GET:https://example.org/*; "
+                 "may be repeated")
+      ->type_name("GRANT");
+  add_repeatable(*build_command, "--secret", options->secrets,
+                 "A file for RUN --mount=type=secret,id=NAME, which no layer has; may be repeated")
+      ->type_name("id=NAME,src=FILE");
   const auto add_limit = [&](const char* name, const char* type, const char* help) {
-    build_command->add_option(std::string("--") + name, options->limits[name], help)->type_name(type);
+    std::string flag = std::string("--") + name;
+    std::ranges::replace(flag, '_', '-');
+    build_command->add_option(flag, options->limits[name], help)->type_name(type);
   };
   add_limit("memory", "SIZE", "Memory of all processes of a RUN, as 512MiB (default 2GiB)");
   add_limit("wall", "TIME", "How long a RUN may take, as 10s or 5min (default 10min)");
   add_limit("disk", "SIZE", "What a stage may add to the image that it begins with (default 4GiB)");
   add_limit("tasks", "N", "Processes and threads of a RUN at a time (default 512)");
+  add_limit("host_calls", "N", "Requests and connections of a RUN (default 100000)");
+  add_limit("bytes_in", "SIZE", "Bytes from the network to a RUN or an ADD (default 64GiB)");
+  add_limit("bytes_out", "SIZE", "Bytes from a RUN to the network (default 64GiB)");
   build_command->add_flag("--no-cache", options->has_no_cache, "Carry out every instruction again");
   build_command->add_flag("-q,--quiet", options->is_quiet, "Tell neither steps nor what they print");
   build_command->add_flag("--json", options->json, "Print what was built as JSON");
@@ -229,7 +362,10 @@ void add_image(CLI::App& app, int& exit_code) {
       "Examples:\n"
       "  membrane image build -t mine .\n"
       "  membrane image build -f Dockerfile -t mine --build-arg VERSION=2 src\n"
-      "The same files and the same Dockerfile give the same image. There is no network in a build.");
+      "  membrane image build -t mine --allow http:pypi.org --allow http:files.pythonhosted.org .\n"
+      "The same files and the same Dockerfile give the same image, but for steps that use the network: a RUN "
+      "or ADD "
+      "reaches the hosts that are granted, none by default.");
   on(build_command, options, exit_code, &build);
 
   CLI::App* const prune_command = image->add_subcommand(

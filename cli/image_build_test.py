@@ -4,6 +4,8 @@
 MEMBRANE_COMMAND names the command. The image at the bottom is made of this machine's own programs (linux_testing.py).
 """
 
+import hashlib
+import http.server
 import io
 import json
 import os
@@ -12,6 +14,7 @@ import subprocess
 import sys
 import tarfile
 import tempfile
+import threading
 import unittest
 from pathlib import Path
 
@@ -19,7 +22,7 @@ from linux_testing import make_image
 
 MEMBRANE = os.environ.get("MEMBRANE_COMMAND", "build/release/membrane")
 ENDS_S = 120
-PROGRAMS = "dd sh bash cat ls echo env id mkdir rm cp mv ln touch chmod stat pwd date head od sort sleep seq wc true false test".split()
+PROGRAMS = "grep dd sh bash cat ls echo env id mkdir rm cp mv ln touch chmod stat pwd date head od sort sleep seq wc true false test".split()
 
 
 @unittest.skipUnless(platform.machine() == "x86_64", "the linux kind runs on x86-64")
@@ -201,8 +204,8 @@ class Errors(BuildTest):
                 (f"FROM host\nCOPY --from={self.store}/host.image /etc/passwd /\n", "line 2", "membrane image import"),
                 ("FROM host\n\nRUN echo told >&2; exit 3\n", "line 3", "exit code 3", "told"),
                 ("FROM host\nCOPY nosuch /\n", "line 2", "nosuch", ".dockerignore"),
-                ("FROM host\nADD https://example.org/x /\n", "line 2", "no network", "COPY"),
-                ("FROM host\nRUN --mount=type=secret,id=x true\n", "line 2", "secret"),
+                ("FROM host\nADD https://example.org/x /\n", "line 2", "--allow 'http:GET:https://example.org/*'"),
+                ("FROM host\nRUN --mount=type=bind,target=/x true\n", "line 2", "bind"),
                 ("FROM --platform=linux/arm64 host\n", "line 1", "arm64"),
                 ("FROM host AS a\nCOPY --from=later /x /\nFROM host AS later\nFROM a\n", "line 2", "later"),
                 ("FROM host\nFOo=bar x\n", "line 2", "FOo=bar", "is no instruction"),
@@ -287,6 +290,275 @@ class Cache(BuildTest):
         self.build("FROM host\nRUN true\n")
         (self.store / ".layers").chmod(0o777)
         self.assertIn("layers of images", self.build("FROM host\nRUN true\n", code=2))
+
+
+class Handler(http.server.BaseHTTPRequestHandler):
+    def do_GET(self):
+        self.server.seen.append(self.path)
+        status, headers, body = self.server.answers.get(self.path, (200, {}, f"{self.path} {len(self.server.seen)}\n".encode()))
+        self.send_response(status)
+        for name, value in headers.items():
+            self.send_header(name, value)
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+    def log_message(self, *_):
+        pass
+
+
+class NetworkTest(BuildTest):
+    """A server on this machine's loopback, which programs of the image reach by bash's own means."""
+
+    def setUp(self):
+        super().setUp()
+        self.server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        self.server.seen, self.server.answers = [], {}
+        self.server.handle_error = lambda *_: None
+        thread = threading.Thread(target=self.server.serve_forever)
+        thread.start()
+
+        def end():
+            self.server.shutdown()
+            thread.join()
+            self.server.server_close()
+
+        self.addCleanup(end)
+        self.port = self.server.server_address[1]
+        self.host = f"127.0.0.1:{self.port}"
+        self.granted = ("--allow", f"http:{self.host}")
+
+    def get(self, path, to, host=None):
+        address, _, port = (host or self.host).partition(":")
+        return (f"exec 3<>/dev/tcp/{address}/{port} && printf 'GET {path} HTTP/1.1\\r\\nHost: {address}:{port}\\r\\nConnection: "
+                f"close\\r\\n\\r\\n' >&3 && while read -r line <&3; do last=$line; done && echo \"$last\" > {to}")
+
+    def bash(self, *scripts):
+        return "FROM host\nSHELL [\"/bin/bash\", \"-ec\"]\n" + "".join(f"RUN {each}\n" for each in scripts)
+
+
+class Network(NetworkTest):
+    def test_a_run_reaches_what_is_granted_and_the_build_says_so(self):
+        built = self.build(self.bash("echo alone > /alone", self.get("/a", "/a")), *self.granted)
+        self.assertEqual(self.run_image("cat", "/alone", "/a"), "alone\n/a 1\n")
+        self.assertEqual(self.server.seen, ["/a"])
+        step, = built["network"]
+        self.assertEqual((built["reproducible"], step["line"], step["cached"], step["pinned"]), (False, 4, False, False))
+        self.assertTrue(step["instruction"].startswith("RUN exec 3<>"))
+        self.assertEqual(step["hosts"], [{"host": self.host, "calls": 1, "refused": 0, "bytes_in": 5, "bytes_out": 0}])
+        self.assertIn(f"network: line 4, RUN exec 3<>/dev/tcp", built["told"])
+        self.assertIn("--no-cache does them anew", built["told"])
+
+    def test_nothing_is_granted_unless_somebody_says_so(self):
+        told = self.build("FROM host\nSHELL [\"/bin/bash\", \"-ec\"]\nRUN true < /dev/tcp/192.0.2.1/80\n", code=2)
+        self.assertIn("line 3", told)
+        self.assertIn("--allow http:192.0.2.1:80", told)
+        told = self.build("FROM host\nSHELL [\"/bin/bash\", \"-ec\"]\nRUN true < /dev/tcp/example.org/80\n", *self.granted, code=2)
+        self.assertIn("--allow http:example.org", told)
+        self.assertEqual(self.server.seen, [])
+        told = self.build(self.bash("true < /dev/tcp/example.org/80 || true"))["told"]
+        self.assertIn("warning: line 3: the command went on where it was refused", told)
+        self.assertIn("--allow http:example.org", told)
+
+    def test_a_refused_request_fails_as_in_runs(self):
+        options = ("--allow", f"http:GET:http://{self.host}/a/*")
+        built = self.build(self.bash(self.get("/b", "/b") + "; grep -q . /b || true"), *options)
+        self.assertEqual(self.server.seen, [])
+        self.assertEqual([(host["host"], host["refused"]) for host in built["network"][0]["hosts"]], [(self.host, 1)])
+        self.assertIn(f"--allow 'http:GET:http://{self.host}/*'", self.build(self.bash(self.get("/b", "/b") + "; exit 3"), *options, code=2))
+
+    def test_a_policy_file_grants_hosts_and_limits(self):
+        policy = self.context / "policy.toml"
+        policy.write_text(f"[[http]]\nurl = \"http://{self.host}/*\"\nmethods = [\"GET\"]\n[limits]\nhost_calls = 1\n")
+        self.build(self.bash(self.get("/a", "/a"), self.get("/b", "/b")), "--policy", policy)  # of each RUN
+        self.assertEqual(self.run_image("cat", "/a", "/b"), "/a 1\n/b 2\n")
+        for text, wanted in [("[kv]\n", "host functions"), ("[[fs]]\nhost = \".\"\nguest = \"/x\"\nmode = \"read\"\n", "COPY"),
+                             ("[limits]\nfuel = 1\n", "fuel")]:
+            policy.write_text(text)
+            self.assertIn(wanted, self.build("FROM host\n", "--policy", policy, code=2))
+
+    def test_a_step_that_used_the_network_is_cached_by_its_text_and_its_grants(self):
+        dockerfile = self.bash(self.get("/a", "/a"), "cat /a > /copy")
+        first = self.build(dockerfile, *self.granted)
+        again = self.build(dockerfile, *self.granted)
+        self.assertEqual((again["digest"], again["cached"], again["carried_out"]), (first["digest"], 2, 0))
+        self.assertEqual([(step["line"], step["cached"], step["hosts"]) for step in again["network"]], [(3, True, [])])
+        self.assertEqual((again["reproducible"], self.server.seen), (False, ["/a"]))
+        afresh = self.build(dockerfile, *self.granted, "--no-cache")
+        self.assertEqual((afresh["carried_out"], self.run_image("cat", "/copy"), self.server.seen), (2, "/a 2\n", ["/a"] * 2))
+        self.build(dockerfile, *self.granted, "--allow", "http:example.org")
+        self.assertEqual(self.run_image("cat", "/copy"), "/a 3\n")
+        self.assertIn("line 3", self.build(dockerfile, code=2))  # without a grant nothing is taken from the cache
+
+    def test_what_follows_new_answers_is_done_anew(self):
+        step = self.get("/a", "/a")
+        self.build(self.bash(step), *self.granted)
+        layer, = (self.store / ".layers").glob("*.layer")
+        dockerfile = self.bash(step, "cat /a > /copy").replace("FROM host", "FROM host AS asked") + "FROM host\nCOPY --from=asked /copy /\n"
+        self.build(dockerfile, *self.granted)
+        self.assertEqual(self.run_image("cat", "/copy"), "/a 1\n")
+        layer.unlink()
+        built = self.build(dockerfile, *self.granted)
+        self.assertEqual((built["carried_out"], self.run_image("cat", "/copy")), (3, "/a 2\n"))
+        again = self.build(dockerfile, *self.granted)
+        self.assertEqual((again["digest"], again["cached"]), (built["digest"], 3))
+
+    def test_a_step_that_used_none_is_the_same_whatever_was_granted(self):
+        dockerfile = self.bash("date > /date; od -N 8 /dev/urandom > /random; echo $RANDOM > /shell")
+        first = self.build(dockerfile)
+        granted = self.build(dockerfile, "--allow", "http:example.org")
+        self.assertEqual((granted["digest"], granted["cached"], granted["network"]), (first["digest"], 1, []))
+        afresh = self.build(dockerfile, "--allow", "http:example.org", "--no-cache")
+        self.assertEqual((afresh["digest"], afresh["carried_out"], afresh["reproducible"]), (first["digest"], 1, True))
+
+    def test_what_was_refused_and_did_without_is_done_anew_when_it_is_granted(self):
+        host = f"localhost:{self.port}"
+        dockerfile = self.bash(self.get("/a", "/a", host) + " || echo none > /a")
+        built = self.build(dockerfile)
+        self.assertEqual((self.run_image("cat", "/a"), built["network"], built["reproducible"]), ("none\n", [], True))
+        self.build(dockerfile, "--allow", f"http:{host}")
+        self.assertEqual(self.run_image("cat", "/a"), "/a 1\n")
+        named = self.bash("true < /dev/tcp/example.test/80 && echo some > /a || echo none > /a")
+        self.assertEqual(self.build(named)["reproducible"], True)
+        other = self.build(named, *self.granted)
+        self.assertEqual((other["carried_out"], [host["host"] for host in other["network"][0]["hosts"]]), (1, ["example.test"]))
+
+    def test_the_same_answers_give_the_same_image(self):
+        self.server.answers["/same"] = (200, {}, b"same\n")
+        script = self.get("/same", "/a") + "; mkdir /d; touch /d/now; touch -d 2001-01-01 /d/old; echo $SOURCE_DATE_EPOCH > /epoch"
+        first = self.build(self.bash(script, "test /after -nt /d/now || echo > /after; test /after -nt /d/now"), *self.granted)
+        afresh = self.build(self.bash(script, "test /after -nt /d/now || echo > /after; test /after -nt /d/now"), *self.granted, "--no-cache")
+        self.assertEqual((afresh["digest"], len(self.server.seen)), (first["digest"], 2))
+        old, now, epoch = self.run_image("sh", "-c", "stat -c %Y /d/old /d/now; cat /epoch").split()
+        self.assertLess(int(old), 1_000_000_000)
+        self.assertEqual(now, epoch)
+
+    def test_the_clock_is_this_machines_where_the_network_is_used(self):
+        self.build(self.bash(self.get("/a", "/a") + "; date +%s > /date"), *self.granted)
+        self.assertLess(abs(int(self.run_image("cat", "/date")) - (self.store / "mine.image").stat().st_mtime), 3600)
+
+    def test_a_run_may_want_no_network(self):
+        dockerfile = self.bash("true").replace("RUN true", "RUN --network=none " + self.get("/a", "/a") + " || echo none > /a")
+        built = self.build(dockerfile, *self.granted)
+        self.assertEqual((self.run_image("cat", "/a"), built["network"], self.server.seen), ("none\n", [], []))
+        self.assertIn("line 2", self.build("FROM host\nRUN --network=host true\n", *self.granted, code=2))
+
+    def test_a_quiet_build_names_the_steps_all_the_same(self):
+        (self.context / "Dockerfile").write_text(self.bash(self.get("/a", "/a")))
+        done = self.membrane("image", "build", "-q", "-t", "mine", *self.granted, self.context)
+        self.assertIn(f"network: line 3, RUN", done.stderr)
+        self.assertIn(f"{self.host} (5 bytes in, 0 out)", done.stderr)
+        self.assertNotIn("step 1", done.stderr)
+
+
+class AddedUrls(NetworkTest):
+    def setUp(self):
+        super().setUp()
+        self.url = f"http://{self.host}"
+        self.server.answers |= {"/d/": (200, {}, b"index"), "/d/a%20b.tar?x=1": (200, {}, b"bytes"), "/old": (302, {"Location": "/d/new"}, b"moved"),
+                                "/d/new": (200, {}, b"new"), "/away": (302, {"Location": "http://example.org/x"}, b""),
+                                "/gone": (404, {}, b"no"), "/loop": (302, {"Location": "/loop"}, b"")}
+        self.checksum = "sha256:" + hashlib.sha256(b"new").hexdigest()
+
+    def test_a_url_is_a_file(self):
+        built = self.build(f"FROM host\nARG A=d\nADD {self.url}/$A/a%20b.tar?x=1 {self.url}/old /in/\nADD --chmod=644 --chown=7:8 {self.url}/d/new /named\n"
+                           f"ADD {self.url}/d/new /tmp\nADD {self.url}/d/ /index\n", *self.granted)
+        self.assertEqual(self.run_image("cat", "/in/a b.tar", "/in/old", "/named", "/tmp/new", "/index"), "bytesnewnewnewindex")
+        self.assertEqual(self.run_image("stat", "-c", "%a %u %g", "/in/old", "/named"), "600 0 0\n644 7 8\n")
+        self.assertEqual([(step["line"], [(host["host"], host["bytes_in"]) for host in step["hosts"]]) for step in built["network"]],
+                         [(3, [(self.host, 5)]), (3, [(self.host, 8)]), (4, [(self.host, 3)]), (5, [(self.host, 3)]), (6, [(self.host, 5)])])
+        self.assertFalse(built["reproducible"])
+
+    def test_what_is_asked_for_each_time_is_a_layer_by_its_bytes(self):
+        dockerfile = f"FROM host\nADD {self.url}/d/new /new\nRUN cat /new > /copy\n"
+        first = self.build(dockerfile, *self.granted)
+        again = self.build(dockerfile, *self.granted)
+        self.assertEqual((again["digest"], again["cached"], len(self.server.seen)), (first["digest"], 2, 2))
+        self.server.answers["/d/new"] = (200, {}, b"newer")
+        self.assertEqual(self.build(dockerfile, *self.granted)["carried_out"], 2)
+        self.assertEqual(self.run_image("cat", "/copy"), "newer")
+
+    def test_one_with_a_checksum_is_the_same_each_time(self):
+        dockerfile = f"FROM host\nADD --checksum={self.checksum} {self.url}/d/new /new\n"
+        first = self.build(dockerfile, *self.granted)
+        self.assertEqual((first["reproducible"], first["network"][0]["pinned"], self.server.seen), (True, True, ["/d/new"]))
+        again = self.build(dockerfile)  # nothing is asked, so nothing need be granted
+        self.assertEqual((again["digest"], again["cached"], again["network"], len(self.server.seen)), (first["digest"], 1, [], 1))
+        self.server.answers["/d/new"] = (200, {}, b"other")
+        self.assertIn("has the checksum sha256:" + hashlib.sha256(b"other").hexdigest(),
+                      self.build(dockerfile, *self.granted, "--no-cache", code=2))
+
+    def test_what_is_refused(self):
+        for line, options, *wanted in [
+                (f"ADD {self.url}/d/new /", (), f"--allow 'http:GET:{self.url}/*'"),
+                (f"ADD {self.url}/d/new /", ("--allow", f"http:POST:{self.url}/*"), f"--allow 'http:GET:{self.url}/*'"),
+                (f"ADD {self.url}/away /", self.granted, "--allow 'http:GET:http://example.org/*'"),
+                (f"ADD {self.url}/gone /", self.granted, "404"),
+                (f"ADD {self.url}/loop /", self.granted, "redirected more than 10 times"),
+                (f"ADD {self.url}/d/ /", self.granted, "ends with no name"),
+                (f"ADD {self.url}/d/ /tmp", self.granted, "ends with no name"),
+                (f"ADD {self.url}/x/%2e%2e%2fetc /", self.granted, "ends with no name"),
+                (f"ADD --checksum=$NONE {self.url}/d/new /", self.granted, "is no checksum"),
+                (f"ADD --checksum=md5:1 {self.url}/d/new /", self.granted, "sha256:"),
+                (f"ADD --checksum={self.checksum} Dockerfile /", (), "of one URL"),
+                (f"COPY {self.url}/d/new /", self.granted, "ADD"),
+                (f"ADD {self.url}/d/new.git /", self.granted, "git clone"),
+                ("ADD git@example.org:x.git /", (), "git clone"),
+                (f"ADD {self.url}/d/new {self.url}/old /x", self.granted, "Write a /")]:
+            with self.subTest(line):
+                told = self.build(f"FROM host\n{line}\n", *options, code=2)
+                for each in ("line 2", *wanted):
+                    self.assertIn(each, told)
+
+    def test_the_limits_hold(self):
+        self.server.answers["/big"] = (200, {}, b"x" * 3_000_000)
+        line = f"FROM host\nADD {self.url}/big /\n"
+        self.assertIn("raise --disk", self.build(line, *self.granted, "--disk", "1MiB", code=2))
+        self.assertIn("--bytes-in", self.build(line, *self.granted, "--bytes-in", "1MiB", code=2))
+        self.build(line, *self.granted, "--disk", "8MiB", "--memory", "64MiB")
+        self.assertEqual(self.run_image("stat", "-c", "%s", "/big"), "3000000\n")
+        self.assertEqual([each.name for each in (self.store / ".layers").iterdir() if each.name.startswith("new.")], [])
+
+
+class Secrets(BuildTest):
+    def setUp(self):
+        super().setUp()
+        self.secret = self.context.parent / "token"
+        self.secret.write_text("tell-nobody")
+        self.given = ("--secret", f"id=token,src={self.secret}")
+
+    def test_a_secret_is_there_for_its_run_alone(self):
+        built = self.build("FROM host\nRUN --mount=type=secret,id=token wc -c < /run/secrets/token > /size; stat -c '%a %u' /run/secrets/token > /mode\n"
+                           "RUN --mount=type=secret,id=token,env=TOKEN,target=/root/.token test $TOKEN = $(cat /root/.token)\n"
+                           "RUN test ! -e /run && test ! -e /root/.token && test -z $TOKEN\n", *self.given)
+        self.assertEqual(self.run_image("cat", "/size", "/mode"), "11\n400 0\n")
+        self.assertEqual(built["carried_out"], 3)
+        for path in self.store.rglob("*"):
+            if path.is_file():
+                self.assertNotIn(b"tell-nobody", path.read_bytes(), path)
+        self.secret.write_text("another one")
+        self.assertEqual(self.build((self.context / "Dockerfile").read_text(), *self.given)["cached"], 3)  # as Docker has it
+
+    def test_one_that_is_not_given_is_not_there_unless_it_is_required(self):
+        built = self.build("FROM host\nRUN --mount=type=secret,id=token test ! -e /run/secrets/token\n")
+        self.assertIn("--secret id=token,src=FILE", built["told"])
+        told = self.build("FROM host\nRUN --mount=type=secret,id=token,required true\n", code=2)
+        self.assertIn("line 2", told)
+        self.assertIn("--secret id=token,src=FILE", told)
+
+    def test_a_secret_that_is_kept_by_its_name_is_refused(self):
+        for command in ("mv /run/secrets/token /kept", "ln /run/secrets/token /kept"):
+            told = self.build(f"FROM host\nRUN --mount=type=secret,id=token {command}\n", *self.given, code=2)
+            self.assertIn("/run/secrets/token", told)
+
+    def test_words_that_are_none(self):
+        for mount, wanted in [("type=secret", "id"), ("type=secret,id=x,mode=9", "octal"), ("type=secret,id=x,what=1", "what"),
+                              ("type=bind,source=x", "COPY"), ("type=secret,id=token,target=/etc/passwd", "another target")]:
+            self.assertIn(wanted, self.build(f"FROM host\nRUN --mount={mount} true\n", *self.given, code=2))
+        self.environment["TOKEN"] = "of the caller"
+        self.build("FROM host\nRUN --mount=type=secret,id=x grep -x 'of the caller' /run/secrets/x\n", "--secret", "id=x,env=TOKEN")
+        for secret, wanted in [("id=x,env=NO_SUCH", "NO_SUCH"), ("src=x", "id=NAME"), ("id=x,what=1", "what"), (f"id=x,src={self.secret}-not", "the secret x")]:
+            self.assertIn(wanted, self.build("FROM host\n", "--secret", secret, code=2))
 
 
 if __name__ == "__main__":

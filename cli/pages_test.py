@@ -78,6 +78,8 @@ BLOCKS_NOT_RUN = {
     ("docs/architecture.md", "cli/       the command                                             membrane run, check, agent, …"):
         "a list of folders, which tools/check-floors holds",
     ("docs/sandbox-format.md", "header, one page | pages: memory, contents of changed files | state"): "a drawing",
+    ("docs/linux.md", 'RUN --mount=type=secret,id=token curl -H "Authorization: Bearer $(cat /run/secrets/token)" …'):
+        "a line of a Dockerfile: cli/image_build_test.py builds such ones",
     ("docs/linux.md", "membrane run ──pipes──► kernel process ──shared page, futex──► stub: a guest's memory and threads"): "a drawing",
     ("docs/mcp.md", '$ curl -s -H "Authorization: Bearer $OWNER" http://127.0.0.1:7400/v1/tokens \\'): "asks a service: service/mcp_test.py",
     ("docs/mcp.md", '{ "mcpServers": { "membrane": {'): "a service's URL and a token: service/mcp_test.py",

@@ -226,6 +226,7 @@ class FakeComputer final : public linux::LiveComputer {
     return all;
   }
   Status save_image(int, const std::string&) override { return no("images"); }
+  Status clamp_times(int64_t) override { return {}; }
 
   Status freeze() override { return {}; }
   Status thaw() override { return {}; }

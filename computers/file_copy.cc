@@ -302,6 +302,14 @@ Status put_file(linux::LiveComputer& to, const std::string& path, std::string_vi
   return set_facts(to, path, mode, owner);
 }
 
+Status put_pieces(linux::LiveComputer& to, const std::string& path, const linux::LiveComputer::Pieces& next,
+                  uint32_t mode, const User& owner) {
+  if (const size_t slash = path.rfind('/'); slash > 0)
+    MEMBRANE_TRY(make_directories(to, path.substr(0, slash), 0755, owner));
+  MEMBRANE_TRY(to.write_pieces(path, next, mode));
+  return set_facts(to, path, mode, owner);
+}
+
 Status make_directories(linux::LiveComputer& to, const std::string& path, uint32_t mode, const User& owner) {
   for (size_t at = 0; at != path.npos;) {
     at = path.find('/', at + 1);

@@ -37,6 +37,9 @@ Status copy_files(SourceFiles& from, const FileCopy& copy, linux::LiveComputer& 
 // One file that is made of bytes (a here-document).
 Status put_file(linux::LiveComputer& to, const std::string& path, std::string_view bytes, uint32_t mode,
                 const User& owner);
+// The same of bytes that come in pieces, none at the end.
+Status put_pieces(linux::LiveComputer& to, const std::string& path, const linux::LiveComputer::Pieces& next,
+                  uint32_t mode, const User& owner);
 // With those above it, unless it is there. What is made is the owner's.
 Status make_directories(linux::LiveComputer& to, const std::string& path, uint32_t mode, const User& owner);
 

@@ -11,11 +11,12 @@
 #include <vector>
 
 #include "base/sha256.h"
-#include "computers/command_run.h"
+#include "computers/build_run.h"
 #include "computers/file_copy.h"
 #include "computers/layer_cache.h"
 #include "computers/settings.h"
 #include "computers/source_files.h"
+#include "computers/url_fetch.h"
 #include "computers/users.h"
 #include "linux/image/dockerfile.h"
 #include "linux/image/layer.h"
@@ -23,12 +24,9 @@
 namespace membrane::computers {
 namespace {
 
-constexpr std::string_view kVersion = "membrane build 1";
+constexpr std::string_view kVersion = "membrane build 2";
 constexpr int64_t kFirstMs = 946'684'800'000, kLastMs = 4'102'444'800'000;  // 2000 and 2100
 constexpr int64_t kBetweenLayersMs = 3'600'000;
-constexpr const char* kDiskHint = "The disk of the build is full; raise --disk.";
-constexpr const char* kNoNetwork =
-    "There is no network in a build: fetch it before, and COPY it from the directory of the build.";
 
 std::unexpected<Error> wrong(std::string what, std::string hint = "") {
   return fail(ErrorCode::kInvalidInput, std::move(what), std::move(hint));
@@ -45,6 +43,8 @@ struct State {
   std::string key;                         // of the last layer; of the image where there is none
   std::shared_ptr<linux::HostFile> layer;  // null where there is none
   std::vector<std::string> layers;         // keys
+  // A server was asked for something in this build that a key does not say: what was made by other answers is not what is to be made now.
+  bool is_fresh = false;
   linux::ImageConfig config;
 };
 
@@ -238,14 +238,18 @@ class Building {
     return {};
   }
 
-  void tell(const linux::DockerInstruction& in, bool is_cached) const {
-    if (!build_.on_step) return;
+  static std::string text_of(const linux::DockerInstruction& in) {
     std::string text;
     for (const auto& [name, value] : in.flags) text += "--" + name + (value.empty() ? "" : "=" + value) + " ";
     text += in.text;
     if (text.size() > 100) text = text.substr(0, 100) + "…";
-    build_.on_step("step " + std::to_string(step_) + "/" + std::to_string(steps_) + ": " + in.name + " " +
-                   text + (is_cached ? " (cached)" : ""));
+    return in.name + " " + text;
+  }
+
+  void tell(const linux::DockerInstruction& in, bool is_cached) const {
+    if (build_.on_step)
+      build_.on_step("step " + std::to_string(step_) + "/" + std::to_string(steps_) + ": " + text_of(in) +
+                     (is_cached ? " (cached)" : ""));
   }
 
   // -- variables
@@ -418,16 +422,22 @@ class Building {
 
   // -- instructions that change files
 
-  Result<std::unique_ptr<linux::LiveComputer>> start(const State& state, const std::string& key) {
+  Result<std::unique_ptr<linux::LiveComputer>> start(const State& state, const std::string& key,
+                                                     bool is_deterministic = true, int network = -1) {
     linux::LiveSpec spec;
     spec.image = state.image_path;
     if (state.layer) spec.kept = state.layer->number();
     spec.limits = limits_of(build_.limits);
     spec.host_name = "build";
     spec.platform = build_.platform;
-    const auto count = static_cast<int64_t>(state.layers.size());
-    spec.deterministic = {.start_ms = state.begin_ms + count * kBetweenLayersMs, .seed = seed_of(key)};
+    spec.network = network;
+    if (is_deterministic) spec.deterministic = {.start_ms = begin_of_next(state), .seed = seed_of(key)};
     return source_.create(spec);
+  }
+
+  // When the clock begins of what is done next.
+  static int64_t begin_of_next(const State& state) {
+    return state.begin_ms + static_cast<int64_t>(state.layers.size()) * kBetweenLayersMs;
   }
 
   static uint64_t seed_of(const std::string& key) {
@@ -439,29 +449,43 @@ class Building {
   // A layer of the cache, or what `make` does to the files.
   Status add_layer(const linux::DockerInstruction& in, const std::string& key,
                    const std::function<Status(linux::LiveComputer&)>& make) {
-    linux::HostFile found = build_.uses_cache ? cache_.layer(key) : linux::HostFile();
-    tell(in, static_cast<bool>(found));
-    if (found) {
-      ++built_.cached;
-    } else {
-      MEMBRANE_ASSIGN(const auto computer, start(*state_, key));
-      if (Status made = make(*computer); !made)
-        return std::unexpected(with_disk_hint(std::move(made.error())));
-      MEMBRANE_ASSIGN(LayerCache::NewEntry entry, cache_.add_layer(key));
-      MEMBRANE_TRY(computer->keep(entry.number(), linux::LiveComputer::Keep::kFiles));
-      MEMBRANE_TRY(entry.keep());
-      found = cache_.layer(key);
-      if (!found) return fail(ErrorCode::kUnavailable, "a layer that was written is not there any more");
-      ++built_.carried_out;
-    }
-    state_->layer = std::make_shared<linux::HostFile>(std::move(found));
-    state_->layers.push_back(key);
-    state_->key = key;
+    if (take_cached(in, key)) return {};
+    tell(in, false);
+    MEMBRANE_ASSIGN(const auto computer, start(*state_, key));
+    if (Status made = make(*computer); !made) return std::unexpected(with_disk_hint(std::move(made.error())));
+    return keep_layer(*computer, key);
+  }
+
+  [[nodiscard]] bool uses_cache() const { return build_.uses_cache && !state_->is_fresh; }
+
+  bool take_cached(const linux::DockerInstruction& in, const std::string& key) {
+    linux::HostFile found = uses_cache() ? cache_.layer(key) : linux::HostFile();
+    if (!found) return false;
+    tell(in, true);
+    ++built_.cached;
+    stand_on(std::move(found), key);
+    return true;
+  }
+
+  Status keep_layer(linux::LiveComputer& computer, const std::string& key) {
+    MEMBRANE_ASSIGN(LayerCache::NewEntry entry, cache_.add_layer(key));
+    MEMBRANE_TRY(computer.keep(entry.number(), linux::LiveComputer::Keep::kFiles));
+    MEMBRANE_TRY(entry.keep());
+    linux::HostFile made = cache_.layer(key);
+    if (!made) return fail(ErrorCode::kUnavailable, "a layer that was written is not there any more");
+    ++built_.carried_out;
+    stand_on(std::move(made), key);
     return {};
   }
 
+  void stand_on(linux::HostFile layer, const std::string& key) {
+    state_->layer = std::make_shared<linux::HostFile>(std::move(layer));
+    state_->layers.push_back(key);
+    state_->key = key;
+  }
+
   static Error with_disk_hint(Error error) {
-    if (error.code == ErrorCode::kExhausted && error.hint.empty()) error.hint = kDiskHint;
+    if (error.code == ErrorCode::kExhausted && error.hint.empty()) error.hint = kDiskIsFull;
     return error;
   }
 
@@ -479,61 +503,103 @@ class Building {
         in, key, [&](linux::LiveComputer& computer) { return make_directories(computer, to, 0755, User()); });
   }
 
+  Result<RunStep> step_of(const linux::DockerInstruction& in) const {
+    MEMBRANE_ASSIGN(const RunFlags flags, read_run_flags(in));
+    MEMBRANE_TRY(check_secrets(in, flags));
+    RunStep step;
+    step.arguments = in.exec ? *in.exec : in_shell(script_of(in));
+    if (step.arguments.empty() || step.arguments.front().empty()) return wrong("there is no command");
+    step.environment = environment_of_run();
+    step.config = state_->config;
+    step.limits = build_.limits;
+    if (!flags.has_no_network) step.grants = build_.grants;
+    step.secrets = flags.secrets;
+    step.secret_values = build_.secrets;
+    step.begins_ms = begin_of_next(*state_);
+    step.on_output = build_.on_output;
+    step.is_cancelled = build_.is_cancelled;
+    return step;
+  }
+
   Status run_command_of(const linux::DockerInstruction& in) {
-    for (const auto& [name, value] : in.flags) {
-      if (name == "network" && (value == "none" || value == "default")) continue;
-      if (name == "mount" && value.find("type=cache") != value.npos) continue;  // an empty one
-      return unsupported("--" + name + "=" + value + " is not there in a build",
-                         name == "network" ? kNoNetwork : "Leave it out; COPY brings files.");
+    MEMBRANE_ASSIGN(const RunStep step, step_of(in));
+    MEMBRANE_ASSIGN(const RunKeys keys, keys_of(step));
+    if (take_cached(in, keys.alone)) return {};
+    const bool is_granted = !step.grants.empty();
+    NetworkStep network = {.line = in.line, .instruction = text_of(in), .is_cached = true};
+    if (take_cached(in, keys.with_network)) {
+      if (is_granted) built_.network.push_back(std::move(network));
+      return {};
     }
-    const std::vector<std::string> arguments = in.exec ? *in.exec : in_shell(script_of(in));
-    if (arguments.empty() || arguments.front().empty()) return wrong("there is no command");
+    tell(in, false);
+    auto done = carry_out_run(step, [&](bool is_deterministic, int socket) {
+      return start(*state_, keys.alone, is_deterministic, socket);
+    });
+    if (!done) return std::unexpected(with_disk_hint(std::move(done.error())));
+    if (const std::string fix = how_to_allow(done->calls); !fix.empty() && build_.on_warning)
+      build_.on_warning("line " + std::to_string(in.line) + ": the command went on where it was refused. " +
+                        fix);
+    if (done->used_network && is_granted) {
+      network.is_cached = false;
+      network.hosts = contacted_hosts(done->calls);
+      network.unlisted_calls = done->unlisted_calls;
+      built_.network.push_back(std::move(network));
+      state_->is_fresh = true;
+    }
+    return keep_layer(*done->computer, done->used_network ? keys.with_network : keys.alone);
+  }
+
+  // A secret that was not given is not there, as Docker has it, unless it is required.
+  Status check_secrets(const linux::DockerInstruction& in, const RunFlags& flags) const {
+    for (const SecretMount& each : flags.secrets) {
+      if (build_.secrets.contains(each.id)) continue;
+      const std::string what = "the secret " + each.id + " is not given",
+                        fix = "Give it with --secret id=" + each.id + ",src=FILE.";
+      if (each.is_required) return wrong(what, fix);
+      if (build_.on_warning) build_.on_warning("line " + std::to_string(in.line) + ": " + what + ". " + fix);
+    }
+    return {};
+  }
+
+  // ENV is above ARG.
+  [[nodiscard]] std::vector<std::string> environment_of_run() const {
     std::vector<std::string> environment = environment_of(state_->config);
     std::vector<std::string> given;
     for (const auto& [name, value] : arguments_) given.push_back(name + "=" + value);
-    std::erase_if(given, [&](const std::string& each) {  // ENV is above ARG
+    std::erase_if(given, [&](const std::string& each) {
       const std::string name = each.substr(0, each.find('=') + 1);
       return std::ranges::any_of(state_->config.environment,
                                  [&](const std::string& set) { return set.starts_with(name); });
     });
     add_environment(environment, given);
-    MEMBRANE_ASSIGN(const std::string key, KeyText()
-                                               .add(state_->key)
-                                               .add("RUN")
-                                               .add(arguments)
-                                               .add(environment)
-                                               .add(working_directory())
-                                               .add(state_->config.user)
-                                               .digest());
-    return add_layer(in, key, [&](linux::LiveComputer& computer) {
-      return run_in(computer, arguments, std::move(environment));
-    });
+    return environment;
   }
 
-  Status run_in(linux::LiveComputer& computer, const std::vector<std::string>& arguments,
-                std::vector<std::string> environment) {
-    MEMBRANE_ASSIGN(const User user, find_user(state_->config.user, computer));
-    set_home(environment, state_->config, user);
-    CommandRun run;
-    run.spec.arguments = arguments;
-    run.spec.environment = std::move(environment);
-    run.spec.directory = working_directory();
-    run.spec.user = user.user;
-    run.spec.group = user.group;
-    run.limits = build_.limits;
-    run.on_output = run.on_error = build_.on_output;
-    run.is_cancelled = build_.is_cancelled;
-    const sandbox::Report report = run_command(computer, std::move(run));
-    if (report.outcome == sandbox::Outcome::kOk && report.exit_code.value_or(0) == 0) return {};
-    const std::string code = report.outcome == sandbox::Outcome::kOk
-                                 ? "exit code " + std::to_string(report.exit_code.value_or(0))
-                                 : std::string(describe(report.outcome));
-    const bool is_full = std::ranges::any_of(report.limits_reached,
-                                             [](const auto& reached) { return reached.name == "disk"; });
-    const char* const why = is_full ? kDiskHint : "What it printed says why.";
-    if (report.errors.empty()) return wrong("the command failed: " + code, why);
-    return wrong("the command failed: " + code + ": " + report.errors.front().message,
-                 report.errors.front().hint);
+  // Of a command that asks for nothing beyond its sandbox, what it was granted makes no difference, but for hosts of this machine: its
+  // own loopback answers it where none is granted. Values of secrets are in no key.
+  struct RunKeys {
+    std::string alone, with_network;
+  };
+  [[nodiscard]] Result<RunKeys> keys_of(const RunStep& step) const {
+    KeyText text;
+    text.add(state_->key)
+        .add("RUN")
+        .add(step.arguments)
+        .add(step.environment)
+        .add(working_directory())
+        .add(state_->config.user)
+        .add(words_of(loopback_grants(step.grants)));
+    for (const SecretMount& each : step.secrets)
+      text.add(each.id)
+          .add(each.path)
+          .add(each.variable)
+          .add({std::to_string(each.mode), std::to_string(each.user), std::to_string(each.group)})
+          .add(build_.secrets.contains(each.id) ? "given" : "");
+    RunKeys keys;
+    MEMBRANE_ASSIGN(keys.alone, text.digest());
+    MEMBRANE_ASSIGN(keys.with_network,
+                    KeyText().add(keys.alone).add("network").add(words_of(step.grants)).digest());
+    return keys;
   }
 
   // Its text with its documents, as a shell reads them. A document alone is the script.
@@ -549,7 +615,8 @@ class Building {
   // COPY and ADD.
   Status copy(const linux::DockerInstruction& in) {
     for (const auto& [name, value] : in.flags)
-      if (name != "from" && name != "chown" && name != "chmod" && name != "link" && name != "keep-git-dir")
+      if (name != "from" && name != "chown" && name != "chmod" && name != "link" && name != "keep-git-dir" &&
+          name != "checksum")
         return unsupported("--" + name + " is not done here", "Leave it out.");
     MEMBRANE_ASSIGN(auto all, words(in));
     if (all.size() < 2)
@@ -570,13 +637,16 @@ class Building {
     MEMBRANE_ASSIGN(const std::string owner, word(flag_of(in, "chown")));
     std::map<std::string, std::string> documents;
     MEMBRANE_ASSIGN(documents, take_documents(in, all));
-    const bool is_many = all.size() + documents.size() > 1;
-    for (const std::string& each : all)
-      if (each.starts_with("http://") || each.starts_with("https://") || each.starts_with("git@"))
-        return unsupported("\"" + each + "\" is not of this machine", kNoNetwork);
+    std::vector<Added> urls;
+    MEMBRANE_ASSIGN(urls, take_urls(in, all, copy.to));
+    const bool is_many = all.size() + documents.size() + urls.size() > 1;
     KeyText key;
     key.add(state_->key).add(in.name).add(copy.to).add(mode).add(owner);
     for (const auto& [name, text] : documents) key.add(name).add(text);
+    for (Added& each : urls) {
+      if (!each.source.is_pinned) MEMBRANE_TRY(fetch(in, each));
+      key.add("url").add(each.source.name).add(each.source.digest);
+    }
     std::unique_ptr<linux::LiveComputer> other;
     std::unique_ptr<SourceFiles> files;
     if (!all.empty()) MEMBRANE_TRY(open_source(in, all, copy, key, other, files));
@@ -592,6 +662,10 @@ class Building {
         const std::string to = copy.to.ends_with('/') ? copy.to + name : copy.to;
         MEMBRANE_TRY(put_file(computer, to, text, copy.mode.value_or(0644), copy.owner));
       }
+      for (Added& each : urls) {
+        if (!each.file) MEMBRANE_TRY(fetch(in, each));
+        MEMBRANE_TRY(put_fetched(computer, each.file->number(), each.source.name, copy));
+      }
       if (copy.sources.empty()) return {};
       if (other == nullptr && !from_of(in).empty()) {
         MEMBRANE_ASSIGN(other, open_other(from_of(in)));
@@ -599,6 +673,52 @@ class Building {
       }
       return copy_files(*files, copy, computer);
     });
+  }
+
+  // -- ADD of URLs
+
+  struct Added {
+    UrlSource source;
+    std::optional<LayerCache::NewEntry> file = {};  // once it was fetched
+  };
+
+  // The URLs among the words, which are taken out.
+  Result<std::vector<Added>> take_urls(const linux::DockerInstruction& in, std::vector<std::string>& all,
+                                       const std::string& to) const {
+    if (std::ranges::any_of(all, is_url) && (in.name != "ADD" || !from_of(in).empty()))
+      return wrong("a URL is no file of the build", "ADD brings it.");
+    std::optional<std::string> checksum;
+    for (const auto& [name, value] : in.flags)
+      if (name == "checksum") {
+        MEMBRANE_ASSIGN(checksum, word(value));
+      }
+    MEMBRANE_ASSIGN(auto sources, take_url_sources(all, to, checksum));
+    std::vector<Added> urls;
+    for (UrlSource& each : sources) urls.push_back({.source = std::move(each)});
+    return urls;
+  }
+
+  Status fetch(const linux::DockerInstruction& in, Added& added) {
+    UrlSource& source = added.source;
+    MEMBRANE_ASSIGN(LayerCache::NewEntry file, cache_.add_scratch());
+    const auto fetched = fetch_url({.url = source.url,
+                                    .grants = build_.grants,
+                                    .limits = build_.limits,
+                                    .most_bytes = build_.limits.disk_bytes,
+                                    .is_cancelled = build_.is_cancelled},
+                                   file.number());
+    if (!fetched) return std::unexpected(with_disk_hint(fetched.error()));
+    if (source.is_pinned && fetched->digest != source.digest)
+      return wrong(source.url + " has the checksum sha256:" + fetched->digest,
+                   "Look at what has changed before the Dockerfile is given this one.");
+    source.digest = fetched->digest;
+    added.file.emplace(std::move(file));
+    built_.network.push_back({.line = in.line,
+                              .instruction = text_of(in),
+                              .is_cached = false,
+                              .is_pinned = source.is_pinned,
+                              .hosts = contacted_hosts(fetched->calls)});
+    return {};
   }
 
   [[nodiscard]] std::string from_of(const linux::DockerInstruction& in) const {
@@ -626,6 +746,7 @@ class Building {
     } else {
       MEMBRANE_ASSIGN(const State state, state_of(from));
       key.add(state.key).add(copy.sources);
+      state_->is_fresh = state_->is_fresh || state.is_fresh;
     }
     return {};
   }
@@ -681,7 +802,7 @@ class Building {
   Result<BuiltImage> finish() {
     const std::string config = linux::image_config_text(state_->config);
     MEMBRANE_ASSIGN(const std::string key, KeyText().add(state_->key).add("image").add(config).digest());
-    std::optional<std::string> path = build_.uses_cache ? cache_.image(key) : std::nullopt;
+    std::optional<std::string> path = uses_cache() ? cache_.image(key) : std::nullopt;
     if (!path) {
       MEMBRANE_ASSIGN(const auto computer, start(*state_, key));
       MEMBRANE_ASSIGN(LayerCache::NewEntry entry, cache_.add_image(key));

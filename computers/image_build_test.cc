@@ -6,11 +6,15 @@
 #include <filesystem>
 #include <fstream>
 
+#include "computers/build_network.h"
+#include "computers/build_run.h"
 #include "computers/fake_computer_testing.h"
 #include "computers/file_copy.h"
 #include "computers/settings.h"
 #include "computers/source_files.h"
+#include "computers/url_fetch.h"
 #include "computers/users.h"
+#include "host/egress/raw_server_testing.h"
 
 namespace membrane::computers {
 namespace {
@@ -126,6 +130,118 @@ TEST(UsersTest, NamesAndNumbers) {
   EXPECT_EQ(found("bob"), "none");
   EXPECT_EQ(found("ann:nosuch"), "none");
   EXPECT_EQ(found("99999999999"), "none");
+}
+
+sandbox::HostCallRecord call(std::vector<std::string> decided_by, uint64_t bytes_in,
+                             const std::string& grant = "") {
+  sandbox::HostCallRecord record;
+  record.allowed = grant.empty();
+  record.grant = grant;
+  record.bytes_in = bytes_in;
+  record.bytes_out = 1;
+  record.decided_by = std::move(decided_by);
+  return record;
+}
+
+TEST(BuildNetworkTest, CallsAreCountedByHost) {
+  const auto hosts = contacted_hosts(
+      {call({"GET", "http://b.org:81/x"}, 5), call({"https://a.org/"}, 7), call({"GET", "http://a.org/y"}, 2),
+       call({"c.org"}, 0, "--allow http:c.org"), call({"192.0.2.1:80"}, 0, "--allow http:192.0.2.1:80")});
+  std::string text;
+  for (const ContactedHost& each : hosts)
+    text += each.host + " " + std::to_string(each.calls) + " " + std::to_string(each.refused) + " " +
+            std::to_string(each.bytes_in) + " " + std::to_string(each.bytes_out) + "\n";
+  EXPECT_EQ(text, "192.0.2.1:80 1 1 0 1\na.org 2 0 9 2\nb.org:81 1 0 5 1\nc.org 1 1 0 1\n");
+}
+
+TEST(BuildNetworkTest, FlagsThatWouldAllowItAreNamedOnce) {
+  EXPECT_EQ(how_to_allow({call({"a.org"}, 0)}), "");
+  std::vector<sandbox::HostCallRecord> calls = {call({"a.org"}, 0, "--allow http:a.org"),
+                                                call({"b.org"}, 0, "--allow http:b.org"),
+                                                call({"a.org"}, 0, "--allow http:a.org")};
+  EXPECT_EQ(how_to_allow(calls), "To allow what it tried to reach: --allow http:a.org --allow http:b.org");
+  for (int i = 0; i < 100; ++i)
+    calls.push_back(call({"x"}, 0, "--allow http:x" + std::to_string(i) + ".org"));
+  EXPECT_TRUE(how_to_allow(calls).ends_with("--allow http:x5.org, and 94 more"));
+}
+
+TEST(BuildNetworkTest, TheOrderOfGrantsDoesNotCount) {
+  policy::Policy one, other;
+  for (const char* const flag :
+       {"http:a.org", "http:127.0.0.1:80", "http:localhost", "http:GET:http://[::1]/x"})
+    ASSERT_TRUE(policy::allow(one, flag));
+  for (const char* const flag :
+       {"http:GET:http://[::1]/x", "http:localhost", "http:127.0.0.1:80", "http:a.org"})
+    ASSERT_TRUE(policy::allow(other, flag));
+  EXPECT_EQ(words_of(one.http), words_of(other.http));
+  EXPECT_EQ(words_of(one.http).size(), 7u);
+  EXPECT_EQ(loopback_grants(one.http).size(), 5u);
+  other.http.pop_back();
+  EXPECT_NE(words_of(one.http), words_of(other.http));
+}
+
+std::string flags_of(std::vector<std::pair<std::string, std::string>> flags) {
+  const auto read = read_run_flags({.name = "RUN", .flags = std::move(flags)});
+  if (!read) return std::string(name_of(read.error().code));
+  std::string text = read->has_no_network ? "alone" : "";
+  for (const SecretMount& each : read->secrets)
+    text += "[" + each.id + " " + each.path + " " + each.variable + " " + std::to_string(each.mode) + " " +
+            std::to_string(each.user) + (each.is_required ? " required" : "") + "]";
+  return text;
+}
+
+TEST(RunFlagsTest, OnesThatAreKnown) {
+  EXPECT_EQ(flags_of({}), "");
+  EXPECT_EQ(flags_of({{"network", "default"}, {"mount", "type=cache,target=/c"}}), "");
+  EXPECT_EQ(flags_of({{"network", "none"}}), "alone");
+  EXPECT_EQ(flags_of({{"network", "host"}}), "unsupported");
+  EXPECT_EQ(flags_of({{"security", "insecure"}}), "unsupported");
+  EXPECT_EQ(flags_of({{"mount", "type=bind,source=secret"}}), "unsupported");
+  EXPECT_EQ(flags_of({{"mount", ""}}), "unsupported");
+}
+
+TEST(RunFlagsTest, SecretsHaveDockersWords) {
+  EXPECT_EQ(flags_of({{"mount", "type=secret,id=a/b"}}), "[a/b /run/secrets/b  256 0]");
+  EXPECT_EQ(flags_of({{"mount", "type=secret,id=a,dst=x,uid=7,mode=0444"},
+                      {"mount", "id=b,type=secret,env=B,required"}}),
+            "[a /run/secrets/x  292 7][b  B 256 0 required]");
+  EXPECT_EQ(flags_of({{"mount", "type=secret,target=/root/.netrc,env=N,required=false"}}),
+            "[.netrc /root/.netrc N 256 0]");
+  for (const char* const wrong :
+       {"type=secret", "type=secret,id=", "type=secret,id=a,mode=8", "type=secret,id=a,mode=10000",
+        "type=secret,id=a,uid=-1", "type=secret,id=a,uid=99999999999", "type=secret,id=a,what=b",
+        "type=secret,id=a,,"})
+    EXPECT_EQ(flags_of({{"mount", wrong}}), "invalid_input") << wrong;
+}
+
+TEST(UrlFetchTest, FilesAreCalledAsTheUrlEnds) {
+  EXPECT_EQ(file_name_of("https://a.org/x/y.tar.gz?z=/1#f").value_or(""), "y.tar.gz");
+  EXPECT_EQ(file_name_of("https://a.org/x%20y%2bz").value_or(""), "x y+z");
+  for (const char* const url : {"https://a.org", "https://a.org/x/", "https://a.org/%2e%2e",
+                                "https://a.org/a%2Fb", "https://a.org/%00", "none"})
+    EXPECT_FALSE(file_name_of(url)) << url;
+}
+
+TEST(UrlFetchTest, ASecretOfTheGrantIsSentAndItsAnswerIsWhole) {
+  const host::RawServer server([](host::RawConnection& connection, const std::string&) {
+    connection.send(host::http_response("200 OK", "", "hello"));
+  });
+  policy::HttpGrant grant;
+  grant.methods = {"GET"};
+  grant.url = server.url("/*");
+  grant.headers = {{"Authorization", {.text = "Bearer ", .secret = "KEY"}}};
+  const linux::HostFile file = linux::memory_to_keep_in().value();
+  UrlFetch fetch{.url = server.url("/a"), .grants = {grant}, .limits = usual_limits(), .most_bytes = 5};
+  fetch.secrets = [](const std::string&) -> std::optional<std::string> { return "secret-secret"; };
+  const auto fetched = fetch_url(fetch, file.number());
+  ASSERT_TRUE(fetched) << fetched.error().to_string();
+  EXPECT_EQ(fetched->bytes, 5u);
+  EXPECT_EQ(fetched->digest, "2cf24dba5fb0a30e26e83b2ac5b9e29e1b161e5c1fa7425e73043362938b9824");
+  EXPECT_TRUE(server.requests().front().contains("Authorization: Bearer secret-secret"));
+  fetch.most_bytes = 4;
+  EXPECT_EQ(fetch_url(fetch, file.number()).error().code, ErrorCode::kExhausted);
+  fetch.is_cancelled = [] { return true; };
+  EXPECT_EQ(fetch_url(fetch, file.number()).error().code, ErrorCode::kCancelled);
 }
 
 TEST(ArgumentsTest, AnEntrypointStandsBeforeWords) {

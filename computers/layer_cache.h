@@ -44,6 +44,8 @@ class LayerCache {
   };
   [[nodiscard]] Result<NewEntry> add_layer(const std::string& key) const;
   [[nodiscard]] Result<NewEntry> add_image(const std::string& key) const;
+  // A file that is never kept.
+  [[nodiscard]] Result<NewEntry> add_scratch() const { return add(""); }
   // The image is there by its name too. `layers`: the keys of what it was made by.
   Status name_image(const std::string& key, const std::string& name,
                     const std::vector<std::string>& layers) const;

@@ -131,6 +131,7 @@ Gateway::Gateway(GatewayOptions options, std::unique_ptr<Stop> stop)
       shared_budget_(options.budget != nullptr ? options.budget : std::make_shared<policy::Budget>()),
       budget_(*shared_budget_),
       stop_(std::move(stop)),
+      only_looks_(options.only_looks),
       answer_room_(std::min(options.limits.memory_bytes, kMostAnswerBytes)) {
   if (options.budget == nullptr) renew(options.limits);
 }
@@ -201,10 +202,15 @@ Status Gateway::tell_hosts() {
 // -- what the kernel process says -------------------------------------------------------------------------------------
 
 void Gateway::listen() {
-  while (!stop_->is_set()) {
+  constexpr size_t kMostWaiting = 10'000;  // of a kernel process that goes on after the end
+  for (size_t late = 0; late < kMostWaiting; late += stop_->is_set() ? 1 : 0) {
     std::array<pollfd, 2> looked = {{{ours_.number(), POLLIN, 0}, {stop_->descriptor(), POLLIN, 0}}};
-    if (::poll(looked.data(), looked.size(), -1) < 0 && errno != EINTR) break;
+    if (::poll(looked.data(), looked.size(), -1) < 0) {
+      if (errno != EINTR) break;
+      continue;
+    }
     remove_connections(false);
+    if (looked[0].revents == 0 && looked[1].revents != 0) break;
     if (looked[0].revents == 0) continue;
     linux::NetworkMessage message;
     HostFile socket;
@@ -230,9 +236,11 @@ void Gateway::remove_connections(bool all) {
 void Gateway::take(const linux::NetworkMessage& message, HostFile socket) {
   if (message.host_bytes > linux::NetworkMessage::kMostHostBytes) return;
   const std::string host(message.host, message.host_bytes);
+  was_asked_ = true;
   if (!is_host(host)) return;
   if (message.event != NetworkEvent::kConnecting) return refused(message, host);
   if (!socket || message.port == 0 || connections_.size() >= kMostConnections) return;
+  if (only_looks_ || stop_->is_set()) return;
   auto stop = Stop::create();
   if (!stop) return;
   std::list<Connection> added;

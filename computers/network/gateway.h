@@ -41,6 +41,7 @@ struct GatewayOptions {
   host::Resolver* resolver = nullptr;  // borrowed; null: the system's
   // Shared with other sandboxes of the same task; null: of its own, by `limits`.
   std::shared_ptr<policy::Budget> budget = nullptr;
+  bool only_looks = false;  // nothing is dialled: was_asked() is what its owner wants to know
 };
 
 class Gateway {
@@ -59,8 +60,11 @@ class Gateway {
   // The kernel process's end of the socket (LiveSpec::network), until begin().
   [[nodiscard]] int socket() const { return theirs_.number(); }
   void begin();
-  // Ends all connections; what take_account() says is whole then.
+  // Ends all connections, after all that the kernel process has said was taken; what take_account() says is whole then.
   void end();
+  // Whether a program has asked for anything beyond its sandbox: a connection, or the address of a name that is not granted. After
+  // end(), of all that it did before.
+  [[nodiscard]] bool was_asked() const { return was_asked_; }
   // The kernel process is gone: nothing comes any more.
   [[nodiscard]] bool is_over() const { return is_over_; }
 
@@ -120,6 +124,8 @@ class Gateway {
   const std::shared_ptr<policy::Budget> shared_budget_;
   policy::Budget& budget_;
   const std::unique_ptr<Stop> stop_;
+  const bool only_looks_;
+  std::atomic<bool> was_asked_ = false;
   std::atomic<uint64_t> body_room_ = kMostBodyBytes, answer_room_;
   linux::HostFile ours_, theirs_;
   std::atomic<bool> is_over_ = false;

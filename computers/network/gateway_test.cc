@@ -208,6 +208,28 @@ TEST_F(GatewayTest, AnswersWhatIsNoHttp) {
   EXPECT_TRUE(server.requests().empty());
 }
 
+TEST_F(GatewayTest, OnlyLooksWhereThatIsWanted) {
+  const RawServer server(hello());
+  allow({"GET"}, server.url("/*"));
+  options_.only_looks = true;
+  open();
+  EXPECT_FALSE(gateway_->was_asked());
+  EXPECT_EQ(connect("127.0.0.1", server.port()).read_all(), "");
+  EXPECT_TRUE(gateway_->was_asked());
+  EXPECT_TRUE(server.requests().empty());
+}
+
+TEST_F(GatewayTest, TakesAllThatWasSaidBeforeItEnds) {
+  for (int i = 0; i < 100; ++i) {
+    open();
+    ASSERT_TRUE(tell({.event = NetworkEvent::kRefusedName}, "example.org"));
+    ASSERT_TRUE(tell({.event = NetworkEvent::kRefusedHost, .port = 80}, "192.0.2.1"));
+    gateway_->end();
+    EXPECT_TRUE(gateway_->was_asked());
+    ASSERT_EQ(gateway_->take_account().calls.size(), 2u);
+  }
+}
+
 TEST_F(GatewayTest, HandsAnEncryptedConnectionToItsHost) {
   // The ClientHello has no end of a head: the server takes it once the program has ended its side.
   const RawServer server(echo());

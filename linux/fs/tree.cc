@@ -16,6 +16,19 @@ timespec Tree::now() const {
   return now;
 }
 
+void Tree::clamp_times(timespec latest) {
+  const auto clamp = [&latest](timespec& time) {
+    if (time.tv_sec > latest.tv_sec || (time.tv_sec == latest.tv_sec && time.tv_nsec > latest.tv_nsec))
+      time = latest;
+  };
+  for (const auto& [number, slot] : slots_) {
+    if (!slot.kept) continue;
+    TreeNode& node = *slot.kept;
+    for (timespec* const each : {&node.accessed_, &node.modified_, &node.changed_, &node.created_})
+      clamp(*each);
+  }
+}
+
 std::shared_ptr<TreeNode> Tree::node(uint64_t number) {
   const auto slot = slots_.find(number);
   if (slot != slots_.end())
@@ -95,6 +108,10 @@ std::optional<TreeUsage> usage_of(const Node& node) {
   const Account& account = *there->tree()->account();
   return TreeUsage{account.bytes(),      account.used_bytes(), account.nodes(),
                    account.used_nodes(), account.refusals(),   account.heap_bytes()};
+}
+
+void clamp_times(const Node& node, timespec latest) {
+  if (const auto* const there = dynamic_cast<const TreeNode*>(&node)) there->tree()->clamp_times(latest);
 }
 
 }  // namespace membrane::linux

@@ -37,5 +37,7 @@ struct TreeUsage {
 };
 // Of the tree that a node is in, for statfs(). Nothing for nodes of other file systems.
 std::optional<TreeUsage> usage_of(const Node& node);
+// Of the tree that a node is in: what is not as in the image has no later times than this. Nothing happens to other file systems.
+void clamp_times(const Node& node, timespec latest);
 
 }  // namespace membrane::linux

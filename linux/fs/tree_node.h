@@ -32,6 +32,8 @@ class Tree : public std::enable_shared_from_this<Tree> {
     return slot != slots_.end() && slot->second.kept != nullptr;
   }
 
+  void clamp_times(timespec latest);  // of changed nodes
+
   [[nodiscard]] timespec now() const;
   [[nodiscard]] const TreeOptions& options() const { return options_; }
   [[nodiscard]] const std::shared_ptr<Account>& account() const { return account_; }

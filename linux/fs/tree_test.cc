@@ -303,6 +303,26 @@ TEST_F(TreeTest, AnImageIsReadInPlace) {
   EXPECT_EQ(usage_of(*root)->used_bytes, 0u);
 }
 
+TEST_F(TreeTest, TimesAreClampedOfWhatHasChanged) {
+  root = make_tree({.image = some_image(), .now = [] { return timespec{5000, 7}; }});
+  const NodeRef made = make(root, "made"), old = make(root, "old"), exact = make(root, "exact");
+  ASSERT_TRUE(old->change({.mode = {}, .uid = {}, .gid = {}, .accessed = {}, .modified = timespec{3, 9}}));
+  ASSERT_TRUE(
+      exact->change({.mode = {}, .uid = {}, .gid = {}, .accessed = {}, .modified = timespec{4000, 5}}));
+  const timespec before = root->look_up("c").value()->attributes().modified;
+  clamp_times(*root, {4000, 4});
+  const auto modified = [](const NodeRef& node) {
+    const timespec time = node->attributes().modified;
+    return std::pair(time.tv_sec, time.tv_nsec);
+  };
+  EXPECT_EQ(modified(made), std::pair(4000L, 4L));
+  EXPECT_EQ(made->attributes().created.tv_sec, 4000);
+  EXPECT_EQ(modified(old), std::pair(3L, 9L));
+  EXPECT_EQ(modified(exact), std::pair(4000L, 4L));
+  EXPECT_EQ(modified(root), std::pair(4000L, 4L));
+  EXPECT_EQ(modified(root->look_up("c").value()), std::pair(before.tv_sec, before.tv_nsec));
+}
+
 TEST_F(TreeTest, WhatIsChangedOverAnImageStays) {
   root = make_tree({.image = some_image()});
   ASSERT_TRUE(put_text(root->look_up("c").value(), "P"));

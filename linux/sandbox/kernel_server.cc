@@ -229,6 +229,14 @@ Status KernelServer::save_image(const Frame& frame) const {
   return tree.write_unsealed(frame.files.front().number(), frame.bytes);
 }
 
+Status KernelServer::clamp_times(const Frame& frame) const {
+  Unpacker from(frame.bytes);
+  const auto latest_ms = static_cast<int64_t>(from.number(INT64_MAX));
+  if (!from.is_whole()) return malformed();
+  linux::clamp_times(*kernel_.root->node, {latest_ms / 1000, latest_ms % 1000 * 1'000'000});
+  return {};
+}
+
 // -- what is answered -------------------------------------------------------------------------------------------------
 
 ComputerUsage KernelServer::usage() const {
@@ -249,6 +257,7 @@ Result<std::string> KernelServer::obey_and_answer(Frame& frame) {
     case FrameKind::kUsage: return pack(usage());
     case FrameKind::kChanges: return changes();
     case FrameKind::kSaveImage: return nothing_of(save_image(frame));
+    case FrameKind::kClampTimes: return nothing_of(clamp_times(frame));
     case FrameKind::kFreeze:
     case FrameKind::kThaw: return nothing_of(freeze(frame.kind == FrameKind::kFreeze));
     case FrameKind::kKeep: return nothing_of(keep(frame));

@@ -53,6 +53,7 @@ class KernelServer {
   Status freeze(bool stands_still);
   [[nodiscard]] Result<std::string> changes() const;
   [[nodiscard]] Status save_image(const Frame& frame) const;
+  [[nodiscard]] Status clamp_times(const Frame& frame) const;
   [[nodiscard]] ComputerUsage usage() const;
   void take_end(Process& process);
   void answer(uint64_t number, const Result<std::string>& with);

@@ -171,6 +171,10 @@ class OwnedComputer final : public LiveComputer {
     MEMBRANE_TRY(sound(seal_image(file)));
     return {};
   }
+  Status clamp_times(int64_t latest_ms) override {
+    return nothing_of(
+        connection_->ask(FrameKind::kClampTimes, Packer().number(static_cast<uint64_t>(latest_ms)).bytes()));
+  }
   Status freeze() override { return nothing_of(connection_->ask(FrameKind::kFreeze)); }
   Status thaw() override { return nothing_of(connection_->ask(FrameKind::kThaw)); }
   Status keep(int file, Keep what) override {

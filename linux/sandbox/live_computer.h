@@ -144,6 +144,8 @@ class LiveComputer {
   // The whole tree as an image file, with what `config` says (linux/image/config.h), into a file that is open for
   // reading and writing. The same tree gives the same bytes; modification times are a part of it. Guests wait meanwhile.
   virtual Status save_image(int file, const std::string& config) = 0;
+  // Times of files that are not as in the image are no later than this, since 1970.
+  virtual Status clamp_times(int64_t latest_ms) = 0;
 
   // -- as a whole
   // No guest runs between the two.

@@ -212,6 +212,12 @@ TEST_F(LiveComputerTest, FilesAreMovedChangedAndRemoved) {
   EXPECT_EQ(code(computer_->remove("/tmp/w", true)), ErrorCode::kNotFound);
 }
 
+TEST_F(LiveComputerTest, TimesAreClamped) {
+  EXPECT_TRUE(computer_->write_file("/tmp/new", "1", 0644));
+  EXPECT_TRUE(computer_->clamp_times(1'000'000'000'500));
+  EXPECT_EQ(computer_->stat("/tmp/new", true)->modified_ns, 1'000'000'000'500'000'000);
+}
+
 TEST_F(LiveComputerTest, ErrorsNameThePath) {
   const auto facts = computer_->stat("/nosuch", true);
   ASSERT_FALSE(facts);

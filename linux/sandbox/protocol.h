@@ -59,7 +59,8 @@ enum class FrameKind : uint16_t {
   kThaw,
   kKeep,  // with a file that is open for reading and writing
   kUsage,
-  kLastOrder = kUsage,
+  kClampTimes,  // milliseconds since 1970
+  kLastOrder = kClampTimes,
   // -- what the kernel process says
   kAnswer = 256,
   kPiece,   // of an answer

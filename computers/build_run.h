@@ -1,0 +1,68 @@
+// One RUN of a Dockerfile: its flags, and its command.
+//
+// A command that is granted hosts begins without them, in a deterministic sandbox. Where it asks for anything beyond that, it is ended at
+// once, and begins anew over the same files with its grants, this machine's clock and true random numbers: certificates are valid at a
+// time of day, and keys are to be secret. So one that asks for nothing leaves the same files each time, whatever it was granted.
+//
+// Threads: one at a time.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/result.h"
+#include "linux/image/config.h"
+#include "linux/image/dockerfile.h"
+#include "linux/sandbox/live_computer.h"
+#include "policy/policy.h"
+#include "sandbox/report.h"
+
+namespace membrane::computers {
+
+inline constexpr const char* kDiskIsFull = "The disk of the build is full; raise --disk.";
+
+// --mount=type=secret
+struct SecretMount {
+  std::string id;
+  std::string path = {};      // of its file; "" for none
+  std::string variable = {};  // that has its value; "" for none
+  bool is_required = false;
+  uint32_t mode = 0400, user = 0, group = 0;
+};
+struct RunFlags {
+  bool has_no_network = false;
+  std::vector<SecretMount> secrets;
+};
+// Errors: kUnsupported; kInvalidInput.
+Result<RunFlags> read_run_flags(const linux::DockerInstruction& instruction);
+
+struct RunStep {
+  std::vector<std::string> arguments, environment;
+  linux::ImageConfig config;  // of the image so far: as whom it runs, and where
+  policy::Limits limits;
+  std::vector<policy::HttpGrant> grants = {};
+  std::vector<SecretMount> secrets = {};
+  std::map<std::string, std::string> secret_values = {};  // by id
+  int64_t begins_ms = 0;  // the deterministic clock; of what the network was used for, no file is later
+  std::function<void(std::string_view)> on_output = {};  // may be null, as the next one
+  std::function<bool()> is_cancelled = {};
+};
+struct RunEnd {
+  std::unique_ptr<linux::LiveComputer> computer;  // with the files that the command left
+  bool used_network = false;  // it asked for something beyond its sandbox, though it may have been refused
+  std::vector<sandbox::HostCallRecord> calls;
+  uint64_t unlisted_calls = 0;  // more of them
+};
+// A sandbox over the files that the step begins with. `network`: as LiveSpec has it.
+using StartComputer =
+    std::function<Result<std::unique_ptr<linux::LiveComputer>>(bool is_deterministic, int network)>;
+
+// Errors: kInvalidInput for a command that fails, with what would allow what it tried to reach; those of `start` and of the gateway.
+Result<RunEnd> carry_out_run(const RunStep& step, const StartComputer& start);
+
+}  // namespace membrane::computers
