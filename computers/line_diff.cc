@@ -2,29 +2,33 @@
 
 #include <algorithm>
 #include <cstdint>
-#include <map>
 
 namespace membrane::computers {
 namespace {
 
-constexpr int kMostDifferent = 1500;    // lines; the trace takes 4 bytes for each two, squared
-constexpr size_t kMostLines = 500'000;  // of both texts, from the first that differs to the last
-constexpr uint64_t kStepsOfLine = 20;   // to number it
-constexpr size_t kBytesOfLine = 80;     // that its number takes, when there is no other like it
+constexpr int kMostDifferent = 1500;      // lines; the trace takes 4 bytes for each two, squared
+constexpr size_t kMostLines = 4'000'000;  // of both texts, from the first that differs to the last
+constexpr size_t kBytesOfLine = sizeof(uint32_t);
 
-// Lines as numbers, the same for the same bytes.
-class Numbers {
+// The lines of a text, by where they begin.
+class Lines {
  public:
-  std::vector<int> of(std::string_view text, size_t count) {
-    std::vector<int> all;
-    all.reserve(count);
-    while (!text.empty())
-      all.push_back(known_.try_emplace(take_line(text), static_cast<int>(known_.size())).first->second);
-    return all;
+  Lines(std::string_view text, size_t count) : text_(text) {
+    begins_.reserve(count + 1);
+    size_t at = 0;
+    for (std::string_view left = text; !left.empty(); at += take_line(left).size())
+      begins_.push_back(static_cast<uint32_t>(at));
+    begins_.push_back(static_cast<uint32_t>(at));
+  }
+  [[nodiscard]] int count() const { return static_cast<int>(begins_.size()) - 1; }
+  [[nodiscard]] std::string_view operator[](int line) const {
+    const auto i = static_cast<size_t>(line);
+    return text_.substr(begins_[i], begins_[i + 1] - begins_[i]);
   }
 
  private:
-  std::map<std::string_view, int> known_;  // no hashes: the lines are chosen by others
+  std::string_view text_;
+  std::vector<uint32_t> begins_;
 };
 
 // How a diagonal `k` is reached best, from the one on its left (by a line less) or from the one on its right (by a line more). -1: not at all.
@@ -39,9 +43,8 @@ Step best_step(int left, int right, int k, int n, int m) {
 }
 
 // The steps of a shortest way through the two; false where it is too long, or takes more work than there is left.
-bool find_changes(const std::vector<int>& a, const std::vector<int>& b, PatchBudget& budget,
-                  std::vector<LineChange>& changes) {
-  const auto n = static_cast<int>(a.size()), m = static_cast<int>(b.size());
+bool find_changes(const Lines& a, const Lines& b, PatchBudget& budget, std::vector<LineChange>& changes) {
+  const int n = a.count(), m = b.count();
   const int most = std::min(n + m, kMostDifferent);
   std::vector<std::vector<int>>
       trace;  // of each number of differences d: how far the diagonals -d, -d + 2, … d are
@@ -51,18 +54,18 @@ bool find_changes(const std::vector<int>& a, const std::vector<int>& b, PatchBud
   bool is_found = false;
   for (int d = 0; d <= most && !is_found; ++d) {
     std::vector<int> row;
-    uint64_t steps = 0;
     for (int k = -d; k <= d; k += 2) {
       int x = d == 0 ? 0 : best_step(at(d - 1, k - 1), at(d - 1, k + 1), k, n, m).x;
-      const int from = x;
-      if (x >= 0)
-        while (x < n && x - k < m && a[static_cast<size_t>(x)] == b[static_cast<size_t>(x - k)]) ++x;
-      steps += 1 + static_cast<uint64_t>(x - from);
+      uint64_t steps = 1;
+      for (; x >= 0 && x < n && x - k < m; ++x) {
+        steps += work_of(a[x].size());
+        if (a[x] != b[x - k]) break;
+      }
+      if (!budget.take_work(steps)) return false;
       row.push_back(x);
       is_found = is_found || (x == n && x - k == m);
     }
     trace.push_back(std::move(row));
-    if (!budget.take_work(steps)) return false;
   }
   if (!is_found) return false;
   int x = n, y = m;
@@ -139,11 +142,11 @@ Result<std::vector<LineChange>> line_changes(std::string_view before, std::strin
   if (old_count == 0 && new_count == 0) return changes;
   bool is_found = false;
   const size_t count = old_count + new_count;
-  if (old_count > 0 && new_count > 0 && count <= kMostLines && budget.take_work(count * kStepsOfLine)) {
+  const bool is_small = count <= kMostLines && std::max(before.size(), after.size()) <= UINT32_MAX;
+  if (old_count > 0 && new_count > 0 && is_small && budget.take_work(count)) {
     const uint64_t bytes = count * kBytesOfLine;
     MEMBRANE_TRY(budget.take_memory(bytes));
-    Numbers numbers;
-    is_found = find_changes(numbers.of(before, old_count), numbers.of(after, new_count), budget, changes);
+    is_found = find_changes(Lines(before, old_count), Lines(after, new_count), budget, changes);
     budget.give_memory(bytes);
   }
   if (!is_found) changes = {{0, old_count, 0, new_count}};
