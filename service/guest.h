@@ -150,7 +150,7 @@ class Guest {
                                                            const wasi::FileRequest& request) = 0;
   // Of the kind kLinux alone: what differs below a directory from the image that the sandbox began with, or from what was kept of one over the
   // same image (null: the former), as a git patch; and such a patch, all of it or nothing. Errors: kUnsupported; kInvalidValue with the file
-  // and the line; kConflict for what was kept over another image; kTooLarge; those of the memory, as kQuotaExceeded.
+  // and the line; kConflict for what was kept over another image; kTooLarge; those of the memory.
   virtual Answer<std::string> make_patch(const std::string& /*directory*/, const KeptContext* /*since*/,
                                          const computers::PatchMemory& /*memory*/) {
     return no_patches();
