@@ -200,8 +200,10 @@ Status AgentComputer::write_out(const std::string& directory) {
     else if (after.mode != 0) out.keep("/" + name, after.bytes, (after.mode & 0100) != 0);
     return out.status();
   };
-  const auto done = computers::visit_changes_since(*before.computer, *latest->computer, before.image.get(),
-                                                   changed_directory_, computers::kMostPatchBytes, take);
+  computers::PatchBudget budget({.file_bytes = UINT64_MAX});
+  const auto done =
+      computers::visit_changes_since(*before.computer, *latest->computer, before.image.get(),
+                                     changed_directory_, computers::kMostPatchBytes, budget, take);
   if (!done) return std::unexpected(done.error());
   if (links > 0)
     print(stderr, "note: " + std::to_string(links) + " symbolic links lead elsewhere, and are not in " +

@@ -2,26 +2,33 @@
 
 #include <algorithm>
 #include <cstdint>
-#include <unordered_map>
 
 namespace membrane::computers {
 namespace {
 
-constexpr int kMostDifferent = 1500;  // lines; the trace takes 4 bytes for each two, squared
+constexpr int kMostDifferent = 1500;      // lines; the trace takes 4 bytes for each two, squared
+constexpr size_t kMostLines = 4'000'000;  // of both texts, from the first that differs to the last
+constexpr size_t kBytesOfLine = sizeof(uint32_t);
 
-// Lines as numbers, the same for the same bytes.
-class Numbers {
+// The lines of a text, by where they begin.
+class Lines {
  public:
-  std::vector<int> of(const std::vector<std::string_view>& lines) {
-    std::vector<int> all;
-    all.reserve(lines.size());
-    for (const std::string_view line : lines)
-      all.push_back(known_.try_emplace(line, static_cast<int>(known_.size())).first->second);
-    return all;
+  Lines(std::string_view text, size_t count) : text_(text) {
+    begins_.reserve(count + 1);
+    size_t at = 0;
+    for (std::string_view left = text; !left.empty(); at += take_line(left).size())
+      begins_.push_back(static_cast<uint32_t>(at));
+    begins_.push_back(static_cast<uint32_t>(at));
+  }
+  [[nodiscard]] int count() const { return static_cast<int>(begins_.size()) - 1; }
+  [[nodiscard]] std::string_view operator[](int line) const {
+    const auto i = static_cast<size_t>(line);
+    return text_.substr(begins_[i], begins_[i + 1] - begins_[i]);
   }
 
  private:
-  std::unordered_map<std::string_view, int> known_;
+  std::string_view text_;
+  std::vector<uint32_t> begins_;
 };
 
 // How a diagonal `k` is reached best, from the one on its left (by a line less) or from the one on its right (by a line more). -1: not at all.
@@ -35,9 +42,9 @@ Step best_step(int left, int right, int k, int n, int m) {
   return {can_remove ? left + 1 : -1, false};
 }
 
-// The steps of a shortest way through the two; false where it is too long.
-bool find_changes(const std::vector<int>& a, const std::vector<int>& b, std::vector<LineChange>& changes) {
-  const auto n = static_cast<int>(a.size()), m = static_cast<int>(b.size());
+// The steps of a shortest way through the two; false where it is too long, or takes more work than there is left.
+bool find_changes(const Lines& a, const Lines& b, PatchBudget& budget, std::vector<LineChange>& changes) {
+  const int n = a.count(), m = b.count();
   const int most = std::min(n + m, kMostDifferent);
   std::vector<std::vector<int>>
       trace;  // of each number of differences d: how far the diagonals -d, -d + 2, … d are
@@ -49,8 +56,12 @@ bool find_changes(const std::vector<int>& a, const std::vector<int>& b, std::vec
     std::vector<int> row;
     for (int k = -d; k <= d; k += 2) {
       int x = d == 0 ? 0 : best_step(at(d - 1, k - 1), at(d - 1, k + 1), k, n, m).x;
-      if (x >= 0)
-        while (x < n && x - k < m && a[static_cast<size_t>(x)] == b[static_cast<size_t>(x - k)]) ++x;
+      uint64_t steps = 1;
+      for (; x >= 0 && x < n && x - k < m; ++x) {
+        steps += work_of(a[x].size());
+        if (a[x] != b[x - k]) break;
+      }
+      if (!budget.take_work(steps)) return false;
       row.push_back(x);
       is_found = is_found || (x == n && x - k == m);
     }
@@ -80,33 +91,65 @@ bool find_changes(const std::vector<int>& a, const std::vector<int>& b, std::vec
   return true;
 }
 
-}  // namespace
-
-std::vector<std::string_view> lines_of(std::string_view text) {
-  std::vector<std::string_view> lines;
-  while (!text.empty()) {
-    const size_t end = std::min(text.find('\n'), text.size() - 1) + 1;
-    lines.push_back(text.substr(0, end));
-    text.remove_prefix(end);
+// What two texts have in common at their ends, in whole lines, is taken from both; how many lines at their beginning.
+size_t take_common_begin(std::string_view& a, std::string_view& b) {
+  size_t count = 0;
+  for (std::string_view line = first_line(a); !line.empty() && line == first_line(b); line = first_line(a)) {
+    a.remove_prefix(line.size());
+    b.remove_prefix(line.size());
+    ++count;
   }
-  return lines;
+  return count;
+}
+void drop_common_end(std::string_view& a, std::string_view& b) {
+  const size_t shorter = std::min(a.size(), b.size());
+  size_t same = 0, lines = 0;  // bytes; those of whole lines
+  while (same < shorter && a[a.size() - 1 - same] == b[b.size() - 1 - same]) {
+    if (same > 0 && a[a.size() - 1 - same] == '\n') lines = same;
+    ++same;
+  }
+  const auto begins = [&](std::string_view text) {
+    return same == text.size() || text[text.size() - 1 - same] == '\n';
+  };
+  if (begins(a) && begins(b)) lines = same;
+  a.remove_suffix(lines);
+  b.remove_suffix(lines);
 }
 
-std::vector<LineChange> line_changes(const std::vector<std::string_view>& before,
-                                     const std::vector<std::string_view>& after) {
-  const size_t shorter = std::min(before.size(), after.size());
-  size_t begin = 0, end = 0;
-  while (begin < shorter && before[begin] == after[begin]) ++begin;
-  while (end < shorter - begin && before[before.size() - 1 - end] == after[after.size() - 1 - end]) ++end;
-  const std::vector<std::string_view> a(before.begin() + static_cast<ptrdiff_t>(begin),
-                                        before.end() - static_cast<ptrdiff_t>(end));
-  const std::vector<std::string_view> b(after.begin() + static_cast<ptrdiff_t>(begin),
-                                        after.end() - static_cast<ptrdiff_t>(end));
+size_t count_lines(std::string_view text) {
+  const auto ends = static_cast<size_t>(std::ranges::count(text, '\n'));
+  return ends + (text.empty() || text.ends_with('\n') ? 0 : 1);
+}
+
+}  // namespace
+
+std::string_view first_line(std::string_view text) {
+  return text.substr(0, std::min(text.find('\n'), text.size() - 1) + 1);
+}
+
+std::string_view take_line(std::string_view& text) {
+  const std::string_view line = first_line(text);
+  text.remove_prefix(line.size());
+  return line;
+}
+
+Result<std::vector<LineChange>> line_changes(std::string_view before, std::string_view after,
+                                             PatchBudget& budget) {
+  const size_t begin = take_common_begin(before, after);
+  drop_common_end(before, after);
+  const size_t old_count = count_lines(before), new_count = count_lines(after);
   std::vector<LineChange> changes;
-  if (a.empty() && b.empty()) return changes;
-  const bool is_one = a.empty() || b.empty() || a.size() > INT32_MAX / 4 || b.size() > INT32_MAX / 4;
-  Numbers numbers;
-  if (is_one || !find_changes(numbers.of(a), numbers.of(b), changes)) changes = {{0, a.size(), 0, b.size()}};
+  if (old_count == 0 && new_count == 0) return changes;
+  bool is_found = false;
+  const size_t count = old_count + new_count;
+  const bool is_small = count <= kMostLines && std::max(before.size(), after.size()) <= UINT32_MAX;
+  if (old_count > 0 && new_count > 0 && is_small && budget.take_work(count)) {
+    const uint64_t bytes = count * kBytesOfLine;
+    MEMBRANE_TRY(budget.take_memory(bytes));
+    is_found = find_changes(Lines(before, old_count), Lines(after, new_count), budget, changes);
+    budget.give_memory(bytes);
+  }
+  if (!is_found) changes = {{0, old_count, 0, new_count}};
   for (LineChange& each : changes) {
     each.old_begin += begin;
     each.old_end += begin;

@@ -1,7 +1,7 @@
 // The changes of a Linux sandbox as a git patch, and git patches into one. Git knows files, symbolic links and whether a file is a
 // program: owners, other bits of modes, empty directories, devices and extended attributes are no part of a patch.
 //
-// A patch is foreign data. Work on one is bounded by its length and by those of the files that it names; nothing recurses.
+// A patch is foreign data. Its memory and the work on it have bounds (patch_budget.h); nothing recurses.
 //
 // Threads: pure, but for the sandbox.
 #pragma once
@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "base/result.h"
+#include "computers/patch_budget.h"
 #include "linux/image/layer.h"
 #include "linux/sandbox/live_computer.h"
 
@@ -32,14 +33,13 @@ struct MadePatch {
 };
 // What differs from the image that the sandbox began with (null: from nothing), by paths from the root: "a/etc/hosts". `directory`: only
 // below it, and by paths from there. Binary files are in git's own form. What lies in a .git is left out: git takes no patch of it. Errors:
-// those of changes(); kTooLong past so many bytes, also of a single file; kNotFound for a directory that there is not.
-constexpr size_t kMostPatchBytes = 256u << 20;
+// those of changes(); kTooLong past the limits, also for a file longer than the patch may be; kNotFound for a directory that there is not.
 Result<MadePatch> make_patch(linux::LiveComputer& computer, const linux::Layer* image,
-                             const std::string& directory = "/", size_t most_bytes = kMostPatchBytes);
+                             const std::string& directory = "/", const PatchLimits& limits = {});
 // What differs from `base` instead: a sandbox over the same image, whose files stand as they did at another moment (LiveSpec::kept_files_only).
 Result<MadePatch> make_patch_since(linux::LiveComputer& base, linux::LiveComputer& computer,
                                    const linux::Layer* image, const std::string& directory = "/",
-                                   size_t most_bytes = kMostPatchBytes);
+                                   const PatchLimits& limits = {});
 
 // The same as files. `name` is the path below the directory. Gives how many changes git has no words for. Errors: as make_patch(); those of
 // `take`, which end it.
@@ -47,31 +47,19 @@ using TakeChange =
     std::function<Status(const std::string& name, const GitFile& before, const GitFile& after)>;
 Result<size_t> visit_changes_since(linux::LiveComputer& base, linux::LiveComputer& computer,
                                    const linux::Layer* image, const std::string& directory,
-                                   size_t most_file_bytes, const TakeChange& take);
+                                   size_t most_file_bytes, PatchBudget& budget, const TakeChange& take);
 
-struct PatchLimits {
-  size_t text_bytes = kMostPatchBytes;
-  size_t files = 100'000;
-  uint64_t file_bytes = 1ull << 30;  // of all files as they are after it
-};
 struct AppliedPatch {
   std::vector<std::string> changed;  // paths in the sandbox, sorted
 };
 // Applies it below the directory. All of it, or nothing: first everything is worked out, then it is written, and what was written is taken
 // back when something cannot be. Lines around a change must be there as they are, but may have moved. Errors: kInvalidInput, with the
-// file and the line of the patch, and kNotFound; kTooLong; those of the sandbox.
+// file and the line of the patch, also for what is beyond a symbolic link; kNotFound; kTooLong; those of the sandbox.
 Result<AppliedPatch> apply_patch(linux::LiveComputer& computer, std::string_view patch,
                                  const std::string& directory = "/", const PatchLimits& limits = {});
 
 // -- what both are made of
 
-struct PatchHunk {
-  size_t old_line = 0, old_count = 0, new_line = 0, new_count = 0;
-  size_t line = 0;                       // of the patch
-  std::vector<std::string_view> before;  // whole lines, of the patch's bytes; the last may have no end
-  std::vector<std::string_view> after;
-  size_t first_context = 0, last_context = 0;
-};
 struct PatchBinary {
   bool is_delta = false;
   std::string bytes;  // decompressed
@@ -80,20 +68,19 @@ struct PatchFile {
   std::string old_name, new_name;  // "" for /dev/null; without a/ and b/
   std::optional<uint32_t> old_mode, new_mode;
   bool is_new = false, is_removed = false, is_copy = false, is_rename = false;
-  std::string old_id, new_id;  // of the index line
-  std::vector<PatchHunk> hunks;
+  std::string old_id;      // of the index line
+  std::string_view hunks;  // of the patch's text, and well-formed (patch_hunks.h)
+  size_t hunks_line = 0;   // of the patch
   std::optional<PatchBinary> binary;
   size_t line = 0;  // of the patch
 };
-// The hunks point into the text, which must live longer. Errors: kInvalidInput with the line; kTooLong.
-Result<std::vector<PatchFile>> parse_patch(std::string_view text, const PatchLimits& limits = {});
+// The hunks point into the text, which must live longer. Errors: kInvalidInput with the line; those of the budget.
+Result<std::vector<PatchFile>> parse_patch(std::string_view text, const PatchLimits& limits,
+                                           PatchBudget& budget);
 
-// `path` is for messages. Errors: kInvalidInput.
-Result<std::string> apply_hunks(const PatchFile& file, std::string_view before, uint64_t most_bytes);
-
-// Git's base 85 and its deltas. Errors: kInvalidInput.
+// Git's base 85 and its deltas. Errors: kInvalidInput; those of the budget.
 std::string git_base85(std::string_view bytes);
 Result<std::string> from_git_base85(std::string_view text, size_t bytes);
-Result<std::string> apply_git_delta(std::string_view base, std::string_view delta, uint64_t most_bytes);
+Result<std::string> apply_git_delta(std::string_view base, std::string_view delta, PatchBudget& budget);
 
 }  // namespace membrane::computers

@@ -8,6 +8,14 @@ namespace {
 
 constexpr std::string_view kDigits =
     "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz!#$%&()*+-;<=>?@^_`{|}~";
+constexpr uint8_t kNoDigit = 255;
+constexpr std::array<uint8_t, 256> kValues = [] {
+  std::array<uint8_t, 256> values = {};
+  values.fill(kNoDigit);
+  for (size_t i = 0; i < kDigits.size(); ++i)
+    values[static_cast<uint8_t>(kDigits[i])] = static_cast<uint8_t>(i);
+  return values;
+}();
 
 std::unexpected<Error> damaged(const char* what) {
   return fail(ErrorCode::kInvalidInput, std::string("binary bytes of the patch are damaged: ") + what);
@@ -47,8 +55,8 @@ Result<std::string> from_git_base85(std::string_view text, size_t bytes) {
   for (size_t at = 0; at < text.size(); at += 5) {
     uint64_t word = 0;
     for (const char c : text.substr(at, 5)) {
-      const size_t digit = kDigits.find(c);
-      if (digit == kDigits.npos) return damaged("a character is no digit of base 85");
+      const uint8_t digit = kValues[static_cast<uint8_t>(c)];
+      if (digit == kNoDigit) return damaged("a character is no digit of base 85");
       word = word * 85 + digit;
     }
     if (word > UINT32_MAX) return damaged("a number is too large");
@@ -58,11 +66,12 @@ Result<std::string> from_git_base85(std::string_view text, size_t bytes) {
   return made;
 }
 
-Result<std::string> apply_git_delta(std::string_view base, std::string_view delta, uint64_t most_bytes) {
+Result<std::string> apply_git_delta(std::string_view base, std::string_view delta, PatchBudget& budget) {
   const auto from = take_size(delta), to = take_size(delta);
   if (!from || !to || *from != base.size()) return damaged("the delta is of another file");
-  if (*to > most_bytes) return fail(ErrorCode::kTooLong, "a file of the patch is too long");
+  MEMBRANE_TRY(budget.take_bytes(*to));
   std::string made;
+  made.reserve(*to);
   while (!delta.empty()) {
     const auto head = static_cast<unsigned char>(delta.front());
     delta.remove_prefix(1);

@@ -279,5 +279,43 @@ TEST_F(PatchLiveTest, TypesChangeBothWays) {
   EXPECT_EQ(tree_of(*other), tree_of(*computer));
 }
 
+// As git refuses it: what is beyond a link is somewhere else.
+TEST_F(PatchLiveTest, NothingIsBeyondALink) {
+  const auto computer = fresh();
+  EXPECT_TRUE(computer->make_link("/w/out", "/tmp"));
+  EXPECT_TRUE(computer->write_file("/tmp/there", "there\n", 0644));
+  const std::string add = "--- /dev/null\n+++ b/NAME\n@@ -0,0 +1 @@\n+x\n";
+  const auto of = [](std::string text, const std::string& name) {
+    for (size_t at = text.find("NAME"); at != text.npos; at = text.find("NAME")) text.replace(at, 4, name);
+    return text;
+  };
+  const std::string links =
+      "diff --git a/NAME b/NAME\nnew file mode 120000\n--- /dev/null\n+++ b/NAME\n"
+      "@@ -0,0 +1 @@\n+/tmp\n\\ No newline at end of file\n";
+  const std::string unlinks =
+      "diff --git a/out b/out\ndeleted file mode 120000\n--- a/out\n+++ /dev/null\n"
+      "@@ -1 +0,0 @@\n-/tmp\n\\ No newline at end of file\n";
+  const auto told = [&](const std::string& patch) {
+    const auto applied = apply_patch(*computer, patch, "/w");
+    return applied ? "applied" : applied.error().message;
+  };
+  EXPECT_EQ(told(of(add, "out/x")), "out/x, line 1 of the patch: it is beyond a symbolic link, /w/out");
+  EXPECT_EQ(told("--- a/out/there\n+++ b/out/there\n@@ -1 +1 @@\n-there\n+x\n"),
+            "out/there, line 1 of the patch: it is beyond a symbolic link, /w/out");
+  EXPECT_EQ(told("--- a/out/there\n+++ /dev/null\n@@ -1 +0,0 @@\n-there\n"),
+            "out/there, line 1 of the patch: it is beyond a symbolic link, /w/out");
+  EXPECT_EQ(told("diff --git a/long b/out/deep/x\nrename from long\nrename to out/deep/x\n"),
+            "out/deep/x, line 1 of the patch: it is beyond a symbolic link, /w/out");
+  EXPECT_EQ(told(of(links, "made") + of(add, "made/x")),
+            "made/x, line 8 of the patch: it is beyond a symbolic link, /w/made");
+  EXPECT_EQ(told(of(add, "made/x") + of(links, "made")),
+            "made/x, line 1 of the patch: it is beyond a symbolic link, /w/made");
+  EXPECT_FALSE(computer->stat("/tmp/x", false));
+  EXPECT_EQ(computer->read_file("/tmp/there", 0, 100).value_or(""), "there\n");
+  EXPECT_EQ(told(of(add, "out/x") + unlinks), "applied");
+  EXPECT_EQ(computer->read_file("/w/out/x", 0, 100).value_or(""), "x\n");
+  EXPECT_FALSE(computer->stat("/tmp/x", false));
+}
+
 }  // namespace
 }  // namespace membrane::computers

@@ -65,13 +65,16 @@ class ImageFiles {
   }
 
   [[nodiscard]] Result<GitFile> read(const std::string& path, const linux::LayerInode& inode,
-                                     size_t most_bytes) const {
+                                     size_t most_bytes, PatchBudget& budget) const {
     GitFile file = {.mode = git_mode(inode.mode), .bytes = {}};
     if (inode.size > most_bytes && file.mode != 0) return too_large(path, most_bytes);
-    if (file.mode == 0120000) file.bytes = image_->target(inode).value_or("");
-    else if (file.mode != 0) {
+    if (file.mode == 0120000) {
+      file.bytes = image_->target(inode).value_or("");
+      MEMBRANE_TRY(budget.take_bytes(file.bytes.size()));
+    } else if (file.mode != 0) {
       const auto bytes = image_->content(inode);
       if (!bytes) return damaged_image();
+      MEMBRANE_TRY(budget.take_bytes(bytes->size()));
       file.bytes.assign(reinterpret_cast<const char*>(bytes->data()), bytes->size());
     }
     return file;
@@ -105,23 +108,29 @@ class Below {
 };
 
 // Nothing for what is gone by now.
-Result<GitFile> read_file(linux::LiveComputer& computer, const std::string& path, uint32_t mode,
-                          size_t most_bytes) {
-  GitFile file = {.mode = git_mode(mode), .bytes = {}};
+Result<GitFile> read_file(linux::LiveComputer& computer, const std::string& path,
+                          const Result<linux::FileFacts>& facts, size_t most_bytes, PatchBudget& budget) {
+  if (!facts && facts.error().code == ErrorCode::kNotFound) return GitFile();
+  if (!facts) return std::unexpected(facts.error());
+  GitFile file = {.mode = git_mode(facts->mode), .bytes = {}};
   if (file.mode == 0) return file;
-  Result<std::string> bytes;
-  if (file.mode == 0120000) {
-    auto facts = computer.stat(path, false);
-    if (facts) bytes = std::move(facts->target);
-    else bytes = std::unexpected(facts.error());
-  } else {
-    bytes = computer.read_file(path, 0, most_bytes + 1);
-  }
-  if (!bytes && bytes.error().code == ErrorCode::kNotFound) return GitFile();
-  if (!bytes) return std::unexpected(bytes.error());
-  if (bytes->size() > most_bytes) return too_large(path, most_bytes);
+  const bool is_link = file.mode == 0120000;
+  const uint64_t size = is_link ? facts->target.size() : facts->size;
+  if (size > most_bytes) return too_large(path, most_bytes);
+  MEMBRANE_TRY(budget.take_bytes(size));
+  Result<std::string> bytes = is_link ? facts->target : computer.read_file(path, 0, size);
+  if (!bytes && bytes.error().code != ErrorCode::kNotFound) return std::unexpected(bytes.error());
+  budget.give_bytes(size - (bytes ? bytes->size() : 0));
+  if (!bytes) return GitFile();
   file.bytes = *std::move(bytes);
   return file;
+}
+
+// The files are compared: what differs stays counted.
+void give_back(PatchBudget& budget, const GitFile& before, const GitFile& after, bool differs) {
+  const uint64_t bytes = before.bytes.size() + after.bytes.size();
+  if (differs) budget.give_memory(bytes);
+  else budget.give_bytes(bytes);
 }
 
 // An added directory is told by what is in it.
@@ -135,8 +144,13 @@ bool has_below(linux::LiveComputer& computer, const std::string& path) {
 class SinceImage {
  public:
   SinceImage(linux::LiveComputer& computer, const linux::Layer* image, const std::string& directory,
-             size_t most_bytes)
-      : computer_(computer), image_(image), below_(directory), most_bytes_(most_bytes), patch_(most_bytes) {}
+             const PatchLimits& limits)
+      : computer_(computer),
+        image_(image),
+        below_(directory),
+        most_bytes_(limits.text_bytes),
+        budget_(limits),
+        patch_(most_bytes_, budget_) {}
 
   Result<MadePatch> run() {
     MEMBRANE_ASSIGN(const auto changes, computer_.changes());
@@ -154,32 +168,38 @@ class SinceImage {
     if (!below_.has(change.path)) return {};
     GitFile old_file, new_file;
     if (before && !was_directory) {
-      MEMBRANE_ASSIGN(old_file, image_.read(change.path, *before, most_bytes_));
+      MEMBRANE_ASSIGN(old_file, image_.read(change.path, *before, most_bytes_, budget_));
     }
     if (change.change != linux::Change::kRemoved) {
-      MEMBRANE_ASSIGN(new_file, read_file(computer_, change.path, change.mode, most_bytes_));
+      MEMBRANE_ASSIGN(new_file, read_file(computer_, change.path, computer_.stat(change.path, false),
+                                          most_bytes_, budget_));
     }
-    if (old_file != new_file) return patch_.add(below_.name_of(change.path), old_file, new_file);
+    const bool differs = old_file != new_file;
+    if (differs) MEMBRANE_TRY(patch_.add(below_.name_of(change.path), old_file, new_file));
+    give_back(budget_, old_file, new_file, differs);
+    if (differs) return {};
     if (!was_directory || is_directory) left_out_ += !(is_directory && has_below(computer_, change.path));
     return {};
   }
 
   // Every file that the image had in a directory that is no more.
   Status remove_below(const std::string& path, const linux::LayerInode& top) {
-    return image_.visit_below(path, top, [this](const std::string& name, const linux::LayerInode& inode) {
-      if (!below_.has(name)) return Status();
-      const auto file = image_.read(name, inode, most_bytes_);
-      if (!file) return Status(std::unexpected(file.error()));
-      if (file->mode != 0) return patch_.add(below_.name_of(name), *file, {});
-      ++left_out_;
-      return Status();
-    });
+    return image_.visit_below(
+        path, top, [this](const std::string& name, const linux::LayerInode& inode) -> Status {
+          if (!below_.has(name)) return Status();
+          MEMBRANE_ASSIGN(const GitFile file, image_.read(name, inode, most_bytes_, budget_));
+          if (file.mode != 0) MEMBRANE_TRY(patch_.add(below_.name_of(name), file, {}));
+          else ++left_out_;
+          give_back(budget_, file, {}, true);
+          return Status();
+        });
   }
 
   linux::LiveComputer& computer_;
   const ImageFiles image_;
   const Below below_;
   const size_t most_bytes_;
+  PatchBudget budget_;
   PatchText patch_;
   size_t left_out_ = 0;
 };
@@ -205,8 +225,8 @@ class Standing {
     return look(path);
   }
   Result<GitFile> read(const std::string& path, const std::optional<linux::FileFacts>& facts,
-                       size_t most_bytes) {
-    return facts ? read_file(computer_, path, facts->mode, most_bytes) : GitFile();
+                       size_t most_bytes, PatchBudget& budget) {
+    return facts ? read_file(computer_, path, *facts, most_bytes, budget) : GitFile();
   }
   [[nodiscard]] linux::LiveComputer& computer() const { return computer_; }
 
@@ -226,12 +246,13 @@ class Standing {
 class SinceOther {
  public:
   SinceOther(linux::LiveComputer& base, linux::LiveComputer& computer, const linux::Layer* image,
-             const std::string& directory, size_t most_bytes, const TakeChange& take)
+             const std::string& directory, size_t most_bytes, PatchBudget& budget, const TakeChange& take)
       : before_(base),
         now_(computer),
         image_(image),
         below_(directory),
         most_bytes_(most_bytes),
+        budget_(budget),
         take_(take) {}
 
   Result<size_t> run() {
@@ -263,9 +284,12 @@ class SinceOther {
   Status compare(const std::string& path) {
     MEMBRANE_ASSIGN(const auto before, before_.find(path));
     MEMBRANE_ASSIGN(const auto now, now_.find(path));
-    MEMBRANE_ASSIGN(const GitFile old_file, before_.read(path, before, most_bytes_));
-    MEMBRANE_ASSIGN(const GitFile new_file, now_.read(path, now, most_bytes_));
-    if (old_file != new_file) return take_(below_.name_of(path), old_file, new_file);
+    MEMBRANE_ASSIGN(const GitFile old_file, before_.read(path, before, most_bytes_, budget_));
+    MEMBRANE_ASSIGN(const GitFile new_file, now_.read(path, now, most_bytes_, budget_));
+    const bool differs = old_file != new_file;
+    if (differs) MEMBRANE_TRY(take_(below_.name_of(path), old_file, new_file));
+    give_back(budget_, old_file, new_file, differs);
+    if (differs) return {};
     if (now && is_other(before, *now)) left_out_ += !(S_ISDIR(now->mode) && has_below(now_.computer(), path));
     else if (before && !now && !S_ISDIR(before->mode)) ++left_out_;
     return {};
@@ -278,6 +302,7 @@ class SinceOther {
   const ImageFiles image_;
   const Below below_;
   const size_t most_bytes_;
+  PatchBudget& budget_;
   const TakeChange& take_;
   std::set<std::string> paths_;
   size_t left_out_ = 0;
@@ -301,22 +326,23 @@ Status check_empty(linux::LiveComputer& computer, const std::string& directory) 
 }  // namespace
 
 Result<MadePatch> make_patch(linux::LiveComputer& computer, const linux::Layer* image,
-                             const std::string& directory, size_t most_bytes) {
+                             const std::string& directory, const PatchLimits& limits) {
   MEMBRANE_TRY(check_directory(directory));
-  MEMBRANE_ASSIGN(MadePatch made, SinceImage(computer, image, directory, most_bytes).run());
+  MEMBRANE_ASSIGN(MadePatch made, SinceImage(computer, image, directory, limits).run());
   if (made.text.empty()) MEMBRANE_TRY(check_empty(computer, directory));
   return made;
 }
 
 Result<MadePatch> make_patch_since(linux::LiveComputer& base, linux::LiveComputer& computer,
                                    const linux::Layer* image, const std::string& directory,
-                                   size_t most_bytes) {
-  PatchText patch(most_bytes);
+                                   const PatchLimits& limits) {
+  PatchBudget budget(limits);
+  PatchText patch(limits.text_bytes, budget);
   const TakeChange add = [&patch](const std::string& name, const GitFile& before, const GitFile& after) {
     return patch.add(name, before, after);
   };
   MEMBRANE_ASSIGN(const size_t left_out,
-                  visit_changes_since(base, computer, image, directory, most_bytes, add));
+                  visit_changes_since(base, computer, image, directory, limits.text_bytes, budget, add));
   MadePatch made = {patch.take(), left_out};
   if (made.text.empty()) MEMBRANE_TRY(check_empty(computer, directory));
   return made;
@@ -324,9 +350,9 @@ Result<MadePatch> make_patch_since(linux::LiveComputer& base, linux::LiveCompute
 
 Result<size_t> visit_changes_since(linux::LiveComputer& base, linux::LiveComputer& computer,
                                    const linux::Layer* image, const std::string& directory,
-                                   size_t most_file_bytes, const TakeChange& take) {
+                                   size_t most_file_bytes, PatchBudget& budget, const TakeChange& take) {
   MEMBRANE_TRY(check_directory(directory));
-  return SinceOther(base, computer, image, directory, most_file_bytes, take).run();
+  return SinceOther(base, computer, image, directory, most_file_bytes, budget, take).run();
 }
 
 }  // namespace membrane::computers

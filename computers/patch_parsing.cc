@@ -5,17 +5,10 @@
 #include "base/zlib.h"
 #include "computers/line_diff.h"
 #include "computers/patch.h"
+#include "computers/patch_hunks.h"
 
 namespace membrane::computers {
 namespace {
-
-std::optional<size_t> take_number(std::string_view& text) {
-  size_t number = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
-  if (error != std::errc() || number > SIZE_MAX / 4) return std::nullopt;
-  text.remove_prefix(static_cast<size_t>(end - text.data()));
-  return number;
-}
 
 bool take(std::string_view& text, std::string_view prefix) {
   if (!text.starts_with(prefix)) return false;
@@ -56,16 +49,18 @@ std::optional<std::string> take_quoted(std::string_view& text) {
 
 class Parsing {
  public:
-  Parsing(std::string_view text, const PatchLimits& limits) : lines_(lines_of(text)), limits_(limits) {}
+  Parsing(std::string_view text, size_t most_files, PatchBudget& budget)
+      : next_(text), most_files_(most_files), budget_(budget) {
+    step();
+  }
 
   Result<std::vector<PatchFile>> run() {
-    while (at_ < lines_.size()) {
+    while (!is_over()) {
       std::string_view line = here();
       if (take(line, "diff --git ")) MEMBRANE_TRY(git_file(line));
-      else if (line.starts_with("--- ") && at_ + 1 < lines_.size() && lines_[at_ + 1].starts_with("+++ "))
-        MEMBRANE_TRY(plain_file());
+      else if (line.starts_with("--- ") && next_.starts_with("+++ ")) MEMBRANE_TRY(plain_file());
       else if (line.starts_with("@@ -")) return wrong("a hunk has no file before it");
-      else ++at_;  // a message, a signature
+      else step();  // a message, a signature
     }
     if (files_.empty())
       return fail(ErrorCode::kInvalidInput, "there is no patch in the text",
@@ -74,21 +69,26 @@ class Parsing {
   }
 
  private:
+  void step() {
+    line_ = take_line(next_);
+    ++number_;
+  }
+  [[nodiscard]] bool is_over() const { return line_.empty(); }
   // Without its end.
   [[nodiscard]] std::string_view here() const {
-    std::string_view line = lines_[at_];
+    std::string_view line = line_;
     if (line.ends_with('\n')) line.remove_suffix(1);
     return line;
   }
   [[nodiscard]] std::unexpected<Error> wrong(const std::string& what) const {
-    return fail(ErrorCode::kInvalidInput, "line " + std::to_string(at_ + 1) + " of the patch: " + what,
-                "Nothing was changed. Make the patch again.");
+    return wrong_in_patch(number_, what);
   }
 
   Result<PatchFile*> begin() {
-    if (files_.size() >= limits_.files) return fail(ErrorCode::kTooLong, "the patch names too many files");
+    if (files_.size() >= most_files_) return fail(ErrorCode::kTooLong, "the patch names too many files");
+    MEMBRANE_TRY(budget_.take_bytes(sizeof(PatchFile) + 2 * line_.size()));  // the names are no longer
     files_.push_back({});
-    files_.back().line = at_ + 1;
+    files_.back().line = number_;
     return &files_.back();
   }
 
@@ -148,7 +148,7 @@ class Parsing {
     const uint32_t type = bits & 0170000;
     if (type == 0160000)
       return fail(ErrorCode::kUnsupported,
-                  "line " + std::to_string(at_ + 1) + " of the patch: it is of a submodule");
+                  "line " + std::to_string(number_) + " of the patch: it is of a submodule");
     if (type != 0100000 && type != 0120000) return wrong("the mode is neither of a file nor of a link");
     return bits;
   }
@@ -157,8 +157,8 @@ class Parsing {
     MEMBRANE_ASSIGN(PatchFile * file, begin());
     MEMBRANE_ASSIGN(file->old_name, name_of_head(head));
     file->new_name = file->old_name;
-    ++at_;
-    while (at_ < lines_.size()) {
+    step();
+    while (!is_over()) {
       std::string_view line = here();
       if (take(line, "old mode ")) {
         MEMBRANE_ASSIGN(file->old_mode, mode(line));
@@ -171,24 +171,24 @@ class Parsing {
         MEMBRANE_ASSIGN(file->old_mode, mode(line));
         file->is_removed = true;
       } else if (take(line, "rename from ") || take(line, "copy from ")) {
-        file->is_copy = lines_[at_].starts_with("copy");
+        file->is_copy = line_.starts_with("copy");
         file->is_rename = !file->is_copy;
         MEMBRANE_ASSIGN(file->old_name, bare_name(line));
       } else if (take(line, "rename to ") || take(line, "copy to ")) {
         MEMBRANE_ASSIGN(file->new_name, bare_name(line));
       } else if (take(line, "index ")) {
         const size_t dots = line.find("..");
-        if (dots == line.npos) return wrong("the index line is damaged");
+        constexpr size_t kMostDigits = 64;
+        if (dots > kMostDigits) return wrong("the index line is damaged");
         file->old_id = line.substr(0, dots);
-        file->new_id = line.substr(dots + 2, line.find(' ', dots) - dots - 2);
       } else if (!line.starts_with("similarity index ") && !line.starts_with("dissimilarity index ")) {
         break;
       }
-      ++at_;
+      step();
     }
-    if (at_ < lines_.size() && here() == "GIT binary patch") MEMBRANE_TRY(binary(*file));
-    else if (at_ < lines_.size() && lines_[at_].starts_with("--- ")) MEMBRANE_TRY(hunks_of(*file, true));
-    else if (at_ < lines_.size() && lines_[at_].starts_with("Binary files "))
+    if (here() == "GIT binary patch") MEMBRANE_TRY(binary(*file));
+    else if (line_.starts_with("--- ")) MEMBRANE_TRY(hunks_of(*file, true));
+    else if (line_.starts_with("Binary files "))
       return wrong("the patch has not the bytes of a binary file; make it by git diff --binary");
     if (file->is_new) file->old_name.clear();
     if (file->is_removed) file->new_name.clear();
@@ -221,94 +221,62 @@ class Parsing {
 
   Status hunks_of(PatchFile& file, bool is_git) {
     MEMBRANE_ASSIGN(const std::string old_name, name_of_line(here().substr(4)));
-    ++at_;
-    if (at_ == lines_.size() || !lines_[at_].starts_with("+++ "))
-      return wrong("there is no +++ after the ---");
+    step();
+    if (!line_.starts_with("+++ ")) return wrong("there is no +++ after the ---");
     MEMBRANE_ASSIGN(const std::string new_name, name_of_line(here().substr(4)));
-    ++at_;
     if (is_git && ((!file.is_new && !file.is_rename && !file.is_copy && old_name.empty()) ||
                    (!file.is_removed && new_name.empty())))
       return wrong("/dev/null stands for a file that is neither new nor removed");
     if (!is_git || !old_name.empty()) file.old_name = old_name;
     if (!is_git || !new_name.empty()) file.new_name = new_name;
-    while (at_ < lines_.size() && lines_[at_].starts_with("@@ -")) MEMBRANE_TRY(hunk(file));
+    file.hunks = next_;
+    file.hunks_line = number_ + 1;
+    size_t line = file.hunks_line;
+    while (next_.starts_with("@@ -")) MEMBRANE_TRY(take_hunk(next_, line));
+    file.hunks.remove_suffix(next_.size());
+    number_ = line - 1;
+    step();
     return file.hunks.empty() ? Status(wrong("there is no @@ line after the names")) : Status();
   }
 
-  Status hunk(PatchFile& file) {
-    PatchHunk hunk;
-    hunk.line = at_ + 1;
-    std::string_view line = here();
-    take(line, "@@ -");
-    const auto range = [&line](size_t& first, size_t& count) {
-      const auto number = take_number(line);
-      if (!number) return false;
-      first = *number;
-      count = 1;
-      if (!take(line, ",")) return true;
-      const auto lines = take_number(line);
-      count = lines.value_or(0);
-      return lines.has_value();
-    };
-    if (!range(hunk.old_line, hunk.old_count) || !take(line, " +") || !range(hunk.new_line, hunk.new_count) ||
-        !take(line, " @@"))
-      return wrong("this is no \"@@ -line,count +line,count @@\"");
-    ++at_;
-    bool has_changed = false;
-    while (hunk.before.size() < hunk.old_count || hunk.after.size() < hunk.new_count) {
-      if (at_ == lines_.size()) return wrong("the hunk is shorter than its @@ line says");
-      // Some lose the space of an empty line.
-      const char sign = lines_[at_] == "\n" ? ' ' : lines_[at_].front();
-      const std::string_view text = lines_[at_] == "\n" ? lines_[at_] : lines_[at_].substr(1);
-      if (sign != ' ' && sign != '-' && sign != '+')
-        return wrong("a line of a hunk begins with neither a space, - nor +");
-      if (sign != '+') hunk.before.push_back(text);
-      if (sign != '-') hunk.after.push_back(text);
-      if (sign == ' ') {
-        if (has_changed) ++hunk.last_context;
-        else ++hunk.first_context;
-      } else {
-        has_changed = true;
-        hunk.last_context = 0;
-      }
-      ++at_;
-      if (at_ < lines_.size() && lines_[at_].starts_with('\\')) {
-        ++at_;  // "\ No newline at end of file"
-        if (sign != '+') cut_end(hunk.before.back());
-        if (sign != '-') cut_end(hunk.after.back());
-      }
-    }
-    if (hunk.before.size() != hunk.old_count || hunk.after.size() != hunk.new_count)
-      return wrong("the hunk is longer than its @@ line says");
-    file.hunks.push_back(std::move(hunk));
-    return {};
-  }
-  static void cut_end(std::string_view& line) {
-    if (line.ends_with('\n')) line.remove_suffix(1);
-  }
-
   Status binary(PatchFile& file) {
-    ++at_;
+    step();
     MEMBRANE_ASSIGN(file.binary, binary_part());
     // What takes it back follows, and is not used.
-    if (at_ < lines_.size() && (lines_[at_].starts_with("literal ") || lines_[at_].starts_with("delta ")))
-      while (at_ < lines_.size() && lines_[at_] != "\n") ++at_;
+    if (line_.starts_with("literal ") || line_.starts_with("delta "))
+      while (!is_over() && line_ != "\n") step();
     return {};
   }
 
   Result<PatchBinary> binary_part() {
-    if (at_ == lines_.size()) return wrong("a binary file has no bytes");
+    if (is_over()) return wrong("a binary file has no bytes");
     PatchBinary part;
     std::string_view line = here();
     part.is_delta = take(line, "delta ");
     if (!part.is_delta && !take(line, "literal ")) return wrong("this is neither \"literal\" nor \"delta\"");
     const auto size = take_number(line);
     if (!size) return wrong("the bytes of a binary file have no number");
-    if (*size > left_bytes()) return fail(ErrorCode::kTooLong, "the files of the patch are too long");
-    binary_bytes_ += *size;
-    ++at_;
+    MEMBRANE_TRY(budget_.take_bytes(*size));
+    step();
+    const size_t most = compressed_here();
+    MEMBRANE_TRY(budget_.take_memory(most));
+    MEMBRANE_ASSIGN(const std::string compressed, compressed_bytes(most));
+    auto made = decompress_bytes(compressed, *size);
+    if (!made && made.error().code == ErrorCode::kInvalidInput) return wrong(made.error().message);
+    MEMBRANE_ASSIGN(part.bytes, std::move(made));
+    budget_.give_memory(most);
+    return part;
+  }
+  // The most bytes that the lines of base 85 from here on can come to.
+  [[nodiscard]] size_t compressed_here() const {
+    if (line_ == "\n") return 0;
+    const size_t end = next_.find("\n\n");
+    return (line_.size() + std::min(end, next_.size())) / 5 * 4 + 4;
+  }
+  Result<std::string> compressed_bytes(size_t most) {
     std::string compressed;
-    for (; at_ < lines_.size() && lines_[at_] != "\n"; ++at_) {
+    compressed.reserve(most);
+    for (; !is_over() && line_ != "\n"; step()) {
       const std::string_view text = here();
       const char head = text.empty() ? '\0' : text.front();
       const size_t bytes = head >= 'A' && head <= 'Z'   ? static_cast<size_t>(head - 'A') + 1
@@ -319,26 +287,23 @@ class Parsing {
       if (!decoded) return wrong(decoded.error().message);
       compressed += *decoded;
     }
-    if (at_ < lines_.size()) ++at_;
-    auto made = decompress_bytes(compressed, *size);
-    if (!made && made.error().code == ErrorCode::kInvalidInput) return wrong(made.error().message);
-    MEMBRANE_ASSIGN(part.bytes, std::move(made));
-    return part;
+    if (!is_over()) step();
+    return compressed;
   }
-  [[nodiscard]] uint64_t left_bytes() const { return limits_.file_bytes - binary_bytes_; }
 
-  const std::vector<std::string_view> lines_;
-  const PatchLimits limits_;
-  size_t at_ = 0;
-  uint64_t binary_bytes_ = 0;
+  std::string_view line_, next_;  // where it is, and all that comes after
+  size_t number_ = 0;             // of the line
+  const size_t most_files_;
+  PatchBudget& budget_;
   std::vector<PatchFile> files_;
 };
 
 }  // namespace
 
-Result<std::vector<PatchFile>> parse_patch(std::string_view text, const PatchLimits& limits) {
+Result<std::vector<PatchFile>> parse_patch(std::string_view text, const PatchLimits& limits,
+                                           PatchBudget& budget) {
   if (text.size() > limits.text_bytes) return fail(ErrorCode::kTooLong, "the patch is too long");
-  return Parsing(text, limits).run();
+  return Parsing(text, limits.files, budget).run();
 }
 
 }  // namespace membrane::computers

@@ -1,14 +1,30 @@
 #include "computers/patch.h"
 
 #include <gtest/gtest.h>
+#include <sys/resource.h>
 
+#include <algorithm>
 #include <random>
 
+#include "base/sanitized_testing.h"
+#include "base/zlib.h"
 #include "computers/fake_computer_testing.h"
 #include "computers/line_diff.h"
 
 namespace membrane::computers {
 namespace {
+
+std::vector<std::string_view> lines_of(std::string_view text) {
+  std::vector<std::string_view> lines;
+  while (!text.empty()) lines.push_back(take_line(text));
+  return lines;
+}
+
+std::vector<LineChange> changes_of(std::string_view before, std::string_view after,
+                                   const PatchLimits& limits = {}) {
+  PatchBudget budget(limits);
+  return line_changes(before, after, budget).value();
+}
 
 std::string applied_lines(const std::vector<LineChange>& changes, const std::vector<std::string_view>& before,
                           const std::vector<std::string_view>& after) {
@@ -24,9 +40,7 @@ std::string applied_lines(const std::vector<LineChange>& changes, const std::vec
 }
 
 TEST(LineDiff, SaysTheFewestLines) {
-  const auto changes = [](std::string_view a, std::string_view b) {
-    return line_changes(lines_of(a), lines_of(b));
-  };
+  const auto changes = [](std::string_view a, std::string_view b) { return changes_of(a, b); };
   EXPECT_TRUE(changes("a\nb\n", "a\nb\n").empty());
   EXPECT_EQ(changes("a\nb\nc\n", "a\nx\nc\n"), (std::vector<LineChange>{{1, 2, 1, 2}}));
   EXPECT_EQ(changes("", "a\n"), (std::vector<LineChange>{{0, 0, 0, 1}}));
@@ -47,15 +61,32 @@ TEST(LineDiff, WhatItSaysMakesTheOneOfTheOther) {
         if (left > 1 || random() % 2 == 0) *text += '\n';
       }
     const auto before = lines_of(a), after = lines_of(b);
-    EXPECT_EQ(applied_lines(line_changes(before, after), before, after), b);
+    EXPECT_EQ(applied_lines(changes_of(a, b), before, after), b);
   }
 }
 
 TEST(LineDiff, TextsThatHaveNothingInCommonCostLittle) {
   std::string a, b;
   for (int i = 0; i < 200'000; ++i) a += std::to_string(i) + "a\n", b += std::to_string(i) + "b\n";
-  const auto before = lines_of(a), after = lines_of(b);
-  EXPECT_EQ(line_changes(before, after), (std::vector<LineChange>{{0, 200'000, 0, 200'000}}));
+  EXPECT_EQ(changes_of(a, b), (std::vector<LineChange>{{0, 200'000, 0, 200'000}}));
+}
+
+TEST(LineDiff, OnlyLinesBetweenTheFirstAndTheLastThatDifferCount) {
+  const std::string same(10u << 20, '\n');
+  EXPECT_EQ(changes_of(same + "a\nb\nc\n" + same, same + "x\nb\nz\n" + same),
+            (std::vector<LineChange>{{10u << 20, (10u << 20) + 1, 10u << 20, (10u << 20) + 1},
+                                     {(10u << 20) + 2, (10u << 20) + 3, (10u << 20) + 2, (10u << 20) + 3}}));
+}
+
+// All that a patch makes has one bound for its work; what comes after it is told as a whole.
+TEST(LineDiff, OneBoundIsForAllTexts) {
+  std::string a = "z0\n" + std::string(100'000, '\n'), b = "y0\n" + std::string(100'000, '\n');
+  for (int i = 0; i < 1'000; ++i) a += "z" + std::to_string(i) + "\n", b += "y" + std::to_string(i) + "\n";
+  PatchBudget budget({.work = 1'000'000});
+  EXPECT_EQ(line_changes("a\nb\nc\n", "x\nb\nz\n", budget)->size(), 2u);
+  EXPECT_EQ(line_changes(a, b, budget), (std::vector<LineChange>{{0, 101'001, 0, 101'001}}));
+  EXPECT_FALSE(budget.has_work());
+  EXPECT_EQ(line_changes("a\nb\nc\n", "x\nb\nz\n", budget), (std::vector<LineChange>{{0, 3, 0, 3}}));
 }
 
 TEST(GitBase85, BytesComeBack) {
@@ -71,14 +102,15 @@ TEST(GitBase85, BytesComeBack) {
 }
 
 TEST(GitDelta, CopiesAndInserts) {
-  const auto delta = [](std::string_view text) { return apply_git_delta("hello world", text, 1000); };
+  PatchBudget budget({.file_bytes = 1000});
+  const auto delta = [&](std::string_view text) { return apply_git_delta("hello world", text, budget); };
   using namespace std::string_literals;
   EXPECT_EQ(delta("\x0b\x08\x91\x06\x05\x03!!!"s), "world!!!");
   for (const std::string& bad :
        {""s, "\x0b"s, "\x0a\x05\x91\x06\x05"s, "\x0b\x05\x91\x06\x06"s, "\x0b\x06\x91\x06\x05"s,
         "\x0b\x04\x91\x06\x05"s, "\x0b\x03\x03!"s, "\x0b\x03\x00"s, "\x0b\x05\x91\x06"s})
     EXPECT_FALSE(delta(bad));
-  EXPECT_FALSE(apply_git_delta("", "\x00\xff\xff\xff\xff\x7f"s, 1000));
+  EXPECT_FALSE(apply_git_delta("", "\x00\xff\xff\xff\xff\x7f"s, budget));
 }
 
 class PatchTest : public ::testing::Test {
@@ -162,6 +194,67 @@ TEST_F(PatchTest, LinesThatRepeatCostLittle) {
     patch += "-x\n";
   }
   EXPECT_NE(apply(patch).find("line 3 of the patch"), std::string::npos);
+}
+
+// What a patch names, has and makes has one bound, and is counted before the memory is taken.
+TEST_F(PatchTest, AllFilesCountBeforeTheyAreMade) {
+  EXPECT_TRUE(computer_.write_file("/repo/base", std::string(0x10000, '\0'), 0644));
+  using namespace std::string_literals;
+  std::string delta =
+      "\x80\x80\x04\x80\x80\x80\x08"s + std::string(0x1000000 / 0x10000, '\x80');  // 16 MiB of 64 KiB
+  const std::string compressed = compress_bytes(delta).value();
+  ASSERT_LE(compressed.size(), 26u);
+  const std::string patch = "diff --git a/repo/base b/repo/base\nGIT binary patch\ndelta " +
+                            std::to_string(delta.size()) + "\n" +
+                            static_cast<char>('A' + compressed.size() - 1) + git_base85(compressed) + "\n\n";
+  uint64_t held = 0, most = 0;
+  PatchLimits limits = {.memory = {.take = [&](uint64_t bytes) -> Status {
+                                     if (held + bytes > 8u << 20) return fail(ErrorCode::kExhausted, "full");
+                                     held += bytes;
+                                     most = std::max(most, held);
+                                     return {};
+                                   },
+                                   .give = [&](uint64_t bytes) { held -= bytes; }}};
+  EXPECT_EQ(apply_patch(computer_, patch, "/", limits).error().message, "full");
+  EXPECT_EQ(held, 0u);
+  EXPECT_GE(most, 0x10000u);
+  limits.memory = {};
+  limits.file_bytes = 0x1000000;  // with the old one it is too much
+  EXPECT_EQ(apply_patch(computer_, patch, "/", limits).error().code, ErrorCode::kTooLong);
+  EXPECT_EQ(file("/repo/base").size(), 0x10000u);
+  limits.file_bytes = 0x1020000;
+  const auto applied = apply_patch(computer_, patch, "/", limits);
+  EXPECT_TRUE(applied) << applied.error().to_string();
+  EXPECT_EQ(file("/repo/base").size(), 0x1000000u);
+}
+
+TEST_F(PatchTest, LinesTakeNoMemory) {
+  constexpr size_t kLines = 8u << 20;
+  const std::string count = std::to_string(kLines), text(kLines, '\n');
+  EXPECT_TRUE(computer_.write_file("/many", text, 0644));
+  const std::string patch = "--- a/many\n+++ b/many\n@@ -1," + count + " +1," + std::to_string(kLines + 1) +
+                            " @@\n" + text + "+x\n";
+  const auto peak_kib = [] {
+    rusage usage = {};
+    getrusage(RUSAGE_SELF, &usage);
+    return usage.ru_maxrss;
+  };
+  const long before = peak_kib();
+  EXPECT_EQ(apply(patch), "/many");
+  EXPECT_TRUE(kIsSanitized || peak_kib() - before < 64 << 10);
+  EXPECT_EQ(file("/many"), text + "x\n");
+}
+
+TEST_F(PatchTest, OneBoundIsForTheWorkOfAllFiles) {
+  EXPECT_TRUE(computer_.write_file("/many", std::string(20'000, '\n') + "x\n\n", 0644));
+  std::string patch;
+  for (int i = 0; i < 10; ++i) {
+    patch += "--- a/many\n+++ b/many\n@@ -1,2002 +1,2002 @@\n";
+    for (int line = 0; line < 2000; ++line) patch += " \n";
+    patch += i % 2 == 0 ? "-x\n+y\n \n" : "-y\n+x\n \n";
+  }
+  EXPECT_NE(apply(patch).find("it takes too long to find where the hunk belongs"), std::string::npos);
+  EXPECT_TRUE(file("/many").ends_with("x\n\n"));
 }
 
 TEST_F(PatchTest, NamesInQuotes) {

@@ -13,6 +13,8 @@ namespace membrane::computers {
 namespace {
 
 constexpr size_t kContext = 3;
+constexpr size_t kHeadBytes = 512;     // of a file in the patch, but its names
+constexpr size_t kSlack = 64u << 10;   // that a file's lines and names may come to less than is asked for
 constexpr size_t kLooksBinary = 8000;  // bytes in which git looks for a zero
 
 std::string octal(uint32_t mode) {
@@ -52,6 +54,11 @@ Result<std::string> id_of(const GitFile& file) {
   return sha1_hex({head, file.bytes});
 }
 
+// Skips lines of a text from one number to another.
+void skip_lines(std::string_view& text, size_t& from, size_t to) {
+  for (; from < to; ++from) take_line(text);
+}
+
 // "3,2"; of no lines the one before them is named.
 std::string range(size_t begin, size_t end) {
   const size_t count = end - begin;
@@ -87,6 +94,7 @@ Status PatchText::add(const std::string& name, const GitFile& before, const GitF
 
 Status PatchText::add_one(const std::string& name, const GitFile& before, const GitFile& after) {
   const std::string a = quoted("a/" + name), b = quoted("b/" + name);
+  MEMBRANE_TRY(make_room(kHeadBytes + 6 * (a.size() + b.size())));
   std::string& to = text_;
   to += "diff --git " + a + " " + b + "\n";
   if (before.mode == 0) to += "new file mode " + octal(after.mode) + "\n";
@@ -106,54 +114,89 @@ Status PatchText::add_one(const std::string& name, const GitFile& before, const 
     const char* const tab = name.find(' ') == name.npos ? "" : "\t";
     to += "--- " + (before.mode == 0 ? "/dev/null" : a + tab) + "\n";
     to += "+++ " + (after.mode == 0 ? "/dev/null" : b + tab) + "\n";
-    add_hunks(before.bytes, after.bytes);
+    MEMBRANE_TRY(add_hunks(before.bytes, after.bytes));
   }
-  if (to.size() <= most_bytes_) return {};
+  return to.size() <= most_bytes_ ? Status() : Status(too_long());
+}
+
+std::unexpected<Error> PatchText::too_long() const {
   return fail(ErrorCode::kTooLong, "the patch is longer than " + std::to_string(most_bytes_ >> 20) + " MiB",
               "Make it of a directory alone, or remove what need not be in it.");
+}
+
+// The string doubles its room, so that the text counts before it has grown, and no byte of it twice.
+Status PatchText::make_room(size_t bytes) {
+  const size_t needed = text_.size() + bytes;
+  if (needed <= counted_bytes_) return {};
+  if (text_.size() > most_bytes_ || bytes > most_bytes_ + kSlack) return too_long();
+  const size_t room = std::max(needed, 2 * counted_bytes_);
+  MEMBRANE_TRY(budget_.take_memory(room - counted_bytes_));
+  counted_bytes_ = room;
+  text_.reserve(room);
+  return {};
 }
 
 Status PatchText::add_binary(const std::string& bytes) {
   std::string& to = text_;
   to += "literal " + std::to_string(bytes.size()) + "\n";
+  MEMBRANE_TRY(budget_.take_memory(bytes.size()));
   MEMBRANE_ASSIGN(const std::string compressed, compress_bytes(bytes));
+  MEMBRANE_TRY(make_room(compressed.size() / 52 * 67 + 2 * 67));  // a line of 52 bytes has 67
   for (size_t at = 0; at < compressed.size(); at += 52) {
     const std::string_view line = std::string_view(compressed).substr(at, 52);
     to += static_cast<char>(line.size() <= 26 ? 'A' + line.size() - 1 : 'a' + line.size() - 27);
     to += git_base85(line) + "\n";
   }
   to += "\n";
+  budget_.give_memory(bytes.size());
   return {};
 }
 
-void PatchText::add_line(char sign, std::string_view line) {
+Status PatchText::add_line(char sign, std::string_view line) {
+  constexpr std::string_view kNoEnd = "\n\\ No newline at end of file\n";
+  MEMBRANE_TRY(make_room(1 + line.size() + kNoEnd.size()));
   text_ += sign;
   text_ += line;
-  if (!line.ends_with('\n')) text_ += "\n\\ No newline at end of file\n";
+  if (!line.ends_with('\n')) text_ += kNoEnd;
+  return {};
 }
 
-void PatchText::add_hunks(std::string_view before, std::string_view after) {
-  const auto old_lines = lines_of(before), new_lines = lines_of(after);
-  const auto changes = line_changes(old_lines, new_lines);
+// Lines that both have, up to that one of the old ones.
+Status PatchText::add_same(std::string_view& before, std::string_view& after, size_t& old_at, size_t& new_at,
+                           size_t old_end) {
+  for (; old_at < old_end; ++old_at, ++new_at) {
+    MEMBRANE_TRY(add_line(' ', take_line(before)));
+    take_line(after);
+  }
+  return {};
+}
+
+Status PatchText::add_hunks(std::string_view before, std::string_view after) {
+  MEMBRANE_ASSIGN(const auto changes, line_changes(before, after, budget_));
+  size_t old_at = 0, new_at = 0;  // the lines that the two begin with
   for (size_t first = 0; first < changes.size();) {
     size_t last = first;
     while (last + 1 < changes.size() && changes[last + 1].old_begin - changes[last].old_end <= 2 * kContext)
       ++last;
     const size_t lead = std::min(kContext, changes[first].old_begin);
-    const size_t old_begin = changes[first].old_begin - lead, new_begin = changes[first].new_begin - lead;
-    const size_t trail = std::min(kContext, old_lines.size() - changes[last].old_end);
-    const size_t old_end = changes[last].old_end + trail, new_end = changes[last].new_end + trail;
-    text_ += "@@ -" + range(old_begin, old_end) + " +" + range(new_begin, new_end) + " @@\n";
-    size_t at = old_begin;
+    skip_lines(before, old_at, changes[first].old_begin - lead);
+    skip_lines(after, new_at, changes[first].new_begin - lead);
+    size_t old_end = old_at;
+    std::string_view rest = before;
+    skip_lines(rest, old_end, changes[last].old_end);
+    for (size_t trail = 0; trail < kContext && !rest.empty(); ++trail, ++old_end) take_line(rest);
+    const size_t new_end = changes[last].new_end + (old_end - changes[last].old_end);
+    MEMBRANE_TRY(make_room(kHeadBytes));
+    text_ += "@@ -" + range(old_at, old_end) + " +" + range(new_at, new_end) + " @@\n";
     for (size_t i = first; i <= last; ++i) {
-      for (; at < changes[i].old_begin; ++at) add_line(' ', old_lines[at]);
-      for (; at < changes[i].old_end; ++at) add_line('-', old_lines[at]);
-      for (size_t line = changes[i].new_begin; line < changes[i].new_end; ++line)
-        add_line('+', new_lines[line]);
+      MEMBRANE_TRY(add_same(before, after, old_at, new_at, changes[i].old_begin));
+      for (; old_at < changes[i].old_end; ++old_at) MEMBRANE_TRY(add_line('-', take_line(before)));
+      for (; new_at < changes[i].new_end; ++new_at) MEMBRANE_TRY(add_line('+', take_line(after)));
     }
-    for (; at < old_end; ++at) add_line(' ', old_lines[at]);
+    MEMBRANE_TRY(add_same(before, after, old_at, new_at, old_end));
     first = last + 1;
   }
+  return {};
 }
 
 }  // namespace membrane::computers

@@ -8,6 +8,7 @@
 
 #include "base/result.h"
 #include "computers/patch.h"
+#include "computers/patch_budget.h"
 
 namespace membrane::computers {
 
@@ -18,18 +19,24 @@ bool is_git_own(std::string_view path);
 
 class PatchText {
  public:
-  explicit PatchText(size_t most_bytes) : most_bytes_(most_bytes) {}
-  // `name` is the path in the patch. Errors: kTooLong.
+  PatchText(size_t most_bytes, PatchBudget& budget) : most_bytes_(most_bytes), budget_(budget) {}
+  // `name` is the path in the patch. Errors: kTooLong; those of PatchMemory.
   Status add(const std::string& name, const GitFile& before, const GitFile& after);
   std::string take() { return std::move(text_); }
 
  private:
   Status add_one(const std::string& name, const GitFile& before, const GitFile& after);
   Status add_binary(const std::string& bytes);
-  void add_line(char sign, std::string_view line);
-  void add_hunks(std::string_view before, std::string_view after);
+  Status add_line(char sign, std::string_view line);
+  Status add_same(std::string_view& before, std::string_view& after, size_t& old_at, size_t& new_at,
+                  size_t old_end);
+  Status add_hunks(std::string_view before, std::string_view after);
+  Status make_room(size_t bytes);
+  [[nodiscard]] std::unexpected<Error> too_long() const;
 
   const size_t most_bytes_;
+  PatchBudget& budget_;
+  size_t counted_bytes_ = 0;  // of the text and its room
   std::string text_;
 };
 

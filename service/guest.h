@@ -13,6 +13,7 @@
 #include <string_view>
 #include <vector>
 
+#include "computers/patch_budget.h"
 #include "host/egress/http_egress.h"
 #include "linux/platform/trap/host_file.h"
 #include "linux/sandbox/live_computer.h"
@@ -149,12 +150,14 @@ class Guest {
                                                            const wasi::FileRequest& request) = 0;
   // Of the kind kLinux alone: what differs below a directory from the image that the sandbox began with, or from what was kept of one over the
   // same image (null: the former), as a git patch; and such a patch, all of it or nothing. Errors: kUnsupported; kInvalidValue with the file
-  // and the line; kConflict for what was kept over another image; kTooLarge.
-  virtual Answer<std::string> make_patch(const std::string& /*directory*/, const KeptContext* /*since*/) {
+  // and the line; kConflict for what was kept over another image; kTooLarge; those of the memory.
+  virtual Answer<std::string> make_patch(const std::string& /*directory*/, const KeptContext* /*since*/,
+                                         const computers::PatchMemory& /*memory*/) {
     return no_patches();
   }
   virtual Answer<std::vector<std::string>> apply_patch(const std::string& /*directory*/,
-                                                       std::string_view /*patch*/) {
+                                                       std::string_view /*patch*/,
+                                                       const computers::PatchMemory& /*memory*/) {
     return no_patches();
   }
   // Of the kind kLinux alone: a directory of the image's user, which may be there already; those above it are made.

@@ -34,9 +34,6 @@ constexpr uint64_t kMostKeptBytes = 2ull << 30;          // they are in memory o
 constexpr uint64_t kMostFileBytes = 256ull << 20;        // of one that is read as a whole
 constexpr uint64_t kTerminalWallMs = 24ull * 3'600'000;  // of a command on a terminal
 constexpr uint64_t kReadAtOnce = 4u << 20;
-constexpr size_t kMostPatchBytes = 64u << 20;
-constexpr computers::PatchLimits kPatchLimits = {
-    .text_bytes = kMostPatchBytes, .files = 10'000, .file_bytes = kMostFileBytes};
 constexpr size_t kMostPathBytes = 4096;
 constexpr size_t kMostListedFiles = 1'000;  // of those that it has made
 
@@ -77,6 +74,14 @@ sandbox::Report invalid_report(const ApiError& error) {
   told.message = error.message;
   told.hint = error.hint;
   return report;
+}
+
+computers::PatchLimits patch_limits(const computers::PatchMemory& memory) {
+  constexpr size_t kMostPatchBytes = 64u << 20, kMostPatchFiles = 10'000;
+  return {.text_bytes = kMostPatchBytes,
+          .files = kMostPatchFiles,
+          .file_bytes = kMostFileBytes,
+          .memory = memory};
 }
 
 // -- kept bytes -----------------------------------------------------------------------------------------------------
@@ -465,7 +470,8 @@ class LinuxGuest final : public Guest {
         return std::unexpected(made.error());
     return file_answer(computer->make_link(path, target));
   }
-  Answer<std::string> make_patch(const std::string& directory, const KeptContext* since) override {
+  Answer<std::string> make_patch(const std::string& directory, const KeptContext* since,
+                                 const computers::PatchMemory& memory) override {
     if (const auto checked = check_path(directory); !checked) return std::unexpected(checked.error());
     std::shared_ptr<const linux::Layer> image;
     const linux::HostFile file = image_file();
@@ -480,16 +486,16 @@ class LinuxGuest final : public Guest {
       if (!made) return std::unexpected(made.error());
       base = *std::move(made);
     }
-    auto patch =
-        base ? computers::make_patch_since(*base, *computer(), image.get(), directory, kMostPatchBytes)
-             : computers::make_patch(*computer(), image.get(), directory, kMostPatchBytes);
+    const computers::PatchLimits limits = patch_limits(memory);
+    auto patch = base ? computers::make_patch_since(*base, *computer(), image.get(), directory, limits)
+                      : computers::make_patch(*computer(), image.get(), directory, limits);
     if (!patch) return std::unexpected(file_error(patch.error()));
     return std::move(patch->text);
   }
-  Answer<std::vector<std::string>> apply_patch(const std::string& directory,
-                                               std::string_view patch) override {
+  Answer<std::vector<std::string>> apply_patch(const std::string& directory, std::string_view patch,
+                                               const computers::PatchMemory& memory) override {
     if (const auto checked = check_path(directory); !checked) return std::unexpected(checked.error());
-    auto applied = computers::apply_patch(*computer(), patch, directory, kPatchLimits);
+    auto applied = computers::apply_patch(*computer(), patch, directory, patch_limits(memory));
     if (!applied) return std::unexpected(file_error(applied.error()));
     return std::move(applied->changed);
   }

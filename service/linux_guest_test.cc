@@ -208,6 +208,29 @@ TEST_F(LinuxSandboxesTest, ThreadsRunExecsBesideEachOtherAndFiles) {
   EXPECT_EQ(report_of(slow)["outcome"], "cancelled");
 }
 
+TEST_F(LinuxSandboxesTest, WhatAPatchTakesIsHeldForTheTenant) {
+  const std::string id = create();
+  constexpr uint64_t kAll = 256u << 20;
+  const std::string patch = "--- /dev/null\n+++ b/root/new\n@@ -0,0 +1 @@\n+x\n";
+  const auto apply = [&] {
+    return get<size_t>([&](auto then) { sandboxes_.apply_patch("t", id, "/", patch, then); });
+  };
+  const auto make = [&] {
+    return get<std::string>([&](auto then) { sandboxes_.make_patch("t", id, "/root", "", then); });
+  };
+  auto others = sandboxes_.hold("t", kAll - 100);
+  ASSERT_TRUE(others);
+  EXPECT_EQ(apply().error().code, ApiCode::kTooManyRequests);
+  *others = HeldBytes::Hold();
+  EXPECT_EQ(apply(), 1u);
+  others = sandboxes_.hold("t", kAll - 100);
+  ASSERT_TRUE(others);
+  EXPECT_EQ(make().error().code, ApiCode::kTooManyRequests);
+  *others = HeldBytes::Hold();
+  EXPECT_TRUE(make().value_or("").starts_with("diff --git a/new b/new\n"));
+  EXPECT_TRUE(sandboxes_.hold("t", kAll));  // nothing is held any more
+}
+
 TEST_F(LinuxSandboxesTest, ThreadsOfTerminalsAreResizedAndSignalled) {
   const std::string id = create();
   EXPECT_EQ(report_of(begin(

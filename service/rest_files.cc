@@ -111,17 +111,11 @@ class Files {
         });
   }
   void apply_patch(const SharedCall& call) const {
-    sandboxes_.with_files(
-        call->caller.tenant, id_of(call),
-        [call](Guest& guest) -> Answer<std::string> {
-          const auto applied = guest.apply_patch(directory_of(call), call->request.body);
-          if (!applied) return std::unexpected(applied.error());
-          return std::to_string(applied->size());
-        },
-        [call](const Answer<std::string>& count) {
-          if (count) call->answer(200, {{"changed_files", std::stoull(*count)}});
-          else call->refuse(count.error());
-        });
+    sandboxes_.apply_patch(call->caller.tenant, id_of(call), directory_of(call), call->request.body,
+                           [call](const Answer<size_t>& changed) {
+                             if (changed) call->answer(200, {{"changed_files", *changed}});
+                             else call->refuse(changed.error());
+                           });
   }
   void watch(const SharedCall& call) const {
     sandboxes_.watch_files(call->caller.tenant, id_of(call), call->query("context"), call->query("path"),

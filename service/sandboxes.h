@@ -259,9 +259,13 @@ class Sandboxes {
   // keep makes room. Errors: kTooManyRequests.
   Answer<HeldBytes::Hold> hold(const std::string& tenant, uint64_t bytes);
 
-  // Guest::make_patch(); `since` is the id of a snapshot, or "". Errors: also kInvalidValue for one that there is not.
+  // Guest::make_patch(); `since` is the id of a snapshot, or "". What a patch takes is held for the tenant while it is worked on. Errors:
+  // also kInvalidValue for a snapshot that there is not; those of hold().
   void make_patch(const std::string& tenant, const std::string& id, std::string directory, std::string since,
                   Then<std::string> then);
+  // Guest::apply_patch(), of a patch that lives until `then` is gone; gives how many files it changed.
+  void apply_patch(const std::string& tenant, const std::string& id, std::string directory,
+                   std::string_view patch, Then<size_t> then);
   // Several acts on files, with nothing else in between.
   void with_files(const std::string& tenant, const std::string& id,
                   std::function<Answer<std::string>(Guest&)> act, Then<std::string> then);
@@ -394,6 +398,12 @@ class Sandboxes {
   [[nodiscard]] SandboxInfo info_of(Sandbox& sandbox) const;
   void end(Sandbox& sandbox);
   void let_go(Sandbox& sandbox);
+  // What `act` takes is held for the tenant. Errors: also those of hold().
+  template <typename T>
+  Answer<T> with_patch_memory(const std::string& tenant,
+                              const std::function<Answer<T>(const computers::PatchMemory&)>& act);
+  Answer<std::string> make_patch_of(Guest& guest, const std::string& tenant, const std::string& directory,
+                                    const std::string& since, const computers::PatchMemory& memory);
   // Of a task: its guest, brought back when it is parked. Errors: kConflict when it is paused; as Guests::restore().
   Answer<Guest*> wake(Sandbox& in);
   Answer<Guest*> bring_back(Sandbox& in);

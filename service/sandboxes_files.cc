@@ -1,5 +1,6 @@
 // The files of sandboxes.
 #include <algorithm>
+#include <optional>
 
 #include "service/sandbox_record.h"
 
@@ -43,25 +44,63 @@ void Sandboxes::with_files(const std::string& tenant, const std::string& id,
   with_guest<std::string>(tenant, id, std::move(then), std::move(act));
 }
 
+template <typename T>
+Answer<T> Sandboxes::with_patch_memory(const std::string& tenant,
+                                       const std::function<Answer<T>(const computers::PatchMemory&)>& act) {
+  HeldBytes::Hold held(held_, tenant);
+  std::optional<ApiError> refusal;
+  const auto take = [&](uint64_t bytes) -> Status {
+    auto grown = held.try_grow(bytes);
+    if (!grown) {
+      make_room(tenant, bytes);
+      grown = held.try_grow(bytes);
+    }
+    if (grown) return {};
+    refusal = grown.error();
+    return fail(ErrorCode::kExhausted, refusal->message, refusal->hint);
+  };
+  auto answer = act({.take = take, .give = [&held](uint64_t bytes) { held.shrink(bytes); }});
+  if (refusal) return std::unexpected(*std::move(refusal));
+  return answer;
+}
+
 void Sandboxes::make_patch(const std::string& tenant, const std::string& id, std::string directory,
                            std::string since, Then<std::string> then) {
   with_guest<std::string>(
       tenant, id, std::move(then),
-      [this, tenant, directory = std::move(directory),
-       since = std::move(since)](Guest& guest) -> Answer<std::string> {
-        if (since.empty()) return guest.make_patch(directory, nullptr);
-        const auto snapshot = snapshots_.find(tenant, since);
-        if (!snapshot)  // it is the sandbox that the request is of, and that is there
-          return refuse(ApiCode::kInvalidValue, snapshot.error().message, snapshot.error().hint);
-        if (kind_of_template(snapshot->guest.spec.template_name) != guest.kind())
-          return refuse(ApiCode::kConflict,
-                        "the snapshot is of the template " + snapshot->guest.spec.template_name,
-                        "Name a snapshot of this sandbox, or of one of the same image.");
-        const auto contexts = get_images(images_, snapshot->guest);
-        if (!contexts) return std::unexpected(contexts.error());
-        const auto first = std::ranges::find(*contexts, "", &KeptContext::id);
-        if (first == contexts->end()) return refuse(ApiCode::kConflict, "the snapshot has no files", "");
-        return guest.make_patch(directory, &*first);
+      [this, tenant, directory = std::move(directory), since = std::move(since)](Guest& guest) {
+        return with_patch_memory<std::string>(tenant, [&](const computers::PatchMemory& memory) {
+          return make_patch_of(guest, tenant, directory, since, memory);
+        });
+      });
+}
+
+Answer<std::string> Sandboxes::make_patch_of(Guest& guest, const std::string& tenant,
+                                             const std::string& directory, const std::string& since,
+                                             const computers::PatchMemory& memory) {
+  if (since.empty()) return guest.make_patch(directory, nullptr, memory);
+  const auto snapshot = snapshots_.find(tenant, since);
+  if (!snapshot)  // it is the sandbox that the request is of, and that is there
+    return refuse(ApiCode::kInvalidValue, snapshot.error().message, snapshot.error().hint);
+  if (kind_of_template(snapshot->guest.spec.template_name) != guest.kind())
+    return refuse(ApiCode::kConflict, "the snapshot is of the template " + snapshot->guest.spec.template_name,
+                  "Name a snapshot of this sandbox, or of one of the same image.");
+  const auto contexts = get_images(images_, snapshot->guest);
+  if (!contexts) return std::unexpected(contexts.error());
+  const auto first = std::ranges::find(*contexts, "", &KeptContext::id);
+  if (first == contexts->end()) return refuse(ApiCode::kConflict, "the snapshot has no files", "");
+  return guest.make_patch(directory, &*first, memory);
+}
+
+void Sandboxes::apply_patch(const std::string& tenant, const std::string& id, std::string directory,
+                            std::string_view patch, Then<size_t> then) {
+  with_guest<size_t>(
+      tenant, id, std::move(then), [this, tenant, directory = std::move(directory), patch](Guest& guest) {
+        return with_patch_memory<size_t>(tenant, [&](const computers::PatchMemory& memory) -> Answer<size_t> {
+          const auto changed = guest.apply_patch(directory, patch, memory);
+          if (!changed) return std::unexpected(changed.error());
+          return changed->size();
+        });
       });
 }
 
