@@ -22,9 +22,8 @@ struct PatchMemory {
 struct PatchLimits {
   size_t text_bytes = kMostPatchBytes;
   size_t files = 100'000;  // that a patch which is applied may name
-  uint64_t file_bytes =
-      1ull
-      << 30;  // of all files that differ, as they are before and after it, and of what else is made on the way
+  // Of all files that differ, as they are before and after it, and of what else is made on the way.
+  uint64_t file_bytes = 1ull << 30;
   uint64_t work = 100'000'000;  // steps of some 10 ns: lines that are compared, files that are looked for
   PatchMemory memory = {};
 };

@@ -124,12 +124,12 @@ std::unexpected<Error> PatchText::too_long() const {
               "Make it of a directory alone, or remove what need not be in it.");
 }
 
-// The string doubles its room, so that the text counts before it has grown, and no byte of it twice.
+// The room doubles up to the bound, and counts before it is taken.
 Status PatchText::make_room(size_t bytes) {
   const size_t needed = text_.size() + bytes;
   if (needed <= counted_bytes_) return {};
   if (text_.size() > most_bytes_ || bytes > most_bytes_ + kSlack) return too_long();
-  const size_t room = std::max(needed, 2 * counted_bytes_);
+  const size_t room = std::max(needed, std::min(2 * counted_bytes_, most_bytes_ + kSlack));
   MEMBRANE_TRY(budget_.take_memory(room - counted_bytes_));
   counted_bytes_ = room;
   text_.reserve(room);
