@@ -305,8 +305,12 @@ std::string build_computer_prompt(const ComputerPromptParts& parts) {
 std::string explain_computer(const policy::Policy& policy) {
   const policy::Limits& limits = policy.limits;
   std::string out;
-  for (const policy::HttpGrant& grant : policy.http)
-    out += "http: " + joined(grant.methods, " and ") + " to " + grant.url + ".\n";
+  for (const policy::HttpGrant& grant : policy.http) {
+    std::vector<std::string> added;
+    for (const auto& [name, value] : grant.headers) added.push_back(name);
+    out += "http: " + joined(grant.methods, " and ") + " to " + grant.url +
+           (added.empty() ? "" : "; " + joined(added, " and ") + " is added outside of the sandbox") + ".\n";
+  }
   if (policy.http.empty())
     out +=
         "There is no network, but for the sandbox's own loopback: nothing can be downloaded or installed.\n";

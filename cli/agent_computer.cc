@@ -40,6 +40,7 @@ Result<std::unique_ptr<AgentComputer>> AgentComputer::start(AgentComputerOptions
   MEMBRANE_ASSIGN(made->source_, linux::ComputerSource::create(0));
   made->environment_ = computers::environment_of(made->image_.config);
   computers::add_environment(made->environment_, kForCommands);
+  computers::add_authority_variables(made->environment_, made->options_.policy.http);
   made->choose_directories();
   MEMBRANE_ASSIGN(made->first_, made->create(-1));
   MEMBRANE_TRY(made->survey());
@@ -84,8 +85,9 @@ struct AgentComputer::Networked {
 
 Result<std::shared_ptr<linux::LiveComputer>> AgentComputer::create(int kept) {
   const auto made = std::make_shared<Networked>();
-  MEMBRANE_ASSIGN(made->gateway, computers::Gateway::create(
-                                     {.grants = options_.policy.http, .limits = options_.policy.limits}));
+  MEMBRANE_ASSIGN(made->gateway, computers::Gateway::create({.grants = options_.policy.http,
+                                                             .limits = options_.policy.limits,
+                                                             .authority = authority_}));
   MEMBRANE_ASSIGN(made->directories,
                   computers::DirectoryBroker::create(options_.policy.fs, made->gateway->budget()));
   linux::LiveSpec spec;

@@ -9,6 +9,7 @@
 
 #include "agent/computer_executor.h"
 #include "base/result.h"
+#include "computers/network/authority.h"
 #include "linux/image/layer.h"
 #include "linux/image/store.h"
 #include "linux/platform/trap/host_file.h"
@@ -64,6 +65,7 @@ class AgentComputer {
   Result<std::string> diff(linux::LiveComputer& computer);
 
   AgentComputerOptions options_;
+  const std::shared_ptr<computers::Authority> authority_ = std::make_shared<computers::Authority>();
   linux::StoredImage image_;
   std::vector<Copy> copies_;
   std::vector<std::string> environment_, without_;

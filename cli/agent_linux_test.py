@@ -8,14 +8,16 @@ import http.server
 import json
 import os
 import platform
+import shutil
 import subprocess
 import sys
 import tempfile
 import threading
 import unittest
+import unittest.mock
 from pathlib import Path
 
-from linux_testing import make_image
+from linux_testing import encrypt, make_image
 
 MEMBRANE = os.environ.get("MEMBRANE_COMMAND", "build/release/membrane")
 ENDS_S = 120
@@ -162,6 +164,43 @@ class AgentTest(unittest.TestCase):
         self.assertIn("from outside", told[3])
         self.assertIn("kept", told[4])
         self.assertNotIn("gone\n", told[4])
+
+    @unittest.skipUnless(shutil.which("openssl"), "there is no openssl, which makes the certificates")
+    def test_it_uses_a_secret_that_it_never_sees(self):
+        class Handler(http.server.BaseHTTPRequestHandler):
+            def do_GET(self):
+                self.server.seen.append((self.path, self.headers.get("Authorization")))
+                self.send_response(200)
+                self.end_headers()
+                self.wfile.write(b"from outside")
+
+            def log_message(self, *_):
+                pass
+
+        server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        certificate = encrypt(server, self.folder)
+        server.seen = []
+        thread = threading.Thread(target=server.serve_forever)
+        thread.start()
+        self.addCleanup(server.server_close)
+        self.addCleanup(thread.join)
+        self.addCleanup(server.shutdown)
+        url = f"https://localhost:{server.server_address[1]}"
+        policy = self.folder / "secret.toml"
+        policy.write_text(f'[[http]]\nurl = "{url}/a"\nmethods = ["GET"]\naddresses = ["127.0.0.1"]\n'
+                          'header = { Authorization = { prefix = "Bearer ", secret = "TEST_KEY" } }\n')
+
+        def get(path):
+            return ("run_command", {"command": f"python3 -c \"import urllib.request as r; print(r.urlopen('{url}{path}').read().decode())\" 2>&1"})
+
+        with unittest.mock.patch.dict(self.environment, {"SSL_CERT_FILE": str(certificate), "TEST_KEY": "not-for-models"}):
+            result, told = self.agent([get("/a"), ("run_command", {"command": "env; echo more > /root/x"}), ("undo", {"steps": 1}), get("/a"),
+                                       get("/b"), ("submit", {"answer": "done"})], "--policy", policy)
+        self.assertIn("from outside", told[0], told)
+        self.assertIn("from outside", told[3])
+        self.assertIn("403", told[4])
+        self.assertEqual(server.seen, [("/a", "Bearer not-for-models")] * 2)
+        self.assertNotIn("not-for-models", json.dumps([result, told]))
 
     def test_limits_are_told(self):
         result, told = self.agent([("run_command", {"command": "sleep 100", "timeout_s": 1}),

@@ -49,6 +49,7 @@ Result<linux::Computer> computer_of(const LinuxCommand& command) {
     computer.terminal = OuterTerminal::size();
   }
   computers::add_environment(computer.environment, command.environment);
+  computers::add_authority_variables(computer.environment, command.policy.http);
   computer.directory =
       command.directory.empty() ? computers::directory_of(image.config, command.policy) : command.directory;
   const policy::Limits& limits = command.policy.limits;
@@ -155,8 +156,9 @@ Result<sandbox::Report> run_linux(const LinuxCommand& command, std::atomic<bool>
     MEMBRANE_ASSIGN(terminal, OuterTerminal::take(cancelled));
   }
   // Also where no host is granted: the report says what the command tried to reach.
-  MEMBRANE_ASSIGN(const auto gateway, computers::Gateway::create(
-                                          {.grants = command.policy.http, .limits = command.policy.limits}));
+  MEMBRANE_ASSIGN(const auto gateway, computers::Gateway::create({.grants = command.policy.http,
+                                                                  .limits = command.policy.limits,
+                                                                  .greets_later = true}));
   computer.network = gateway->socket();
   MEMBRANE_ASSIGN(const auto directories,
                   computers::DirectoryBroker::create(command.policy.fs, gateway->budget()));
@@ -183,6 +185,7 @@ Result<sandbox::Report> run_linux(const LinuxCommand& command, std::atomic<bool>
     streams.at_end = [&](linux::LiveComputer& ended) {
       written = write_diff(ended, computer.image, command.diff_file);
     };
+  streams.on_forked = [&gateway] { return gateway->greet(); };
   // Threads may begin when the kernel process is there.
   streams.on_made = [&gateway, &directories] {
     gateway->begin();

@@ -6,6 +6,7 @@ import pty
 import re
 import select
 import shutil
+import ssl
 import struct
 import subprocess
 import tarfile
@@ -24,6 +25,20 @@ PROGRAMS = ("sh bash dash cat ls echo true false env printf seq sort uniq wc hea
 # What Python needs of its library, and nothing that takes long to pack.
 LEFT_OUT = {"test", "tests", "idlelib", "lib2to3", "tkinter", "__pycache__", "turtledemo", "ensurepip", "site-packages",
             "dist-packages"}
+
+
+def encrypt(server, folder):
+    """The server speaks TLS as localhost from now on. The file of its certificate, which is to be trusted."""
+    key, certificate = Path(folder) / "key.pem", Path(folder) / "cert.pem"
+    if not certificate.exists():
+        subprocess.run(["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-days", "2",
+                        "-subj", "/CN=localhost", "-addext", "subjectAltName=DNS:localhost", "-keyout", str(key), "-out",
+                        str(certificate)], check=True, capture_output=True)
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(certificate, key)
+    server.socket = context.wrap_socket(server.socket, server_side=True)
+    server.handle_error = lambda *_: None  # of a client that has left
+    return certificate
 
 
 class Terminal:

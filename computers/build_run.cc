@@ -207,6 +207,7 @@ Result<Attempt> attempt(const RunStep& step, const StartComputer& start, bool is
   run.spec.environment = step.environment;
   set_home(run.spec.environment, step.config, user);
   if (!is_deterministic) add_epoch(step, run.spec.environment);
+  if (!is_deterministic) add_authority_variables(run.spec.environment, step.grants);
   add_secret_variables(step, run.spec.environment);
   run.spec.directory = step.config.directory.empty() ? "/" : step.config.directory;
   run.spec.user = user.user;

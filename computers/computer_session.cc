@@ -39,7 +39,9 @@ class ComputerSession final : public sandbox::Session {
         directories_(std::move(directories)),
         computer_(std::move(computer)) {}
   static Result<std::unique_ptr<Session>> make(const ComputerSessionOptions& options, linux::LiveSpec spec) {
-    MEMBRANE_ASSIGN(auto gateway, Gateway::create({.grants = options.grants, .limits = options.limits}));
+    MEMBRANE_ASSIGN(auto gateway, Gateway::create({.grants = options.grants,
+                                                   .limits = options.limits,
+                                                   .authority = options.authority}));
     MEMBRANE_ASSIGN(auto directories, DirectoryBroker::create(options.directories, gateway->budget()));
     spec.network = gateway->socket();
     spec.directories = directories->mounts();
@@ -57,6 +59,7 @@ class ComputerSession final : public sandbox::Session {
     run.spec.arguments = {shell, "-c", turn.code, turn.name.empty() ? shell : turn.name};
     run.spec.arguments.insert(run.spec.arguments.end(), turn.arguments.begin(), turn.arguments.end());
     run.spec.environment = options_.environment;
+    add_authority_variables(run.spec.environment, options_.grants);
     run.spec.directory = options_.directory;
     run.limits = options_.limits;
     run.input = turn.input;
@@ -140,7 +143,9 @@ class ComputerSession final : public sandbox::Session {
 }  // namespace
 
 Result<std::unique_ptr<sandbox::Session>> computer_session(const ComputerSessionOptions& options) {
-  return ComputerSession::make(options, options.spec);
+  ComputerSessionOptions all = options;
+  if (all.authority == nullptr) all.authority = std::make_shared<Authority>();
+  return ComputerSession::make(all, all.spec);
 }
 
 }  // namespace membrane::computers

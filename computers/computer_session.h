@@ -17,6 +17,8 @@
 
 namespace membrane::computers {
 
+class Authority;  // network/authority.h
+
 struct ComputerSessionOptions {
   std::shared_ptr<linux::ComputerSource> source;
   linux::LiveSpec spec;                   // of a fresh one; `kept` and borrowed descriptors are not read
@@ -25,6 +27,8 @@ struct ComputerSessionOptions {
   std::vector<policy::FsGrant> directories = {};
   std::vector<std::string> environment;  // NAME=VALUE
   std::string directory = "/root";
+  std::shared_ptr<Authority> authority =
+      nullptr;  // that its programs trust; null: one of its own, which its forks have, too
 };
 
 // Errors: those of ComputerSource::create().

@@ -92,7 +92,7 @@ Status validate_connect(const std::string& where, const HttpGrant& grant, const 
   if (!grant.headers.empty())
     return refuse(where + ".header",
                   "CONNECT gives an encrypted connection, to which no header can be added.",
-                  "grant the other methods apart from it, with the headers");
+                  "leave CONNECT out: the requests are decrypted then, and get the headers");
   return {};
 }
 

@@ -25,6 +25,10 @@
 #include "wasi/owner_files.h"
 #include "worker/guests.h"
 
+namespace membrane::computers {
+class Authority;  // computers/network/authority.h
+}
+
 namespace membrane::service {
 
 // kWasm: a session of a language, or runs of WebAssembly's text. kLinux: programs of an image, whose turns run at once, each as a
@@ -44,6 +48,9 @@ struct GuestSpec {
   Environment environment = {};
   host::Secrets secrets = nullptr;  // what headers of the policy name; null: there is none
   bool seals = false;               // a receipt is made of every turn, in all contexts
+  // That programs of a Linux sandbox trust. It is in no file: what was kept gets another one when the service begins anew. Forks, and what
+  // begins as a snapshot, have that of the sandbox they are of. Null: one of its own.
+  std::shared_ptr<computers::Authority> authority = nullptr;
 };
 
 // What is kept of a context that seals until its next receipt, at most. It counts as memory of the sandbox.

@@ -4,6 +4,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/json.h"
+#include "computers/network/authority.h"
 
 namespace membrane::service {
 namespace {
@@ -58,6 +59,7 @@ Status read_guest(const Json& json, KeptGuest& guest) {
   std::string policy;
   if (!read(json, "template", guest.spec.template_name) || !read(json, "policy", policy))
     return damaged("its template or its policy");
+  guest.spec.authority = std::make_shared<computers::Authority>();
   MEMBRANE_ASSIGN(guest.spec.policy, policy::parse_policy(policy, "policy.json"));
   const auto environment = json.find("environment");
   if (environment == json.end() || !environment->is_object()) return damaged("its environment");

@@ -276,7 +276,9 @@ class LinuxGuest final : public Guest {
         stored_(std::move(image)),
         mark_(computers::mark_of(stored_)),
         base_environment_(computers::environment_of(stored_.config)),
-        base_directory_(computers::directory_of(stored_.config)) {}
+        base_directory_(computers::directory_of(stored_.config)) {
+    if (spec_.authority == nullptr) spec_.authority = std::make_shared<computers::Authority>();
+  }
 
   Answer<void> begin(const std::string& image) {
     linux::LiveSpec spec;
@@ -318,8 +320,10 @@ class LinuxGuest final : public Guest {
     computers::CommandRun run;
     run.spec.user = user->user;
     run.spec.group = user->group;
+    std::vector<policy::HttpGrant> granted;
     {
       const std::lock_guard lock(mutex_);
+      granted = spec_.policy.http;
       run.limits = spec_.policy.limits;
       run.spec.environment = base_environment_;
       computers::set_home(run.spec.environment, stored_.config, *user);
@@ -328,6 +332,7 @@ class LinuxGuest final : public Guest {
     if (!turn.user.empty() && !user->home.empty())
       computers::add_environment(run.spec.environment, {"HOME=" + user->home});
     computers::add_environment(run.spec.environment, lines_of(turn.environment));
+    computers::add_authority_variables(run.spec.environment, granted);
     if (turn.terminal && !has_variable(run.spec.environment, "TERM="))
       run.spec.environment.emplace_back("TERM=xterm-256color");
     run.spec.arguments = words_of(*computer, turn);
@@ -612,8 +617,10 @@ class LinuxGuest final : public Guest {
   Answer<Made> build(linux::LiveSpec spec, const policy::Policy& policy) {
     spec.limits = computers::limits_of(policy.limits);
     spec.platform = policy.platform;
-    auto gateway = computers::Gateway::create(
-        {.grants = policy.http, .limits = policy.limits, .secrets = secrets_of(spec_.secrets)});
+    auto gateway = computers::Gateway::create({.grants = policy.http,
+                                               .limits = policy.limits,
+                                               .secrets = secrets_of(spec_.secrets),
+                                               .authority = spec_.authority});
     if (!gateway) return std::unexpected(api_error(gateway.error()));
     spec.network = (*gateway)->socket();
     auto directories = computers::DirectoryBroker::create(policy.fs, (*gateway)->budget());

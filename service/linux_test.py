@@ -5,18 +5,21 @@ MEMBRANE_COMMAND names the command. The image is made of this machine's own prog
 """
 
 import base64
+import http.server
 import json
 import os
 import platform
+import shutil
 import signal
 import subprocess
 import sys
 import tempfile
+import threading
 import unittest
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "cli"))
-from linux_testing import Terminal, make_image  # noqa: E402
+from linux_testing import Terminal, encrypt, make_image  # noqa: E402
 from mcp_testing import stateless  # noqa: E402
 from service_testing import SANITIZED, Service  # noqa: E402
 
@@ -423,6 +426,150 @@ class LinuxSandboxes(unittest.TestCase):
         self.assertNotEqual(refused.returncode, 0)
         self.assertIn(b"host functions", refused.stderr)
         self.assertTrue(sandbox)
+
+
+class Served(http.server.BaseHTTPRequestHandler):
+    def do_GET(self):
+        self.server.seen.append((self.path, self.headers.get("X-Key")))
+        self.send_response(200)
+        self.send_header("Content-Length", "5")
+        self.end_headers()
+        self.wfile.write(b"hello")
+
+    def log_message(self, *_):
+        pass
+
+
+@unittest.skipIf(SANITIZED, "a sanitizer makes calls that the kernel process of Linux programs may not make")
+@unittest.skipUnless(platform.machine() == "x86_64", "the linux kind runs on x86-64")
+@unittest.skipUnless(shutil.which("openssl"), "there is no openssl, which makes the certificates")
+class EncryptedRequests(unittest.TestCase):
+    """Of programs that trust what the sandbox gives them, before and after it is kept."""
+
+    # Reads the certificates once, and then asks for each line what it names.
+    ASKING = """mkfifo /tmp/ask /tmp/answer; mkdir -p /etc/ssl/certs; echo mine > /etc/ssl/certs/ca-certificates.crt; cat > /tmp/asking.py <<'END'
+import ssl, urllib.request
+held = open('/etc/ssl/certs/ca-certificates.crt')
+tls = ssl.create_default_context()
+ask = open('/tmp/ask', 'r+b', buffering=0)
+while True:
+    line = b''
+    while not line.endswith(b'\\n'):
+        line += ask.read(1)
+    try:
+        if b'/held' in line:
+            held.seek(0)
+            answer = held.read()
+        else:
+            answer = urllib.request.urlopen(line.decode().strip(), context=tls).read().decode()
+    except OSError as error:
+        answer = str(error)
+    open('/tmp/answer', 'w').write(answer)
+END
+(python3 /tmp/asking.py > /dev/null 2>&1 < /dev/null &)"""
+
+    @classmethod
+    def setUpClass(cls):
+        folder = tempfile.TemporaryDirectory()
+        cls.addClassCleanup(folder.cleanup)
+        cls.folder = Path(folder.name)
+        os.environ["MEMBRANE_IMAGES"] = str(cls.folder / "images")
+        make_image(cls.folder / "host.tar")
+        subprocess.run([MEMBRANE, "image", "import", cls.folder / "host.tar", "--tag", "host"], check=True, capture_output=True)
+        cls.server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Served)
+        cls.certificate = encrypt(cls.server, cls.folder)
+        thread = threading.Thread(target=cls.server.serve_forever)
+        thread.start()
+        cls.addClassCleanup(cls.server.server_close)
+        cls.addClassCleanup(thread.join)
+        cls.addClassCleanup(cls.server.shutdown)
+        cls.url = f"https://localhost:{cls.server.server_address[1]}"
+        cls.state = cls.folder / "state"
+        cls.begin_service()
+
+    @classmethod
+    def begin_service(cls):
+        cls.service = Service(environment={"SSL_CERT_FILE": str(cls.certificate)}, state=str(cls.state))
+        cls.addClassCleanup(cls.service.stop)
+
+    def setUp(self):
+        self.server.seen = []
+        put = self.service.request("PUT", "/v1/secrets/API_KEY", {"value": "not-for-programs", "hosts": ["localhost"]})
+        self.assertLess(put.status, 300, put.body)
+
+    def policy(self, path="/a/*"):
+        return {"http": [{"url": self.url + path, "methods": ["GET"], "addresses": ["127.0.0.1"],
+                          "header": {"X-Key": {"secret": "API_KEY"}}}]}
+
+    def post(self, path, body=None, method="POST"):
+        answer = self.service.request(method, f"/v1/sandboxes/{path}", body if body is not None else {})
+        self.assertLess(answer.status, 300, answer.body)
+        return answer.json
+
+    def create(self, policy=None):
+        sandbox = self.service.create("linux:host", policy=policy or self.policy())
+        self.addCleanup(lambda: self.service.request("DELETE", f"/v1/sandboxes/{sandbox}"))
+        return sandbox
+
+    def ask(self, sandbox, path):
+        report = self.service.exec(sandbox, f"echo {self.url}{path} > /tmp/ask; cat /tmp/answer")
+        self.assertNotIn("not-for-programs", json.dumps(report))
+        return report["stdout"]
+
+    def test_a_request_gets_the_secret(self):
+        sandbox = self.create()
+        script = f"python3 -c \"import urllib.request; print(urllib.request.urlopen('{self.url}/a/x').read())\""
+        report = self.service.exec(sandbox, script)
+        self.assertEqual(report["stdout"], "b'hello'\n", report)
+        self.assertEqual(self.server.seen, [("/a/x", "not-for-programs")])
+        self.assertEqual([(call["name"], call["errno"]) for call in report["host_calls"]], [("http.request", "OK")])
+
+    def test_programs_go_on_in_forks_and_after_a_pause(self):
+        sandbox = self.create()
+        self.service.exec(sandbox, self.ASKING)
+        self.assertEqual(self.ask(sandbox, "/a/1"), "hello")
+        forks = [each["id"] for each in self.post(f"{sandbox}/fork", {"count": 2})["sandboxes"]]
+        for fork in forks:
+            self.addCleanup(lambda fork=fork: self.service.request("DELETE", f"/v1/sandboxes/{fork}"))
+            self.assertEqual(self.ask(fork, "/a/2"), "hello")
+            self.assertRegex(self.ask(fork, "/held"), "^mine\n-----BEGIN CERTIFICATE-----\n")
+        for each in sandbox, forks[0]:
+            self.post(f"{each}/pause")
+            self.post(f"{each}/resume")
+            self.assertEqual(self.ask(each, "/a/3"), "hello")
+            self.assertIn("403", self.ask(each, "/b"))
+        self.assertEqual({key for _, key in self.server.seen}, {"not-for-programs"})
+
+    def test_a_snapshot_has_the_authority_of_its_sandbox(self):
+        sandbox = self.create()
+        self.service.exec(sandbox, self.ASKING)
+        snapshot = self.post(f"{sandbox}/snapshot")["id"]
+        other = self.service.request("POST", "/v1/sandboxes", {"snapshot": snapshot}).json["id"]
+        self.addCleanup(lambda: self.service.request("DELETE", f"/v1/sandboxes/{other}"))
+        self.assertEqual(self.ask(other, "/a/4"), "hello")
+
+    def test_another_policy_holds_at_once(self):
+        sandbox = self.create({"http": []})
+        self.assertEqual(self.service.exec(sandbox, "cat /sys/membrane/ca.pem")["stdout"], "")
+        self.post(f"{sandbox}/policy", self.policy(), method="PATCH")
+        self.service.exec(sandbox, "until grep -q BEGIN /sys/membrane/ca.pem; do :; done")  # its kernel hears of it soon
+        self.service.exec(sandbox, self.ASKING)
+        self.assertEqual(self.ask(sandbox, "/a/5"), "hello")
+        self.post(f"{sandbox}/policy", self.policy("/b/*"), method="PATCH")
+        self.assertIn("403", self.ask(sandbox, "/a/5"))
+
+    def test_a_service_that_begins_anew_has_another_authority(self):
+        sandbox = self.create()
+        before = self.service.exec(sandbox, "cat /sys/membrane/ca.pem")["stdout"]
+        self.post(f"{sandbox}/pause")
+        self.service.stop()
+        self.assertNotIn(before.splitlines()[5].encode(), b"".join(each.read_bytes() for each in self.state.rglob("*") if each.is_file()))
+        type(self).begin_service()
+        self.post(f"{sandbox}/resume")
+        script = f"python3 -c \"import urllib.request; print(urllib.request.urlopen('{self.url}/a/x').read())\"; cat /sys/membrane/ca.pem"
+        hello, after = self.service.exec(sandbox, script)["stdout"].split("\n", 1)
+        self.assertEqual(hello, "b'hello'")
+        self.assertNotEqual(after, before)
 
 
 if __name__ == "__main__":

@@ -5,6 +5,7 @@
 #include <thread>
 
 #include "base/diagnostic.h"
+#include "computers/network/authority.h"
 #include "lang/language_names.h"
 #include "sandbox/telling.h"
 #include "service/client_hint.h"
@@ -297,6 +298,7 @@ Answer<Sandboxes::Made> Sandboxes::make_guest(const std::string& tenant, const S
   made.spec =
       with_secrets(tenant, {spec.template_name, spec.policy.value_or(policy::Policy()), spec.environment});
   made.spec.seals = spec.seals;
+  made.spec.authority = std::make_shared<computers::Authority>();
   auto guest = guests_.create(made.spec);
   if (!guest)
     return std::unexpected(error_of_template(spec.template_name, promoted_names(tenant), guest.error()));

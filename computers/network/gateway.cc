@@ -11,6 +11,7 @@
 
 #include "computers/network/client_hello.h"
 #include "computers/network/http_connection.h"
+#include "computers/network/tls_stream.h"
 #include "computers/network/tunnel.h"
 #include "host/decisions.h"
 #include "host/dispatch.h"
@@ -34,6 +35,7 @@ constexpr std::string_view kLocalHost = "localhost";
 constexpr std::string_view kThisMachine[] = {"127.0.0.1", "::1"};
 constexpr char kTunnel[] = "CONNECT";
 constexpr int kTlsRecord = 22;
+constexpr std::chrono::seconds kMostHandshake(60);
 // Fatal alerts of TLS (RFC 8446, 6.2), each a record.
 constexpr std::string_view kAccessDenied("\x15\x03\x03\x00\x02\x02\x31", 7);
 constexpr std::string_view kDecodeError("\x15\x03\x03\x00\x02\x02\x32", 7);
@@ -110,8 +112,16 @@ struct Gateway::Rules {
       return rule.url.url().scheme == scheme && rule.url.url().port == url.port && rule.url.allows_host(url);
     });
   }
+  // Whether what programs encrypt for the host is decrypted, and held to its grants: one of them is of requests alone.
+  [[nodiscard]] bool decrypts(const policy::Url& url) const {
+    return std::ranges::any_of(all, [&](const Rule& rule) {
+      return rule.url.url().scheme == "https" && rule.url.url().port == url.port &&
+             rule.url.allows_host(url) && !rule.allows(kTunnel);
+    });
+  }
   // The addresses of the rule that grants it; nullptr: none does.
   [[nodiscard]] const std::vector<std::string>* grants_use(const Use& use) const {
+    if (use.method == kTunnel && decrypts(use.url)) return nullptr;
     const auto rule = find_rule(all, use.method, use.url, false);
     return rule ? &(*rule)->words.addresses : nullptr;
   }
@@ -132,6 +142,7 @@ Gateway::Gateway(GatewayOptions options, std::unique_ptr<Stop> stop)
       budget_(*shared_budget_),
       stop_(std::move(stop)),
       only_looks_(options.only_looks),
+      authority_(options.authority != nullptr ? options.authority : std::make_shared<Authority>()),
       answer_room_(std::min(options.limits.memory_bytes, kMostAnswerBytes)) {
   if (options.budget == nullptr) renew(options.limits);
 }
@@ -140,11 +151,12 @@ Result<std::unique_ptr<Gateway>> Gateway::create(GatewayOptions options) {
   MEMBRANE_ASSIGN(auto stop, Stop::create());
   MEMBRANE_ASSIGN(auto rules, Rules::make(std::move(options.grants),
                                           options.secrets ? options.secrets : host::environment_secrets()));
+  const bool greets_later = options.greets_later;
   std::unique_ptr<Gateway> made(new Gateway(std::move(options), std::move(stop)));
   made->rules_ = std::move(rules);
   if (!linux::make_socket_pair(made->ours_, made->theirs_))
     return fail(ErrorCode::kUnavailable, "the system has no room for a sandbox's network");
-  MEMBRANE_TRY(made->tell_hosts());
+  if (!greets_later) MEMBRANE_TRY(made->greet());
   return made;
 }
 
@@ -188,15 +200,32 @@ Status Gateway::set_grants(std::vector<policy::HttpGrant> grants, host::Secrets 
 }
 
 Status Gateway::tell_hosts() {
-  const std::string text = linux::Reachable::to_text(rules()->hosts());
+  const std::scoped_lock lock(telling_);
+  const auto rules = this->rules();
+  // Without OpenSSL there is none, and each connection that needs it is refused with the reason.
+  told_certificate_ = needs_authority(rules->grants) ? authority_->certificate().value_or("") : "";
+  const std::string hosts = linux::Reachable::to_text(rules->hosts());
+  const std::string text = hosts + told_certificate_;
   const HostFile file = linux::make_memory("membrane-hosts", text.size());
-  const linux::NetworkGreeting greeting = {.bytes = static_cast<uint32_t>(text.size())};
+  const linux::NetworkGreeting greeting = {
+      .hosts_bytes = static_cast<uint32_t>(hosts.size()),
+      .certificate_bytes = static_cast<uint32_t>(told_certificate_.size())};
   const int descriptor = file.number();
-  if (!file || text.size() > linux::NetworkGreeting::kMostBytes ||
+  if (!file || hosts.size() > linux::NetworkGreeting::kMostHostsBytes ||
       pwrite(file.number(), text.data(), text.size(), 0) != static_cast<ssize_t>(text.size()) ||
       !linux::send_message(ours_.number(), std::as_bytes(std::span(&greeting, 1)), std::span(&descriptor, 1)))
     return fail(ErrorCode::kUnavailable, "the sandbox cannot be told which hosts it reaches");
   return {};
+}
+
+// The authority's certificate is another one each day.
+Status Gateway::tell_hosts_again_if_due() {
+  MEMBRANE_ASSIGN(const std::string certificate, authority_->certificate());
+  {
+    const std::scoped_lock lock(telling_);
+    if (certificate == told_certificate_) return {};
+  }
+  return tell_hosts();
 }
 
 // -- what the kernel process says -------------------------------------------------------------------------------------
@@ -337,12 +366,17 @@ std::string_view alert_of(const HostError& error) {
 
 }  // namespace
 
-HostResult<void> Gateway::open_tunnel(Connection& connection, const std::string& host, uint16_t port,
-                                      SocketStream& stream, sandbox::HostCallRecord& record) {
-  if (auto paid = pay_call(); !paid) return paid;
-  const auto hello = read_hello(stream);
-  if (!hello) return std::unexpected(hello.error());
-  const auto url = policy::parse_url("https://" + text_of(rules()->name_of(host, port), port) + "/");
+struct Gateway::Heard {
+  Hello hello;
+  policy::Url url;
+};
+
+HostResult<Gateway::Heard> Gateway::hear(const std::string& host, uint16_t port, SocketStream& stream,
+                                         sandbox::HostCallRecord& record) {
+  if (auto paid = pay_call(); !paid) return std::unexpected(std::move(paid).error());
+  auto hello = read_hello(stream);
+  if (!hello) return std::unexpected(std::move(hello).error());
+  auto url = policy::parse_url("https://" + text_of(rules()->name_of(host, port), port) + "/");
   if (!url) return std::unexpected(error_of(url.error()));
   record.arguments = url->origin();
   record.decided_by = {url->text()};
@@ -351,24 +385,41 @@ HostResult<void> Gateway::open_tunnel(Connection& connection, const std::string&
                                             ", and the program says to the server that it means " +
                                             (hello->server_name.empty() ? "nobody" : hello->server_name) +
                                             ".");
-  const auto rules = begin_use(connection, {kTunnel, *url});
-  const auto rule = find_rule(rules->all, kTunnel, *url, false);
+  return Heard{*std::move(hello), *std::move(url)};
+}
+
+HostResult<void> Gateway::open_tunnel(Connection& connection, const Heard& heard, uint16_t port,
+                                      SocketStream& stream, sandbox::HostCallRecord& record) {
+  const policy::Url& url = heard.url;
+  const auto rules = begin_use(connection, {kTunnel, url});
+  const auto rule = find_rule(rules->all, kTunnel, url, false);
   if (!rule) return std::unexpected(rule.error());
+  if (rules->decrypts(url))
+    return host::refuse(Errno::kCancelled, "The policy grants other requests of the host than it did.");
   const Stop& stop = *connection.stop;
   const host::Deadline deadline = host::Deadline(budget_, &stop.is_set()).within((*rule)->words.timeout_ms);
-  auto addresses = url->address ? HostResult<std::vector<policy::Address>>(std::vector{*url->address})
-                                : host::resolve_granted(url->host, (*rule)->addresses, (*rule)->url.text(),
-                                                        resolver_, deadline);
+  auto addresses = url.address ? HostResult<std::vector<policy::Address>>(std::vector{*url.address})
+                               : host::resolve_granted(url.host, (*rule)->addresses, (*rule)->url.text(),
+                                                       resolver_, deadline);
   if (!addresses) return std::unexpected(addresses.error());
   const auto server = dial(*addresses, port, deadline, stop);
   if (!server) return std::unexpected(server.error());
-  const TunnelEnd end = relay(stream, hello->bytes, hello->server_name, *server, budget_, stop);
+  const TunnelEnd end = relay(stream, heard.hello.bytes, heard.hello.server_name, *server, budget_, stop);
   record.bytes_in = end.bytes_in;
   record.bytes_out = end.bytes_out;
   if (end.error) return std::unexpected(*end.error);
   return {};
 }
 
+HostResult<std::unique_ptr<Stream>> Gateway::decrypt(const Heard& heard, SocketStream& stream) {
+  // Before the program needs it; what it has read of older ones is good still.
+  if (const Status told = tell_hosts_again_if_due(); !told) return std::unexpected(error_of(told.error()));
+  const auto context = authority_->context_for(heard.url.host);
+  if (!context) return std::unexpected(error_of(context.error()));
+  return TlsStream::accept(stream, heard.hello.bytes, *context);
+}
+
+// Of a connection whose requests are decrypted, the report has the requests, and the connection only where it failed.
 void Gateway::serve_tls(Connection& connection, const std::string& host, uint16_t port,
                         SocketStream& stream) {
   const auto began = Clock::now();
@@ -376,7 +427,23 @@ void Gateway::serve_tls(Connection& connection, const std::string& host, uint16_
   record.name = kConnect;
   record.arguments = text_of(host, port);
   record.decided_by = {record.arguments};
-  auto done = open_tunnel(connection, host, port, stream, record);
+  stream.set_deadline(began + kMostHandshake);
+  const auto heard = hear(host, port, stream, record);
+  HostResult<void> done;
+  if (!heard) {
+    done = std::unexpected(heard.error());
+  } else if (rules()->decrypts(heard->url)) {
+    auto decrypted = decrypt(*heard, stream);
+    if (decrypted) {
+      stream.set_deadline(std::nullopt);
+      return serve_requests(connection, {.scheme = "https", .host = heard->url.host, .port = port},
+                            **decrypted);
+    }
+    done = std::unexpected(std::move(decrypted).error());
+  } else {
+    stream.set_deadline(std::nullopt);
+    done = open_tunnel(connection, *heard, port, stream, record);
+  }
   if (const auto cut = why_cut(connection)) done = std::unexpected(*cut);
   if (!done && !done.error().acted) stream.write(alert_of(done.error()));
   stream.end();
@@ -386,13 +453,19 @@ void Gateway::serve_tls(Connection& connection, const std::string& host, uint16_
 
 void Gateway::serve_plain(Connection& connection, const std::string& host, uint16_t port,
                           SocketStream& stream) {
-  auto rules = this->rules();
+  const auto rules = this->rules();
   const std::string name = rules->name_of(host, port);
   const auto url = policy::parse_url("http://" + text_of(name, port) + "/");
   if (!url) return;
-  const Origin origin = {.scheme = !rules->has("http", *url) && rules->has("https", *url) ? "https" : "http",
-                         .host = url->host,
-                         .port = port};
+  serve_requests(connection,
+                 {.scheme = !rules->has("http", *url) && rules->has("https", *url) ? "https" : "http",
+                  .host = url->host,
+                  .port = port},
+                 stream);
+}
+
+void Gateway::serve_requests(Connection& connection, const Origin& origin, Stream& stream) {
+  std::shared_ptr<const Rules> rules;
   const host::Deadline run(budget_, &connection.stop->is_set());
   std::unique_ptr<host::HttpEgress> egress;  // of these rules
   const auto send_by_rules_of_now =

@@ -2,8 +2,13 @@
 //
 //   kernel process ──a connection, and which host it is for──► Gateway ─┬─ HTTP: each request is read, decided and sent by the egress
 //                                                                       │  (host/egress/), with the grant's headers and secrets
-//                                                                       └─ TLS: the host must be granted for CONNECT, and the name that
-//                                                                          the program says must be the host's; bytes go to and fro
+//                                                                       └─ TLS: the name that the program says must be the host's
+//                                                                           ├─ requests of the host are granted singly: they are
+//                                                                           │  decrypted (authority.h), and go the way of HTTP
+//                                                                           └─ else the host must be granted for CONNECT; bytes go
+//                                                                              to and fro
+//
+// Where a host has grants of both kinds, its requests are decrypted and held to them: a tunnel would be more than the narrower ones say.
 //
 // Hosts are resolved here, and every address is checked as the egress does it. A program that speaks plain HTTP to a port that is
 // granted as https has it encrypted here. Refusals: HTTP gets 403 with cause and fix, TLS an alert (access_denied). Each request and each
@@ -24,6 +29,7 @@
 #include <thread>
 #include <vector>
 
+#include "computers/network/authority.h"
 #include "computers/network/stream.h"
 #include "host/egress/http_egress.h"
 #include "linux/network/messages.h"
@@ -34,6 +40,8 @@
 
 namespace membrane::computers {
 
+struct Origin;  // http_connection.h
+
 struct GatewayOptions {
   std::vector<policy::HttpGrant> grants;
   policy::Limits limits;               // host_calls, bytes_in, bytes_out, memory_bytes
@@ -42,6 +50,10 @@ struct GatewayOptions {
   // Shared with other sandboxes of the same task; null: of its own, by `limits`.
   std::shared_ptr<policy::Budget> budget = nullptr;
   bool only_looks = false;  // nothing is dialled: was_asked() is what its owner wants to know
+  // That its programs trust; null: one of its own.
+  std::shared_ptr<Authority> authority = nullptr;
+  // The kernel process will be forked from this one, and must not have the authority's keys in its memory: greet() is called after that.
+  bool greets_later = false;
 };
 
 class Gateway {
@@ -57,6 +69,8 @@ class Gateway {
   Gateway(const Gateway&) = delete;
   Gateway& operator=(const Gateway&) = delete;
 
+  // Tells the kernel process which hosts are reachable and what is to be trusted, before it gets the socket. Errors: kUnavailable.
+  Status greet() { return tell_hosts(); }
   // The kernel process's end of the socket (LiveSpec::network), until begin().
   [[nodiscard]] int socket() const { return theirs_.number(); }
   void begin();
@@ -99,15 +113,23 @@ class Gateway {
 
   Gateway(GatewayOptions options, std::unique_ptr<Stop> stop);
   Status tell_hosts();
+  Status tell_hosts_again_if_due();
   void listen();
   void take(const linux::NetworkMessage& message, linux::HostFile socket);
   void refused(const linux::NetworkMessage& message, const std::string& host);
   void serve(Connection& connection, const std::string& host, uint16_t port, linux::HostFile socket);
   void serve_tls(Connection& connection, const std::string& host, uint16_t port, SocketStream& stream);
   void serve_plain(Connection& connection, const std::string& host, uint16_t port, SocketStream& stream);
+  // HTTP over the stream until it ends.
+  void serve_requests(Connection& connection, const Origin& origin, Stream& stream);
   host::HostResult<void> pay_call();
-  host::HostResult<void> open_tunnel(Connection& connection, const std::string& host, uint16_t port,
+  // A TLS connection whose program has said which server it means.
+  struct Heard;
+  host::HostResult<Heard> hear(const std::string& host, uint16_t port, SocketStream& stream,
+                               sandbox::HostCallRecord& record);
+  host::HostResult<void> open_tunnel(Connection& connection, const Heard& heard, uint16_t port,
                                      SocketStream& stream, sandbox::HostCallRecord& record);
+  host::HostResult<std::unique_ptr<Stream>> decrypt(const Heard& heard, SocketStream& stream);
   host::HostResult<host::HttpResponse> send(const Connection& connection, host::HttpEgress& egress,
                                             host::HttpRequest request,
                                             const host::HttpEgress::MayHold& may_hold);
@@ -126,10 +148,13 @@ class Gateway {
   const std::unique_ptr<Stop> stop_;
   const bool only_looks_;
   std::atomic<bool> was_asked_ = false;
+  const std::shared_ptr<Authority> authority_;
   std::atomic<uint64_t> body_room_ = kMostBodyBytes, answer_room_;
   linux::HostFile ours_, theirs_;
   std::atomic<bool> is_over_ = false;
-  std::mutex mutex_;  // of what follows
+  std::mutex telling_;  // of what follows; the kernel process hears of rules in their order. Before mutex_
+  std::string told_certificate_;  // "" while no rule needs one
+  std::mutex mutex_;              // of what follows
   std::shared_ptr<const Rules> rules_;
   Account account_;
   size_t account_bytes_ = 0;

@@ -2,13 +2,16 @@
 #include "computers/network/gateway.h"
 
 #include <gtest/gtest.h>
+#include <netinet/in.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 
+#include <algorithm>
 #include <array>
 #include <map>
 
 #include "computers/network/client_hello_testing.h"
+#include "computers/network/tls_client_testing.h"
 #include "host/egress/raw_server_testing.h"
 
 namespace membrane::computers {
@@ -39,6 +42,7 @@ class Program {
            static_cast<ssize_t>(bytes.size());
   }
   void end() { ::shutdown(socket_.number(), SHUT_WR); }
+  [[nodiscard]] int descriptor() const { return socket_.number(); }
   std::string read_all() {
     std::string all;
     std::array<char, 4096> piece;
@@ -68,6 +72,20 @@ class GatewayTest : public ::testing::Test {
   }
   policy::HttpGrant& allow_connect(const std::string& host, const RawServer& server) {
     return allow({"CONNECT"}, "https://" + host + ":" + std::to_string(server.port()) + "/*");
+  }
+  // One request, encrypted under what the sandbox is told to trust; "" where the connection cannot be made.
+  std::string encrypted(const std::string& host, const RawServer& server, const std::string& text,
+                        const TlsClient::Wishes& wishes = {}) {
+    return encrypted(host, server.port(), text, wishes);
+  }
+  std::string encrypted(const std::string& host, uint16_t port, const std::string& text,
+                        TlsClient::Wishes wishes = {}) {
+    const Program program = connect(host, port);
+    wishes.trusted = options_.authority->certificate().value();
+    if (wishes.server.empty()) wishes.server = host;
+    TlsClient client(program.descriptor(), wishes);
+    tls_error_ = client.error();
+    return client.send(text) ? client.read_all() : "";
   }
   void open() {
     options_.resolver = &names_;
@@ -104,7 +122,8 @@ class GatewayTest : public ::testing::Test {
     return account.calls.empty() ? sandbox::HostCallRecord() : account.calls.front();
   }
 
-  GatewayOptions options_;
+  GatewayOptions options_ = {.grants = {}, .limits = {}, .authority = std::make_shared<Authority>()};
+  std::string tls_error_;
   Names names_;
   std::unique_ptr<Gateway> gateway_;
   HostFile kernel_;
@@ -123,6 +142,14 @@ std::string get(const RawServer& server, const std::string& host) {
 RawServer::Handler echo() {
   return [](RawConnection& connection, const std::string& bytes) { connection.send("echo:" + bytes); };
 }
+// Answers twice over one connection, and then waits.
+RawServer::Handler echo_twice() {
+  return [](RawConnection& connection, const std::string&) {
+    connection.send("one.");
+    if (!connection.read_request().empty()) connection.send("two.");
+    connection.wait_for_close();
+  };
+}
 const std::string kAccessDenied("\x15\x03\x03\x00\x02\x02\x31", 7);
 
 TEST_F(GatewayTest, TellsWhichHostsAreReachable) {
@@ -133,9 +160,38 @@ TEST_F(GatewayTest, TellsWhichHostsAreReachable) {
   HostFile file;
   ASSERT_TRUE(
       linux::receive_message(kernel_.number(), std::as_writable_bytes(std::span(&greeting, 1)), &file));
-  std::string text(greeting.bytes, '\0');
+  std::string text(greeting.hosts_bytes, '\0');
   ASSERT_EQ(pread(file.number(), text.data(), text.size(), 0), static_cast<ssize_t>(text.size()));
   EXPECT_EQ(text, "*.example.org 443\nlocalhost 8000\n127.0.0.1 8000\n::1 8000\n");
+  text.resize(greeting.certificate_bytes);
+  ASSERT_EQ(pread(file.number(), text.data(), text.size(), greeting.hosts_bytes),
+            static_cast<ssize_t>(text.size()));
+  EXPECT_EQ(text, options_.authority->certificate().value());
+}
+
+TEST_F(GatewayTest, GreetsLaterWhenItIsToldTo) {
+  allow({"GET"}, "https://example.org/*");
+  options_.greets_later = true;
+  open();
+  std::array<char, 1> byte;
+  EXPECT_EQ(::recv(kernel_.number(), byte.data(), byte.size(), MSG_PEEK | MSG_DONTWAIT), -1);
+  ASSERT_TRUE(gateway_->greet());
+  linux::NetworkGreeting greeting;
+  ASSERT_TRUE(linux::receive_message(kernel_.number(), std::as_writable_bytes(std::span(&greeting, 1))));
+  EXPECT_GT(greeting.certificate_bytes, 0u);
+}
+
+TEST_F(GatewayTest, TellsNoCertificateWhereNoneIsNeeded) {
+  allow({"CONNECT", "GET"}, "https://example.org/*");
+  allow({"GET"}, "http://example.org/a");
+  open();
+  linux::NetworkGreeting greeting;
+  ASSERT_TRUE(linux::receive_message(kernel_.number(), std::as_writable_bytes(std::span(&greeting, 1))));
+  EXPECT_EQ(greeting.certificate_bytes, 0u);
+  allow({"GET"}, "https://example.org/a");
+  ASSERT_TRUE(gateway_->set_grants(options_.grants, nullptr));
+  ASSERT_TRUE(linux::receive_message(kernel_.number(), std::as_writable_bytes(std::span(&greeting, 1))));
+  EXPECT_GT(greeting.certificate_bytes, 0u);
 }
 
 TEST_F(GatewayTest, SendsWhatIsGranted) {
@@ -246,16 +302,126 @@ TEST_F(GatewayTest, HandsAnEncryptedConnectionToItsHost) {
   EXPECT_EQ(call.bytes_in, bytes.size() + 5);
 }
 
-TEST_F(GatewayTest, RefusesAnEncryptedConnectionWhoseRequestsAreGrantedSingly) {
+// -- connections that are decrypted
+
+TEST_F(GatewayTest, HoldsEncryptedRequestsToGrants) {
+  const RawServer server(echo());
+  const std::string url = "https://example.test:" + std::to_string(server.port());
+  allow({"GET"}, url + "/b/*").addresses = {"127.0.0.1"};
+  names_.addresses["example.test"] = "127.0.0.1";
+  open();
+  const std::string answer = encrypted("example.test", server, get(server, "example.test"));
+  EXPECT_TRUE(answer.starts_with("HTTP/1.1 403 Forbidden\r\n")) << answer << tls_error_;
+  EXPECT_TRUE(answer.contains("membrane: to allow it: --allow 'http:GET:" + url + "/*'")) << answer;
+  EXPECT_TRUE(server.requests().empty());
+  const auto call = only_call();
+  EXPECT_EQ(call.name, "http.request");
+  EXPECT_EQ(call.arguments, "GET, " + url + "/a");
+  EXPECT_EQ(call.error, "EACCES");
+}
+
+// Nobody listens at the port, and the program is told so inside its connection.
+TEST_F(GatewayTest, SendsEncryptedRequestsThatAreGranted) {
+  const HostFile taken(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  sockaddr_in at = {
+      .sin_family = AF_INET, .sin_port = 0, .sin_addr = {htonl(INADDR_LOOPBACK)}, .sin_zero = {}};
+  socklen_t size = sizeof at;
+  ASSERT_EQ(::bind(taken.number(), reinterpret_cast<const sockaddr*>(&at), size), 0);
+  ASSERT_EQ(::getsockname(taken.number(), reinterpret_cast<sockaddr*>(&at), &size), 0);
+  const uint16_t port = ntohs(at.sin_port);
+  const std::string url = "https://127.0.0.1:" + std::to_string(port) + "/a";
+  allow({"GET"}, url);
+  open();
+  const std::string answer = encrypted(
+      "127.0.0.1", port,
+      "GET /a HTTP/1.1\r\nHost: 127.0.0.1:" + std::to_string(port) + "\r\nConnection: close\r\n\r\n");
+  EXPECT_TRUE(answer.starts_with("HTTP/1.1 502 ")) << answer << tls_error_;
+  const auto call = only_call();
+  EXPECT_EQ(call.name, "http.request");
+  EXPECT_EQ(call.arguments, "GET, " + url);
+  EXPECT_EQ(call.error, "ECONNECT");
+}
+
+TEST_F(GatewayTest, AGrantOfAllConnectionsGivesNoMoreThanASingleOneOfTheHost) {
+  const RawServer server(echo());
+  allow_connect("127.0.0.1", server);
+  allow({"GET"}, "https://127.0.0.1:" + std::to_string(server.port()) + "/b");
+  open();
+  EXPECT_TRUE(encrypted("127.0.0.1", server, get(server, "127.0.0.1")).starts_with("HTTP/1.1 403 "));
+  EXPECT_TRUE(server.requests().empty());
+}
+
+TEST_F(GatewayTest, DecryptsForTheNameOfTheHostAlone) {
   const RawServer server(echo());
   allow({"GET"}, "https://example.test:" + std::to_string(server.port()) + "/*").addresses = {"127.0.0.1"};
   names_.addresses["example.test"] = "127.0.0.1";
   open();
-  EXPECT_EQ(request("example.test", server, client_hello("example.test")), kAccessDenied);
-  EXPECT_TRUE(server.requests().empty());
-  EXPECT_EQ(only_call().grant,
-            "--allow 'http:CONNECT:https://example.test:" + std::to_string(server.port()) + "/*'");
+  EXPECT_EQ(encrypted("example.test", server, get(server, "example.test"), {.server = "other.test"}), "");
+  EXPECT_EQ(tls_error_, "tlsv1 alert access denied");
+  EXPECT_EQ(encrypted("example.test", server, get(server, "example.test"), {.tells_name = false}), "");
+  EXPECT_EQ(tls_error_, "tlsv1 alert access denied");
 }
+
+TEST_F(GatewayTest, DecryptsHttp1Alone) {
+  const RawServer server(echo());
+  allow({"GET"}, "https://127.0.0.1:" + std::to_string(server.port()) + "/b");
+  open();
+  const auto ask = [&](std::string_view protocols) {
+    return encrypted("127.0.0.1", server, get(server, "127.0.0.1"), {.protocols = protocols});
+  };
+  EXPECT_TRUE(ask({"\x02h2\x08http/1.1", 12}).starts_with("HTTP/1.1 403 "));
+  EXPECT_TRUE(ask("").starts_with("HTTP/1.1 403 "));
+  EXPECT_EQ(ask({"\x02h2", 3}), "");
+  EXPECT_EQ(tls_error_, "tlsv1 alert no application protocol");
+}
+
+TEST_F(GatewayTest, TellsOfProgramsThatDoNotTrustIt) {
+  const RawServer server(echo());
+  allow({"GET"}, "https://127.0.0.1:" + std::to_string(server.port()) + "/b");
+  open();
+  Program program = connect("127.0.0.1", server.port());
+  EXPECT_FALSE(TlsClient(program.descriptor(), {.trusted = "", .server = "127.0.0.1"}).is_open());
+  program.read_all();  // until the owner has heard of it
+  Program silent = connect("127.0.0.1", server.port());
+  ASSERT_TRUE(silent.send(client_hello(std::nullopt)));
+  EXPECT_NE(silent.read_all(), "");  // an alert: it offers no way to agree on keys
+  gateway_->end();
+  const auto account = gateway_->take_account();
+  ASSERT_EQ(account.calls.size(), 2u);
+  for (const auto& call : account.calls) {
+    EXPECT_EQ(call.name, "http.connect");
+    EXPECT_EQ(call.error, "EPROTO");
+  }
+  EXPECT_TRUE(std::ranges::any_of(account.calls, [](const auto& each) {
+    return each.reason.contains(
+        "unknown ca; it has certificates of its own: give it /sys/membrane/ca.pem as one");
+  }));
+}
+
+TEST_F(GatewayTest, DecryptedConnectionsAreCalls) {
+  const RawServer server(echo());
+  allow({"GET"}, "https://127.0.0.1:" + std::to_string(server.port()) + "/b");
+  options_.limits.host_calls = 3;
+  open();
+  EXPECT_TRUE(encrypted("127.0.0.1", server, get(server, "127.0.0.1")).starts_with("HTTP/1.1 403 "));
+  EXPECT_TRUE(encrypted("127.0.0.1", server, get(server, "127.0.0.1")).starts_with("HTTP/1.1 429 "));
+  EXPECT_EQ(encrypted("127.0.0.1", server, get(server, "127.0.0.1")), "");
+}
+
+TEST_F(GatewayTest, CutsATunnelWhenRequestsOfItsHostAreGrantedSingly) {
+  const RawServer server(echo_twice());
+  allow_connect("127.0.0.1", server);
+  open();
+  Program program = connect("127.0.0.1", server.port());
+  ASSERT_TRUE(program.send(client_hello(std::nullopt) + "\r\n\r\n"));
+  EXPECT_EQ(program.read_until("."), "one.");
+  allow({"GET"}, "https://127.0.0.1:" + std::to_string(server.port()) + "/b");
+  ASSERT_TRUE(gateway_->set_grants(options_.grants, nullptr));
+  EXPECT_EQ(program.read_all(), "");
+  EXPECT_TRUE(encrypted("127.0.0.1", server, get(server, "127.0.0.1")).starts_with("HTTP/1.1 403 "));
+}
+
+// -- connections that are not
 
 TEST_F(GatewayTest, RefusesANameThatIsNotTheHosts) {
   const RawServer server(echo());
@@ -332,15 +498,6 @@ TEST_F(GatewayTest, HoldsRequestsOfAnOpenConnectionToOtherGrants) {
   program.end();
   EXPECT_TRUE(program.read_all().starts_with("HTTP/1.1 403 "));
   EXPECT_EQ(server.requests().size(), 1u);
-}
-
-// Answers twice over one connection, and then waits.
-RawServer::Handler echo_twice() {
-  return [](RawConnection& connection, const std::string&) {
-    connection.send("one.");
-    if (!connection.read_request().empty()) connection.send("two.");
-    connection.wait_for_close();
-  };
 }
 
 TEST_F(GatewayTest, CutsAnEncryptedConnectionThatIsGrantedNoMore) {

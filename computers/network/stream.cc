@@ -4,6 +4,7 @@
 #include <sys/eventfd.h>
 #include <sys/socket.h>
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <chrono>
@@ -40,7 +41,12 @@ Result<std::unique_ptr<SocketStream>> SocketStream::create(linux::HostFile socke
 bool SocketStream::wait(short events) {
   for (;;) {
     std::array<pollfd, 2> looked = {{{socket_.number(), events, 0}, {stop_.descriptor(), POLLIN, 0}}};
-    const int found = ::poll(looked.data(), looked.size(), static_cast<int>(kMostSilence.count()));
+    std::chrono::milliseconds most = kMostSilence;
+    if (until_)
+      most =
+          std::clamp(std::chrono::ceil<std::chrono::milliseconds>(*until_ - std::chrono::steady_clock::now()),
+                     std::chrono::milliseconds(0), most);
+    const int found = ::poll(looked.data(), looked.size(), static_cast<int>(most.count()));
     if (stop_.is_set()) return false;
     if (found > 0) return true;
     if (found == 0 || errno != EINTR) return false;

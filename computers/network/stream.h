@@ -4,7 +4,9 @@
 #pragma once
 
 #include <atomic>
+#include <chrono>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string_view>
 
@@ -47,6 +49,8 @@ class SocketStream final : public Stream {
   void end() override;
   // The first byte that read() will give; -1 where it will give none.
   int peek();
+  // Waiting ends then; nothing: after ten minutes without a byte.
+  void set_deadline(std::optional<std::chrono::steady_clock::time_point> until) { until_ = until; }
   [[nodiscard]] int descriptor() const { return socket_.number(); }
 
  private:
@@ -55,6 +59,7 @@ class SocketStream final : public Stream {
   size_t receive(std::span<char> to, int flags);
   const linux::HostFile socket_;
   const Stop& stop_;
+  std::optional<std::chrono::steady_clock::time_point> until_;
 };
 
 }  // namespace membrane::computers

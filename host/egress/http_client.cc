@@ -11,6 +11,7 @@
 #include <string_view>
 
 #include "base/curl.h"
+#include "base/environment.h"
 
 namespace membrane::host {
 namespace {
@@ -347,6 +348,9 @@ void CurlClient::set_walls() {
   set(CURLOPT_SSL_VERIFYPEER, 1L);
   set(CURLOPT_SSL_VERIFYHOST, 2L);
   set(CURLOPT_SSLVERSION, static_cast<long>(CURL_SSLVERSION_TLSv1_2));
+  // As for the service's clients; libcurl itself knows its own path alone.
+  const std::string trusted = environment_variable("SSL_CERT_FILE");
+  if (!trusted.empty()) set(CURLOPT_CAINFO, trusted.c_str());
   set(CURLOPT_NOSIGNAL, 1L);
   set(CURLOPT_MAXCONNECTS, 4L);
   set(CURLOPT_PATH_AS_IS, 1L);

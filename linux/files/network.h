@@ -6,6 +6,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <string_view>
 
 #include "linux/abi/answer.h"
 #include "linux/files/socket_address.h"
@@ -26,6 +27,8 @@ class Network {
                        const InetAddress& to) = 0;
   // What comes back for a datagram; nothing when nobody is there.
   virtual std::optional<std::string> answer(const InetAddress& to, std::span<const std::byte> packet) = 0;
+  // The certificate in PEM by which connections to what lies beyond are to be trusted, besides the image's; "" for none.
+  [[nodiscard]] virtual std::string_view certificate() const { return {}; }
 };
 
 }  // namespace membrane::linux

@@ -5,8 +5,10 @@
 #include <array>
 #include <utility>
 
+#include "linux/files/certificate_files.h"
 #include "linux/files/path_file.h"
 #include "linux/files/regular_file.h"
+#include "linux/files/socket_end.h"
 #include "linux/kernel/announcing.h"
 #include "linux/kernel/file_calls.h"
 #include "linux/kernel/kernel.h"
@@ -93,13 +95,25 @@ Done check(Call& call, const Found& found, int flags) {
   return {};
 }
 
+// What readers of a file find: that file, or of one with certificates a copy that has the network's, too. A file of another kind than
+// the tree's has no copies, and is read as it is.
+NodeRef node_to_open(Call& call, const Found& found, int flags) {
+  const NodeRef& node = found.location->node;
+  const SocketSpace* const sockets = call.kernel.sockets.get();
+  if (sockets == nullptr || sockets->network == nullptr || sockets->network->certificate().empty())
+    return node;
+  const bool only_reads = (flags & O_ACCMODE) == O_RDONLY && (flags & O_TRUNC) == 0 && !found.is_new;
+  if (!only_reads || !is_certificate_file(*found.location) || node->type() != S_IFREG) return node;
+  return with_certificate(*found.location, sockets->network->certificate()).value_or(node);
+}
+
 Try<FileRef> make_file(Call& call, const Found& found, int flags) {
   if ((flags & O_PATH) != 0) {
     FileRef file = std::make_shared<PathFile>(found.location);
     file->flags = flags & ~O_CLOEXEC;
     return file;
   }
-  MEMBRANE_ASSIGN(FileRef file, open_node(call.task, found.location->node, flags | kLargeFile));
+  MEMBRANE_ASSIGN(FileRef file, open_node(call.task, node_to_open(call, found, flags), flags | kLargeFile));
   if ((flags & O_TRUNC) != 0 && !found.is_new && found.location->node->type() == S_IFREG)
     MEMBRANE_TRY(found.location->node->resize(0));
   file->location = found.location;

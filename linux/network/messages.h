@@ -1,6 +1,7 @@
 // What a kernel process and its sandbox's owner say to each other about connections, over a SOCK_SEQPACKET socket.
 //
-//   owner ─► kernel: Greeting, with a descriptor: a file whose text says which hosts are reachable (reachable.h). The first one is
+//   owner ─► kernel: Greeting, with a descriptor: a file whose text says which hosts are reachable (reachable.h), and after it has the
+//                    certificate in PEM that programs are to trust besides the image's, where there is one. The first greeting is
 //                    there before the kernel process has the socket; another one takes its place
 //   kernel ─► owner: Connecting, with a descriptor: one end of a stream; or Refused, without
 //
@@ -14,9 +15,9 @@
 namespace membrane::linux {
 
 struct NetworkGreeting {
-  static constexpr uint32_t kMagic = 0x314e424d;  // "MBN1"
-  static constexpr uint64_t kMostBytes = 2u << 20;
-  uint32_t magic = kMagic, bytes = 0;  // of the text
+  static constexpr uint32_t kMagic = 0x324e424d;  // "MBN2"
+  static constexpr uint64_t kMostHostsBytes = 2u << 20, kMostCertificateBytes = 64u << 10;
+  uint32_t magic = kMagic, hosts_bytes = 0, certificate_bytes = 0;
 };
 
 enum class NetworkEvent : uint32_t {

@@ -267,13 +267,15 @@ Status OutsideNetwork::read_greeting() {
   NetworkGreeting greeting;
   HostFile file;
   if (!receive_message(owner_.number(), std::as_writable_bytes(std::span(&greeting, 1)), &file) || !file ||
-      greeting.magic != NetworkGreeting::kMagic || greeting.bytes > NetworkGreeting::kMostBytes)
+      greeting.magic != NetworkGreeting::kMagic || greeting.hosts_bytes > NetworkGreeting::kMostHostsBytes ||
+      greeting.certificate_bytes > NetworkGreeting::kMostCertificateBytes)
     return malformed();
-  std::string text(greeting.bytes, '\0');
+  std::string text(size_t{greeting.hosts_bytes} + greeting.certificate_bytes, '\0');
   if (pread(file.number(), text.data(), text.size(), 0) != static_cast<ssize_t>(text.size()))
     return malformed();
-  MEMBRANE_ASSIGN(Reachable hosts, Reachable::parse(text));
+  MEMBRANE_ASSIGN(Reachable hosts, Reachable::parse(std::string_view(text).substr(0, greeting.hosts_bytes)));
   reachable_.set_hosts(std::move(hosts));
+  certificate_ = text.substr(greeting.hosts_bytes);
   return {};
 }
 

@@ -48,6 +48,7 @@ class OutsideNetwork final : public Network {
   Done connect(const std::shared_ptr<SocketEnd>& own, const std::shared_ptr<SocketEnd>& theirs,
                const InetAddress& to) override;
   std::optional<std::string> answer(const InetAddress& to, std::span<const std::byte> packet) override;
+  [[nodiscard]] std::string_view certificate() const override { return certificate_; }
 
  private:
   class Connection;
@@ -66,7 +67,7 @@ class OutsideNetwork final : public Network {
   const std::function<void()> wake_;
   HostFile owner_, poller_, end_;  // end_: an eventfd that ends the thread
   Reachable reachable_;
-  std::string own_name_;
+  std::string own_name_, certificate_;
   std::map<uint64_t, std::unique_ptr<Connection>> connections_;
   uint64_t last_number_ = 0;
   size_t refusals_told_ = 0;

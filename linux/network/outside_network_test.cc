@@ -37,7 +37,7 @@ struct NetworkThreads {
   void greet(std::string_view hosts) const {
     HostFile text = make_memory("hosts", hosts.size());
     EXPECT_EQ(pwrite(text.number(), hosts.data(), hosts.size(), 0), static_cast<ssize_t>(hosts.size()));
-    const NetworkGreeting greeting = {.bytes = static_cast<uint32_t>(hosts.size())};
+    const NetworkGreeting greeting = {.hosts_bytes = static_cast<uint32_t>(hosts.size())};
     const int descriptor = text.number();
     EXPECT_TRUE(
         send_message(owner.number(), std::as_bytes(std::span(&greeting, 1)), std::span(&descriptor, 1)));
@@ -278,11 +278,13 @@ TEST(OutsideNetworkThreads, AGreetingIsCheckedBeforeItIsUsed) {
     return network->attach(std::move(theirs)).has_value();
   };
   const HostFile empty = make_memory("hosts", 0);
-  EXPECT_TRUE(attach({.bytes = 0}, empty.number()));
-  EXPECT_FALSE(attach({.bytes = 0}, -1));
-  EXPECT_FALSE(attach({.magic = 1, .bytes = 0}, empty.number()));
-  EXPECT_FALSE(attach({.bytes = 7}, empty.number()));
-  EXPECT_FALSE(attach({.bytes = UINT32_MAX}, empty.number()));
+  EXPECT_TRUE(attach({.hosts_bytes = 0}, empty.number()));
+  EXPECT_FALSE(attach({.hosts_bytes = 0}, -1));
+  EXPECT_FALSE(attach({.magic = 1, .hosts_bytes = 0}, empty.number()));
+  EXPECT_FALSE(attach({.hosts_bytes = 7}, empty.number()));
+  EXPECT_FALSE(attach({.hosts_bytes = UINT32_MAX}, empty.number()));
+  EXPECT_FALSE(attach({.certificate_bytes = 7}, empty.number()));
+  EXPECT_FALSE(attach({.certificate_bytes = UINT32_MAX}, empty.number()));
 }
 
 }  // namespace

@@ -1,6 +1,7 @@
 // /sys, as far as programs look that ask for the number of processors.
 #include <dirent.h>
 
+#include "linux/files/certificate_files.h"
 #include "linux/files/interfaces.h"
 #include "linux/files/socket_end.h"
 #include "linux/kernel/version.h"
@@ -94,6 +95,29 @@ class InterfaceDirectories final : public MadeDirectory {
   Kernel& kernel_;
 };
 
+std::string_view certificate_of(const Kernel& kernel) {
+  const Network* const network = kernel.sockets == nullptr ? nullptr : kernel.sockets->network;
+  return network == nullptr ? std::string_view() : network->certificate();
+}
+
+// The image's usual certificates, where it has some, and the network's.
+Try<std::string> all_certificates(const Kernel& kernel) {
+  const Place place = {.root = kernel.root, .directory = kernel.root};
+  for (const std::string_view path : kCertificateFiles) {
+    const auto found = walk(kernel.mounts, place, kernel.root, path, Credentials());
+    if (found && (*found)->node->type() == S_IFREG)
+      return text_with_certificate(*(*found)->node, certificate_of(kernel));
+  }
+  return std::string(certificate_of(kernel));
+}
+
+// Which certificates there are; not one of Linux's own directories.
+Child certificates(Kernel& kernel) {
+  return directory(
+      {{"ca.pem", made_text([&kernel]() -> Try<std::string> { return std::string(certificate_of(kernel)); })},
+       {"certificates.pem", made_text([&kernel] { return all_certificates(kernel); })}});
+}
+
 }  // namespace
 
 NodeRef make_sys_directory(Kernel& kernel) {
@@ -110,6 +134,7 @@ NodeRef make_sys_directory(Kernel& kernel) {
                                                                        {"possible", fixed("0\n")}})}})}})},
       {"fs", directory({{"cgroup", directory({})}})},
       {"kernel", directory({{"mm", directory({{"transparent_hugepage", transparent_huge_pages()}})}})},
+      {"membrane", certificates(kernel)},
       {"module", directory({})},
   };
   return std::make_shared<MadeDirectory>(MadeWith{.device = kSysDevice, .number = 1, .permissions = 0555},

@@ -191,7 +191,8 @@ Result<ComputerReport> run_computer(const Computer& wanted, const ComputerStream
                                                  .deterministic = wanted.deterministic,
                                                  .platform = wanted.platform,
                                                  .network = wanted.network,
-                                                 .directories = wanted.directories}));
+                                                 .directories = wanted.directories,
+                                                 .on_forked = streams.on_forked}));
   if (streams.on_made) streams.on_made();
   Watched watched(streams, wanted.limits.output_bytes);
   const auto command = computer->start({.arguments = wanted.arguments,

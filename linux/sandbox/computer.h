@@ -94,6 +94,8 @@ std::optional<int> status_of_unstarted(const Error& error);
 struct ComputerStreams {
   int input = -1;  // read as the guest reads; -1: none
   std::function<void(std::string_view)> on_output, on_error;
+  // As of LiveSpec.
+  std::function<Status()> on_forked = {};
   // Called when the kernel process is there, before it starts the command: the caller may have threads from then on. May be null.
   std::function<void()> on_made = {};
   // Called when the command has started; what it gives goes before the command does.

@@ -401,7 +401,9 @@ Result<std::unique_ptr<LiveComputer>> start_computer(const LiveSpec& spec) {
     run_kernel_process(std::move(theirs),
                        {.traps_time_stamps = wants_virtual_clock(spec), .is_kvm = wants_kvm(spec)});
   theirs.close();
-  return begin_computer(std::move(ours), OwnedProcess::of_child(child), spec);
+  OwnedProcess process = OwnedProcess::of_child(child);
+  if (spec.on_forked) MEMBRANE_TRY(spec.on_forked());
+  return begin_computer(std::move(ours), std::move(process), spec);
 }
 
 }  // namespace membrane::linux

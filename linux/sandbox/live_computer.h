@@ -46,6 +46,9 @@ struct LiveSpec {
   bool stands_still = false;  // no guest runs before thaw(): for looking whether it can go on
   int network = -1;  // where guests' connections go (linux/network/); -1: none leaves. Borrowed as `kept` is
   std::vector<MountedDirectory> directories;
+  // Of start_computer() alone: called when the kernel process has been forked from the caller, so that it has nothing of what is made
+  // here, and before it has the network. May be null.
+  std::function<Status()> on_forked = nullptr;
 };
 
 struct CommandSpec {
