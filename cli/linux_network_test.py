@@ -312,11 +312,12 @@ print(open('/sys/membrane/certificates.pem').read() == 'mine\\n' + own)"""
             "1 True", "/sys/membrane/certificates.pem /sys/membrane/ca.pem", "True True 4", "True True 4", "False True 4",
             "True True b'----\\n'", "True"], report)
 
-    def test_the_kernel_process_has_no_keys(self):
+    def test_the_kernel_process_has_no_keys_and_no_environment(self):
         _, port = self.serve_tls()
         words = [linux_test.MEMBRANE, "run", "--kind", "linux", "--image", "host", *self.platform(), *self.policy(port, "/a"), "--",
                  "sh", "-c", "cat /sys/membrane/ca.pem; read line"]
-        with subprocess.Popen(words, env=self.environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL) as process:
+        with subprocess.Popen(words, env={**self.environment, "OWNERS_SECRET": "one"}, stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+                              stderr=subprocess.DEVNULL) as process:
             self.addCleanup(process.kill)
             certificate = b""
             while b"END CERTIFICATE" not in certificate:
@@ -326,9 +327,20 @@ print(open('/sys/membrane/certificates.pem').read() == 'mine\\n' + own)"""
             children = [int(child) for task in Path(f"/proc/{process.pid}/task").iterdir()
                         for child in (task / "children").read_text().split()]
             has_name = {pid: name in written_memory(pid) for pid in (process.pid, *children)}
+            has_secret = [pid for pid in children if b"OWNERS_SECRET" in written_memory(pid) + Path(f"/proc/{pid}/environ").read_bytes()]
             process.communicate(b"\n")
         self.assertTrue(has_name.pop(process.pid))
         self.assertEqual(set(has_name.values()), {False}, has_name)
+        self.assertEqual(has_secret, [])
+
+    def test_what_copies_certificates_finds_the_file_that_it_looked_at(self):
+        (self.folder / "certifi").mkdir()
+        (self.folder / "certifi" / "cacert.pem").write_text("mine\n")
+        _, port = self.serve_tls()
+        done = self.run_linux("sh", "-c", "mkdir -p /etc/ssl/certs && echo mine > /etc/ssl/certs/ca-certificates.crt && cp -a /etc/ssl/certs /tmp/copy && "
+                              "grep -c BEGIN /tmp/copy/ca-certificates.crt /granted/certifi/cacert.pem",
+                              options=[*self.policy(port, "/a"), "--dir", f"{self.folder}:/granted"])
+        self.assertEqual(done.stdout, b"/tmp/copy/ca-certificates.crt:1\n/granted/certifi/cacert.pem:1\n", done)
 
     def test_no_certificate_where_none_is_needed(self):
         _, port = self.serve_tls()

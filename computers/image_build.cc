@@ -1,5 +1,7 @@
 #include "computers/image_build.h"
 
+#include <unistd.h>
+
 #include <algorithm>
 #include <charconv>
 #include <cstdlib>
@@ -10,6 +12,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/private_file.h"
 #include "base/sha256.h"
 #include "computers/build_run.h"
 #include "computers/file_copy.h"
@@ -43,8 +46,6 @@ struct State {
   std::string key;                         // of the last layer; of the image where there is none
   std::shared_ptr<linux::HostFile> layer;  // null where there is none
   std::vector<std::string> layers;         // keys
-  // A server was asked for something in this build that a key does not say: what was made by other answers is not what is to be made now.
-  bool is_fresh = false;
   linux::ImageConfig config;
 };
 
@@ -66,6 +67,18 @@ class KeyText {
  private:
   std::string text_;
 };
+
+Result<std::string> digest_of_file(int file) {
+  MEMBRANE_ASSIGN(Sha256 digest, Sha256::begin());
+  std::string piece(1u << 20, '\0');
+  for (off_t at = 0;;) {
+    const ssize_t got = pread(file, piece.data(), piece.size(), at);
+    if (got < 0) return refused_by_system("read", "a layer");
+    if (got == 0) return digest.finish();
+    digest.add(std::string_view(piece).substr(0, static_cast<size_t>(got)));
+    at += got;
+  }
+}
 
 // When the newest file of an image was changed.
 int64_t newest_ms(const linux::Layer& image) {
@@ -456,10 +469,8 @@ class Building {
     return keep_layer(*computer, key);
   }
 
-  [[nodiscard]] bool uses_cache() const { return build_.uses_cache && !state_->is_fresh; }
-
   bool take_cached(const linux::DockerInstruction& in, const std::string& key) {
-    linux::HostFile found = uses_cache() ? cache_.layer(key) : linux::HostFile();
+    linux::HostFile found = build_.uses_cache ? cache_.layer(key) : linux::HostFile();
     if (!found) return false;
     tell(in, true);
     ++built_.cached;
@@ -471,6 +482,10 @@ class Building {
     MEMBRANE_ASSIGN(LayerCache::NewEntry entry, cache_.add_layer(key));
     MEMBRANE_TRY(computer.keep(entry.number(), linux::LiveComputer::Keep::kFiles));
     MEMBRANE_TRY(entry.keep());
+    return stand_on_made(key);
+  }
+
+  Status stand_on_made(const std::string& key) {
     linux::HostFile made = cache_.layer(key);
     if (!made) return fail(ErrorCode::kUnavailable, "a layer that was written is not there any more");
     ++built_.carried_out;
@@ -527,7 +542,7 @@ class Building {
     if (take_cached(in, keys.alone)) return {};
     const bool is_granted = !step.grants.empty();
     NetworkStep network = {.line = in.line, .instruction = text_of(in), .is_cached = true};
-    if (take_cached(in, keys.with_network)) {
+    if (const auto latest = cache_.latest(keys.with_network); latest && take_cached(in, *latest)) {
       if (is_granted) built_.network.push_back(std::move(network));
       return {};
     }
@@ -544,9 +559,20 @@ class Building {
       network.hosts = contacted_hosts(done->calls);
       network.unlisted_calls = done->unlisted_calls;
       built_.network.push_back(std::move(network));
-      state_->is_fresh = true;
     }
-    return keep_layer(*done->computer, done->used_network ? keys.with_network : keys.alone);
+    return done->used_network ? keep_latest(*done->computer, keys.with_network)
+                              : keep_layer(*done->computer, keys.alone);
+  }
+
+  // The layer of a step that used the network is another one when servers answer otherwise, and so is all that is made over it: its own
+  // key has what it came to.
+  Status keep_latest(linux::LiveComputer& computer, const std::string& key) {
+    MEMBRANE_ASSIGN(LayerCache::NewEntry entry, cache_.add_layer(key));
+    MEMBRANE_TRY(computer.keep(entry.number(), linux::LiveComputer::Keep::kFiles));
+    MEMBRANE_ASSIGN(const std::string bytes, digest_of_file(entry.number()));
+    MEMBRANE_ASSIGN(const std::string own, KeyText().add(key).add(bytes).digest());
+    MEMBRANE_TRY(cache_.keep_latest(std::move(entry), key, own));
+    return stand_on_made(own);
   }
 
   // A secret that was not given is not there, as Docker has it, unless it is required.
@@ -746,7 +772,6 @@ class Building {
     } else {
       MEMBRANE_ASSIGN(const State state, state_of(from));
       key.add(state.key).add(copy.sources);
-      state_->is_fresh = state_->is_fresh || state.is_fresh;
     }
     return {};
   }
@@ -802,7 +827,7 @@ class Building {
   Result<BuiltImage> finish() {
     const std::string config = linux::image_config_text(state_->config);
     MEMBRANE_ASSIGN(const std::string key, KeyText().add(state_->key).add("image").add(config).digest());
-    std::optional<std::string> path = uses_cache() ? cache_.image(key) : std::nullopt;
+    std::optional<std::string> path = build_.uses_cache ? cache_.image(key) : std::nullopt;
     if (!path) {
       MEMBRANE_ASSIGN(const auto computer, start(*state_, key));
       MEMBRANE_ASSIGN(LayerCache::NewEntry entry, cache_.add_image(key));

@@ -22,6 +22,7 @@ namespace fs = std::filesystem;
 
 constexpr const char* kLayer = ".layer";
 constexpr const char* kImage = ".image";
+constexpr const char* kLatest = ".latest";    // of a step's key: the key of its layer
 constexpr const char* kUses = ".uses";        // of an image, by its digest: what it was made by, a key a line
 constexpr uint64_t kMostBytes = 16ull << 30;  // of layers
 
@@ -82,6 +83,21 @@ Result<LayerCache::NewEntry> LayerCache::add_image(const std::string& key) const
   return add(path_of(key, kImage));
 }
 
+Status LayerCache::keep_latest(NewEntry layer, const std::string& key, const std::string& own) const {
+  layer.path_ = path_of(own, kLayer);
+  MEMBRANE_TRY(layer.keep());
+  MEMBRANE_ASSIGN(NewFile latest, NewFile::create(path_of(key, kLatest)));
+  MEMBRANE_TRY(latest.write(0, {reinterpret_cast<const uint8_t*>(own.data()), own.size()}));
+  return latest.publish();
+}
+
+std::optional<std::string> LayerCache::latest(const std::string& key) const {
+  std::string own;
+  std::ifstream file(path_of(key, kLatest));
+  if (!std::getline(file, own) || own.size() != key.size() || own.find('/') != own.npos) return std::nullopt;
+  return own;
+}
+
 LayerCache::NewEntry::NewEntry(NewEntry&& other) noexcept
     : file_(std::move(other.file_)),
       beside_(std::exchange(other.beside_, "")),
@@ -138,7 +154,12 @@ Result<LayerCache::Pruned> LayerCache::prune() const {
   std::error_code error;
   for (fs::directory_iterator at(directory_, error), end; !error && at != end; at.increment(error)) {
     const std::string name = at->path().filename().string();
-    const bool is_ours = name.ends_with(kLayer) || name.ends_with(kImage) || name.ends_with(kUses);
+    const bool is_latest = name.ends_with(kLatest);
+    const bool is_ours =
+        name.ends_with(kLayer) || name.ends_with(kImage) || name.ends_with(kUses) || is_latest;
+    if (is_latest)
+      if (const auto own = latest(name.substr(0, name.find('.'))); own && used.contains(*own + kLayer))
+        continue;
     if (used.contains(name) || (!is_ours && !is_left_over(name))) continue;
     struct stat status = {};
     if (lstat(at->path().c_str(), &status) != 0 || !S_ISREG(status.st_mode)) continue;

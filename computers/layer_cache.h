@@ -44,6 +44,9 @@ class LayerCache {
   };
   [[nodiscard]] Result<NewEntry> add_layer(const std::string& key) const;
   [[nodiscard]] Result<NewEntry> add_image(const std::string& key) const;
+  // Of a step whose layer may be another one each time: `own` is the layer's key, and the latest one of the step's.
+  Status keep_latest(NewEntry layer, const std::string& key, const std::string& own) const;
+  [[nodiscard]] std::optional<std::string> latest(const std::string& key) const;
   // A file that is never kept.
   [[nodiscard]] Result<NewEntry> add_scratch() const { return add(""); }
   // The image is there by its name too. `layers`: the keys of what it was made by.

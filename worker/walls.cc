@@ -18,6 +18,7 @@
 #include <cstring>
 #include <fstream>
 
+#include "base/environment.h"
 #include "base/sanitized_testing.h"
 
 extern char** environ;  // NOLINT(readability-redundant-declaration): not every system's headers have it
@@ -65,12 +66,6 @@ void map_user(uid_t user, gid_t group, Walls& walls) {
   };
   if (!write_file("/proc/self/uid_map", same(user)) || !write_file("/proc/self/gid_map", same(group)))
     walls.miss(Wall::kUserNamespace, "no user can be named in it: " + reason());
-}
-
-void clear_environment() {
-  for (char** variable = environ; variable != nullptr && *variable != nullptr; ++variable)
-    std::memset(*variable, 0, std::strlen(*variable));
-  clearenv();
 }
 
 void enter(Wall wall, int name_space, Walls& walls) {

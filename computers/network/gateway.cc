@@ -203,7 +203,9 @@ Status Gateway::tell_hosts() {
   const std::scoped_lock lock(telling_);
   const auto rules = this->rules();
   // Without OpenSSL there is none, and each connection that needs it is refused with the reason.
-  told_certificate_ = needs_authority(rules->grants) ? authority_->certificate().value_or("") : "";
+  // Nor where nothing is dialled: what a program does then is the same each time.
+  const bool has_one = !only_looks_ && needs_authority(rules->grants);
+  told_certificate_ = has_one ? authority_->certificate().value_or("") : "";
   const std::string hosts = linux::Reachable::to_text(rules->hosts());
   const std::string text = hosts + told_certificate_;
   const HostFile file = linux::make_memory("membrane-hosts", text.size());

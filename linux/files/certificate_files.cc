@@ -48,19 +48,18 @@ Try<std::string> text_with_certificate(Node& file, std::string_view certificate)
   return text.append(certificate);
 }
 
-Try<NodeRef> with_certificate(const Location& location, std::string_view certificate) {
-  if (location.parent == nullptr) return err(EINVAL);
-  MEMBRANE_ASSIGN(const std::string text, text_with_certificate(*location.node, certificate));
-  const Attributes facts = location.node->attributes();
-  MEMBRANE_ASSIGN(NodeRef made, location.parent->node->create_nameless(
-                                    {.mode = facts.mode, .uid = facts.uid, .gid = facts.gid}));
+Try<NodeRef> with_certificate(const NodeRef& file, Node& directory, std::string_view certificate) {
+  MEMBRANE_ASSIGN(const std::string text, text_with_certificate(*file, certificate));
+  const Attributes facts = file->attributes();
+  MEMBRANE_ASSIGN(
+      NodeRef made,
+      directory.create_nameless({.mode = facts.mode, .uid = facts.uid, .gid = facts.gid, .copy_of = file}));
   size_t done = 0;
   while (done < text.size()) {
     MEMBRANE_ASSIGN(const size_t written, made->write(done, std::as_bytes(std::span(text)).subspan(done)));
     if (written == 0) return err(ENOSPC);
     done += written;
   }
-  MEMBRANE_TRY(made->change({.accessed = facts.accessed, .modified = facts.modified}));
   return made;
 }
 

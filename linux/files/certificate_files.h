@@ -26,9 +26,9 @@ inline constexpr std::array<std::string_view, 7> kCertificateFiles = {
 
 // Whether the file, as it was reached, is one of them, in whatever root, or one that a package for Python or Perl brings.
 bool is_certificate_file(const Location& location);
-// Its bytes and the certificate after them, as a file without a name beside it, which is charged as any other. Errors: ENOSPC; EFBIG for
-// what is too long to be a list of certificates.
-Try<NodeRef> with_certificate(const Location& location, std::string_view certificate);
+// Its bytes and the certificate after them, as a file without a name in the tree of a directory, which is charged as any other and seen
+// as the file itself. Errors: ENOSPC; EFBIG for what is too long to be a list of certificates.
+Try<NodeRef> with_certificate(const NodeRef& file, Node& directory, std::string_view certificate);
 // The same as text. Errors: EFBIG.
 Try<std::string> text_with_certificate(Node& file, std::string_view certificate);
 

@@ -54,35 +54,43 @@ TEST_F(CertificateFilesTest, AreKnownByWhereTheyStand) {
 
 TEST_F(CertificateFilesTest, AreReadWithTheCertificateAndStayAsTheyAre) {
   const LocationRef location = file("/etc/ssl/certs/ca-certificates.crt", "mine");
-  const auto copy = with_certificate(*location, kOwn);
+  const auto copy = with_certificate(location->node, *location->parent->node, kOwn);
   ASSERT_TRUE(copy);
   EXPECT_EQ(text_of(**copy), "mine\n" + std::string(kOwn));
   EXPECT_EQ(text_of(*location->node), "mine");
   const Attributes facts = (*copy)->attributes();
   EXPECT_EQ(facts.mode, S_IFREG | 0640u);
   EXPECT_EQ(facts.uid, 7u);
-  EXPECT_EQ(facts.links, 0u);
-  EXPECT_EQ(facts.modified.tv_nsec, location->node->attributes().modified.tv_nsec);
+  const Attributes own = location->node->attributes();
+  EXPECT_EQ(facts.links, 1u);
+  EXPECT_EQ(facts.number, own.number) << "what copies a file sees that it is the one it looked at";
+  EXPECT_EQ(facts.device, own.device);
+  EXPECT_EQ(facts.modified.tv_nsec, own.modified.tv_nsec);
+  EXPECT_EQ(facts.size, 5 + kOwn.size());
+  AttributeChange change;
+  change.mode = 0600;
+  ASSERT_TRUE((*copy)->change(change));
+  EXPECT_EQ(location->node->attributes().mode, S_IFREG | 0600u);
 }
 
 TEST_F(CertificateFilesTest, AnEmptyOneHasTheCertificateAlone) {
   const LocationRef location = file("/etc/ssl/cert.pem");
-  EXPECT_EQ(text_of(**with_certificate(*location, kOwn)), kOwn);
+  EXPECT_EQ(text_of(**with_certificate(location->node, *location->parent->node, kOwn)), kOwn);
 }
 
 TEST_F(CertificateFilesTest, CopiesAreChargedAndBounded) {
   const LocationRef location = file("/etc/ssl/cert.pem", std::string(3u << 20, 'x'));
-  const auto first = with_certificate(*location, kOwn);
+  const auto first = with_certificate(location->node, *location->parent->node, kOwn);
   ASSERT_TRUE(first);
-  EXPECT_EQ(with_certificate(*location, kOwn).error(), ENOSPC);
+  EXPECT_EQ(with_certificate(location->node, *location->parent->node, kOwn).error(), ENOSPC);
   ASSERT_TRUE(location->node->resize((4u << 20) + 1));
-  EXPECT_EQ(with_certificate(*location, kOwn).error(), EFBIG);
+  EXPECT_EQ(with_certificate(location->node, *location->parent->node, kOwn).error(), EFBIG);
 }
 
 TEST_F(CertificateFilesTest, WhatIsNotCopiedIsGivenBack) {
   const LocationRef location = file("/etc/ssl/cert.pem", "mine");
   const uint64_t used = usage_of(*location->node)->used_bytes;
-  static_cast<void>(with_certificate(*location, kOwn));
+  static_cast<void>(with_certificate(location->node, *location->parent->node, kOwn));
   EXPECT_EQ(usage_of(*location->node)->used_bytes, used);
 }
 

@@ -265,7 +265,6 @@ PtySlave::PtySlave(std::shared_ptr<Terminal> terminal)
 }
 
 PtySlave::~PtySlave() {
-  if (is_hung_up()) return;
   if (--terminal_->slaves == 0) terminal_->changed.wake();
 }
 

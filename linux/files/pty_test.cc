@@ -193,6 +193,9 @@ TEST(Pty, HangsUpWhenItsSessionEnds) {
   end_session(*room.caller.its_terminal);
   EXPECT_EQ(read_text(*room.slave, room.caller), "");
   EXPECT_EQ(room.jobs.lost, std::vector<int>{100});
+  EXPECT_EQ(room.master->ready() & POLLHUP, 0) << "script(1) has a slave open itself, and reads the rest";
+  EXPECT_EQ(read_text(*room.master, room.caller), "error 11");
+  room.slave.reset();
   EXPECT_NE(room.master->ready() & POLLHUP, 0);
   room.slave = room.open_slave(0);
   EXPECT_EQ(room.master->ready() & POLLHUP, 0);

@@ -105,7 +105,6 @@ Done Terminal::set_foreground(Caller& caller, int group) {
 
 void Terminal::hang_up() {
   ++hang_ups;
-  slaves = 0;
   line.flush_input();
   const int session = std::exchange(session_, 0), foreground = std::exchange(foreground_, 0);
   if (session != 0) {

@@ -18,8 +18,8 @@ class Terminal : public std::enable_shared_from_this<Terminal> {
 
   LineDiscipline line;
   winsize size = {};
-  bool is_locked = true;    // slaves cannot be opened: TIOCSPTLCK
-  int slaves = 0;           // open descriptions
+  bool is_locked = true;  // slaves cannot be opened: TIOCSPTLCK
+  int slaves = 0;  // open descriptions, dead ones too: as on Linux, the master waits for them to be closed
   bool had_slaves = false;  // since it was made
   bool has_master = true;
   bool has_packets = false;   // TIOCPKT: the master is told of what happens to the slave

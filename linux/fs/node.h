@@ -65,6 +65,8 @@ struct NewNode {
   uint32_t uid = 0, gid = 0;
   uint64_t special = 0;
   std::string target = {};  // of a symbolic link
+  // For create_nameless(): it is seen as this file, but for its bytes, and changes of attributes are that one's. Until the sandbox is kept.
+  std::shared_ptr<class Node> copy_of = nullptr;
 };
 
 class Node : public std::enable_shared_from_this<Node> {

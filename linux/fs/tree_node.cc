@@ -90,7 +90,11 @@ Attributes TreeNode::attributes() {
       break;
     default: break;
   }
-  return facts;
+  if (copy_of_ == nullptr) return facts;
+  Attributes shown = copy_of_->attributes();
+  shown.size = facts.size;
+  shown.blocks = facts.blocks;
+  return shown;
 }
 
 void TreeNode::touch(bool is_content) {
@@ -100,6 +104,7 @@ void TreeNode::touch(bool is_content) {
 }
 
 Done TreeNode::change(const AttributeChange& change) {
+  if (copy_of_ != nullptr) return copy_of_->change(change);
   if (change.mode) mode_ = (mode_ & S_IFMT) | (*change.mode & 07777);
   if (change.uid) uid_ = *change.uid;
   if (change.gid) gid_ = *change.gid;
@@ -222,6 +227,7 @@ Try<NodeRef> TreeNode::create_nameless(const NewNode& what) {
   made->charged_nodes_ = 1;
   made->links_ = 0;
   made->is_nameless_ = true;
+  made->copy_of_ = what.copy_of;
   return made;
 }
 

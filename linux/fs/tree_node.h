@@ -137,6 +137,7 @@ class TreeNode final : public Node {
   uint64_t number_, parent_ = 0, special_ = 0;
   uint32_t mode_, uid_, gid_, links_ = 1;
   bool is_from_image_, is_nameless_ = false;
+  NodeRef copy_of_;  // NewNode::copy_of
   uint64_t charged_bytes_ = 0, charged_nodes_ = 0;
   timespec accessed_ = {}, modified_ = {}, changed_ = {}, created_ = {};
   std::string target_;

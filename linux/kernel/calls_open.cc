@@ -95,8 +95,7 @@ Done check(Call& call, const Found& found, int flags) {
   return {};
 }
 
-// What readers of a file find: that file, or of one with certificates a copy that has the network's, too. A file of another kind than
-// the tree's has no copies, and is read as it is.
+// What readers of a file find: that file, or of one with certificates a copy that has the network's, too, wherever it is kept.
 NodeRef node_to_open(Call& call, const Found& found, int flags) {
   const NodeRef& node = found.location->node;
   const SocketSpace* const sockets = call.kernel.sockets.get();
@@ -104,7 +103,7 @@ NodeRef node_to_open(Call& call, const Found& found, int flags) {
     return node;
   const bool only_reads = (flags & O_ACCMODE) == O_RDONLY && (flags & O_TRUNC) == 0 && !found.is_new;
   if (!only_reads || !is_certificate_file(*found.location) || node->type() != S_IFREG) return node;
-  return with_certificate(*found.location, sockets->network->certificate()).value_or(node);
+  return with_certificate(node, *call.kernel.root->node, sockets->network->certificate()).value_or(node);
 }
 
 Try<FileRef> make_file(Call& call, const Found& found, int flags) {

@@ -7,6 +7,7 @@
 #include <cstring>
 #include <iterator>
 
+#include "base/environment.h"
 #include "base/text.h"
 #include "linux/files/devices.h"
 #include "linux/files/socket_end.h"
@@ -205,6 +206,7 @@ void serve(FrameSocket& socket, const KernelProcessOptions& options) {
 }  // namespace
 
 void run_kernel_process(HostFile theirs, const KernelProcessOptions& options) {
+  clear_environment();  // the owner's secrets may be in it
   auto* const socket = new FrameSocket(leave_owner(std::move(theirs)), FrameReader::From::kOwner);
   serve(*socket, options);
   _exit(0);
