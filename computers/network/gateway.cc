@@ -137,7 +137,7 @@ struct Gateway::Rules {
 };
 
 Gateway::Gateway(GatewayOptions options, std::unique_ptr<Stop> stop)
-    : resolver_(options.resolver != nullptr ? *options.resolver : system_resolver_),
+    : names_(options.resolver != nullptr ? *options.resolver : system_resolver_),
       shared_budget_(options.budget != nullptr ? options.budget : std::make_shared<policy::Budget>()),
       budget_(*shared_budget_),
       stop_(std::move(stop)),
@@ -402,7 +402,7 @@ HostResult<void> Gateway::open_tunnel(Connection& connection, const Heard& heard
   const host::Deadline deadline = host::Deadline(budget_, &stop.is_set()).within((*rule)->words.timeout_ms);
   auto addresses = url.address ? HostResult<std::vector<policy::Address>>(std::vector{*url.address})
                                : host::resolve_granted(url.host, (*rule)->addresses, (*rule)->url.text(),
-                                                       resolver_, deadline);
+                                                       names_, deadline);
   if (!addresses) return std::unexpected(addresses.error());
   const auto server = dial(*addresses, port, deadline, stop);
   if (!server) return std::unexpected(server.error());
@@ -478,7 +478,7 @@ void Gateway::serve_requests(Connection& connection, const Origin& origin, Strea
     auto now = begin_use(connection, {request.method, *std::move(to)});
     if (egress == nullptr || now != rules) {
       rules = std::move(now);
-      auto made = host::HttpEgress::create(rules->grants, budget_, run, resolver_, rules->secrets);
+      auto made = host::HttpEgress::create(rules->grants, budget_, run, names_, rules->secrets);
       if (!made) return std::unexpected(error_of(made.error()));
       egress = std::move(*made);
     }

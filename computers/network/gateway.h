@@ -30,6 +30,7 @@
 #include <vector>
 
 #include "computers/network/authority.h"
+#include "computers/network/known_names.h"
 #include "computers/network/stream.h"
 #include "host/egress/http_egress.h"
 #include "linux/network/messages.h"
@@ -142,7 +143,7 @@ class Gateway {
   void remove_connections(bool all);
 
   host::SystemResolver system_resolver_;
-  host::Resolver& resolver_;
+  KnownNames names_;
   const std::shared_ptr<policy::Budget> shared_budget_;
   policy::Budget& budget_;
   const std::unique_ptr<Stop> stop_;

@@ -187,19 +187,20 @@ TEST(Pty, TellsItsMasterThatNooneIsThere) {
   EXPECT_EQ(read_text(*room.master, room.caller), "error 11");
 }
 
-TEST(Pty, HangsUpWhenItsSessionEnds) {
+// script(1) has a slave open itself, and reads the rest.
+TEST(Pty, OutlivesItsSession) {
   Room room;
   EXPECT_TRUE(room.slave->ioctl(room.caller, TIOCSCTTY, 0));
-  end_session(*room.caller.its_terminal);
-  EXPECT_EQ(read_text(*room.slave, room.caller), "");
+  end_session(*std::exchange(room.caller.its_terminal, nullptr));
   EXPECT_EQ(room.jobs.lost, std::vector<int>{100});
-  EXPECT_EQ(room.master->ready() & POLLHUP, 0) << "script(1) has a slave open itself, and reads the rest";
-  EXPECT_EQ(read_text(*room.master, room.caller), "error 11");
+  EXPECT_EQ(room.jobs.process_signals, (std::vector<std::pair<int, int>>{{100, SIGHUP}, {100, SIGCONT}}));
+  EXPECT_EQ(read_text(*room.slave, room.caller), "error 11");
+  EXPECT_TRUE(write_text(*room.slave, room.caller, "x"));
+  EXPECT_EQ(room.slave->ready() & (POLLIN | POLLHUP), 0);
+  EXPECT_EQ(room.master->ready() & POLLHUP, 0);
+  EXPECT_EQ(room.slave->ioctl(room.caller, TIOCGPGRP, FakeCaller::kMemory).error(), ENOTTY);
   room.slave.reset();
   EXPECT_NE(room.master->ready() & POLLHUP, 0);
-  room.slave = room.open_slave(0);
-  EXPECT_EQ(room.master->ready() & POLLHUP, 0);
-  EXPECT_TRUE(write_text(*room.slave, room.caller, "x"));
 }
 
 TEST(Pty, AnswersEveryRequestWithForeignArguments) {

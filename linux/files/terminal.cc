@@ -106,6 +106,12 @@ Done Terminal::set_foreground(Caller& caller, int group) {
 void Terminal::hang_up() {
   ++hang_ups;
   line.flush_input();
+  end_session();
+  changed.wake();
+}
+
+// As on Linux, who has a slave open goes on with it.
+void Terminal::end_session() {
   const int session = std::exchange(session_, 0), foreground = std::exchange(foreground_, 0);
   if (session != 0) {
     jobs_.signal_process(session, SIGHUP);
@@ -113,7 +119,6 @@ void Terminal::hang_up() {
     if (foreground != 0) jobs_.signal_group(foreground, SIGHUP);
     jobs_.lose_terminal(session);
   }
-  changed.wake();
 }
 
 void Terminal::set_size(const winsize& to) {
@@ -272,7 +277,7 @@ Try<FileRef> ControllingTerminal::reopen(Caller&, int how) { return open_slave(t
 
 void end_session(File& controlling_terminal) {
   if (auto* controlling = dynamic_cast<ControllingTerminal*>(&controlling_terminal))
-    controlling->terminal()->hang_up();
+    controlling->terminal()->end_session();
 }
 
 }  // namespace membrane::linux

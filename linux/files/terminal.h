@@ -18,8 +18,8 @@ class Terminal : public std::enable_shared_from_this<Terminal> {
 
   LineDiscipline line;
   winsize size = {};
-  bool is_locked = true;  // slaves cannot be opened: TIOCSPTLCK
-  int slaves = 0;  // open descriptions, dead ones too: as on Linux, the master waits for them to be closed
+  bool is_locked = true;    // slaves cannot be opened: TIOCSPTLCK
+  int slaves = 0;           // open descriptions, dead ones too
   bool had_slaves = false;  // since it was made
   bool has_master = true;
   bool has_packets = false;   // TIOCPKT: the master is told of what happens to the slave
@@ -46,8 +46,10 @@ class Terminal : public std::enable_shared_from_this<Terminal> {
   // TIOCSPGRP. Errors: ENOTTY, EINVAL, ESRCH, EPERM, those of check_job().
   Done set_foreground(Caller& caller, int group);
 
-  // The master is closed, or the leader of the session has ended: its session loses it and gets SIGHUP.
+  // The master is closed: what is open is dead, and the session ends.
   void hang_up();
+  // Its leader has ended: the session loses the terminal and gets SIGHUP.
+  void end_session();
   void set_size(const winsize& to);
 
   // Those that master and slave have in common: modes, size, flushing.
