@@ -18,7 +18,7 @@ ENDS_S = 30
 
 PROGRAMS = ("sh bash dash cat ls echo true false env printf seq sort uniq wc head tail tr cut tee sed grep awk find xargs mkdir "
             "rmdir rm cp mv ln touch chmod stat readlink test expr sleep date id uname pwd basename dirname md5sum sha256sum od "
-            "stty dd cmp split csplit expand unexpand fmt sha1sum sha512sum cksum sum b2sum base64 base32 basenc realpath truncate fallocate "
+            "stty dd cmp script split csplit expand unexpand fmt sha1sum sha512sum cksum sum b2sum base64 base32 basenc realpath truncate fallocate "
             "factor numfmt shuf whoami groups arch tty printenv pathchk sync install link unlink mknod chroot hostid users who "
             "tsort ptx pr chown chgrp dir nohup setsid logname pinky getfattr setfattr patch make node bzip2 bzcat xz xzcat cpio "
             "diff comm join paste tac rev nl fold mktemp mkfifo nproc timeout kill nice df du yes python3 perl gcc as ld git git-upload-pack git-receive-pack tar gzip gunzip zcat").split()

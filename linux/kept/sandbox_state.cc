@@ -4,6 +4,7 @@
 
 #include "linux/files/anonymous_node.h"
 #include "linux/files/sealed_node.h"
+#include "linux/fs/tree_node.h"
 #include "linux/kept/file_state.h"
 #include "linux/kept/tree_state.h"
 #include "linux/proc/mounts.h"
@@ -68,7 +69,7 @@ uint32_t SandboxWriter::node_of(const NodeRef& node, const LocationRef& above, c
     if (at != trees_.end()) {
       place_section(PlaceKind::kTreeNode);
       place_section(static_cast<uint8_t>(at - trees_.begin()));
-      place_section(node->attributes().number);
+      place_section(static_cast<TreeNode&>(*node).number());  // a copy shows another one's
     } else {
       place_section(PlaceKind::kGoneNode);
     }
