@@ -35,7 +35,8 @@ class Account {
     used_bytes_ -= bytes;
     used_nodes_ -= nodes;
   }
-  // Pages of contents come to be in this process's heap, or go: those that are charged may be elsewhere, in files.
+  // What contents are charged, and how many of their pages are in this process's heap: others are in files. May wrap below zero.
+  void note_contents(uint64_t more) { content_bytes_ += more; }
   void note_heap_pages(int64_t more) { heap_pages_ += static_cast<uint64_t>(more); }
   // There is no room, and that is counted.
   std::unexpected<int> refuse() {
@@ -47,10 +48,35 @@ class Account {
   [[nodiscard]] uint64_t nodes() const { return nodes_; }
   [[nodiscard]] uint64_t used_bytes() const { return used_bytes_; }
   [[nodiscard]] uint64_t used_nodes() const { return used_nodes_; }
-  [[nodiscard]] uint64_t heap_bytes() const { return heap_pages_ * kPageBytes; }
+  // Of used_bytes(): what is in this process's heap, names and attributes too.
+  [[nodiscard]] uint64_t heap_bytes() const {
+    return used_bytes_ - content_bytes_ + heap_pages_ * kPageBytes;
+  }
 
  private:
-  uint64_t bytes_, nodes_, used_bytes_ = 0, used_nodes_ = 0, refusals_ = 0, heap_pages_ = 0;
+  uint64_t bytes_, nodes_, used_bytes_ = 0, used_nodes_ = 0, refusals_ = 0, content_bytes_ = 0,
+                           heap_pages_ = 0;
+};
+
+// What a content is charged, which its account knows apart.
+class ContentCharge {
+ public:
+  explicit ContentCharge(Account& account) : account_(account) {}
+  ~ContentCharge() { *this = 0; }
+  ContentCharge(const ContentCharge&) = delete;
+  ContentCharge& operator=(const ContentCharge&) = delete;
+  ContentCharge& operator=(uint64_t bytes) {
+    account_.note_contents(bytes - bytes_);
+    bytes_ = bytes;
+    return *this;
+  }
+  ContentCharge& operator+=(uint64_t bytes) { return *this = bytes_ + bytes; }
+  ContentCharge& operator-=(uint64_t bytes) { return *this = bytes_ - bytes; }
+  operator uint64_t() const { return bytes_; }  // NOLINT(google-explicit-constructor): it is a number
+
+ private:
+  Account& account_;
+  uint64_t bytes_ = 0;
 };
 
 class Content {
@@ -128,7 +154,7 @@ class Content {
   }
   Pages pages_;             // by number; an empty one is a hole over what lies under it
   int64_t heap_pages_ = 0;  // those of them that are none
-  uint64_t charged_ = 0;
+  ContentCharge charged_{*account_};
   int file_ = -1;  // a memfd, which then has all
 };
 

@@ -33,7 +33,7 @@ NodeRef make_tree(TreeOptions options);
 struct TreeUsage {
   uint64_t most_bytes = 0, used_bytes = 0, most_nodes = 0, used_nodes = 0;
   uint64_t refusals = 0;    // how often there was no room
-  uint64_t heap_bytes = 0;  // of used_bytes: contents in this process's heap
+  uint64_t heap_bytes = 0;  // of used_bytes: what is in this process's heap
 };
 // Of the tree that a node is in, for statfs(). Nothing for nodes of other file systems.
 std::optional<TreeUsage> usage_of(const Node& node);
