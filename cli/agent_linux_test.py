@@ -50,6 +50,29 @@ class AgentTest(unittest.TestCase):
             raise AssertionError(done.stderr.decode(errors="replace"))
         return done
 
+    def server(self):
+        """Answers each GET, and notes its path and its Authorization in `seen`."""
+        class Handler(http.server.BaseHTTPRequestHandler):
+            def do_GET(self):
+                self.server.seen.append((self.path, self.headers.get("Authorization")))
+                self.send_response(200)
+                self.end_headers()
+                self.wfile.write(b"from outside")
+
+            def log_message(self, *_):
+                pass
+
+        server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        server.seen = []
+        self.addCleanup(server.server_close)
+        return server
+
+    def serve(self, server):
+        thread = threading.Thread(target=server.serve_forever)
+        thread.start()
+        self.addCleanup(thread.join)
+        self.addCleanup(server.shutdown)
+
     def agent(self, calls, *options):
         """The result, and what the model was told, of a model that makes these calls, one a reply."""
         answers, transcript = self.folder / "answers.jsonl", self.folder / "transcript.jsonl"
@@ -138,20 +161,8 @@ class AgentTest(unittest.TestCase):
         self.assertIn("/usr/lib/python3", told[3])
 
     def test_it_has_the_network_and_the_directories_that_are_granted(self):
-        class Handler(http.server.BaseHTTPRequestHandler):
-            def do_GET(self):
-                self.send_response(200)
-                self.end_headers()
-                self.wfile.write(b"from outside")
-
-            def log_message(self, *_):
-                pass
-
-        server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-        thread = threading.Thread(target=server.serve_forever)
-        thread.start()
-        self.addCleanup(thread.join)
-        self.addCleanup(server.shutdown)
+        server = self.server()
+        self.serve(server)
         url = f"http://localhost:{server.server_address[1]}"
         get = ("run_command", {"command": f"python3 -c \"import urllib.request as r; print(r.urlopen('{url}/').read().decode())\""})
         data = self.folder / "data"
@@ -167,24 +178,9 @@ class AgentTest(unittest.TestCase):
 
     @unittest.skipUnless(shutil.which("openssl"), "there is no openssl, which makes the certificates")
     def test_it_uses_a_secret_that_it_never_sees(self):
-        class Handler(http.server.BaseHTTPRequestHandler):
-            def do_GET(self):
-                self.server.seen.append((self.path, self.headers.get("Authorization")))
-                self.send_response(200)
-                self.end_headers()
-                self.wfile.write(b"from outside")
-
-            def log_message(self, *_):
-                pass
-
-        server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        server = self.server()
         certificate = encrypt(server, self.folder)
-        server.seen = []
-        thread = threading.Thread(target=server.serve_forever)
-        thread.start()
-        self.addCleanup(server.server_close)
-        self.addCleanup(thread.join)
-        self.addCleanup(server.shutdown)
+        self.serve(server)
         url = f"https://localhost:{server.server_address[1]}"
         policy = self.folder / "secret.toml"
         policy.write_text(f'[[http]]\nurl = "{url}/a"\nmethods = ["GET"]\naddresses = ["127.0.0.1"]\n'

@@ -28,7 +28,9 @@ MEMBRANE = os.environ.get("MEMBRANE_COMMAND", "build/release/membrane")
 
 @unittest.skipIf(SANITIZED, "a sanitizer makes calls that the kernel process of Linux programs may not make")
 @unittest.skipUnless(platform.machine() == "x86_64", "the linux kind runs on x86-64")
-class LinuxSandboxes(unittest.TestCase):
+class WithImage(unittest.TestCase):
+    """A store of images with `host` in it."""
+
     @classmethod
     def setUpClass(cls):
         folder = tempfile.TemporaryDirectory()
@@ -37,6 +39,12 @@ class LinuxSandboxes(unittest.TestCase):
         os.environ["MEMBRANE_IMAGES"] = str(cls.folder / "images")
         make_image(cls.folder / "host.tar")
         subprocess.run([MEMBRANE, "image", "import", cls.folder / "host.tar", "--tag", "host"], check=True, capture_output=True)
+
+
+class LinuxSandboxes(WithImage):
+    @classmethod
+    def setUpClass(cls):
+        super().setUpClass()
         cls.service = Service()
         cls.addClassCleanup(cls.service.stop)
 
@@ -440,10 +448,8 @@ class Served(http.server.BaseHTTPRequestHandler):
         pass
 
 
-@unittest.skipIf(SANITIZED, "a sanitizer makes calls that the kernel process of Linux programs may not make")
-@unittest.skipUnless(platform.machine() == "x86_64", "the linux kind runs on x86-64")
 @unittest.skipUnless(shutil.which("openssl"), "there is no openssl, which makes the certificates")
-class EncryptedRequests(unittest.TestCase):
+class EncryptedRequests(WithImage):
     """Of programs that trust what the sandbox gives them, before and after it is kept."""
 
     # Reads the certificates once, and then asks for each line what it names.
@@ -470,12 +476,7 @@ END
 
     @classmethod
     def setUpClass(cls):
-        folder = tempfile.TemporaryDirectory()
-        cls.addClassCleanup(folder.cleanup)
-        cls.folder = Path(folder.name)
-        os.environ["MEMBRANE_IMAGES"] = str(cls.folder / "images")
-        make_image(cls.folder / "host.tar")
-        subprocess.run([MEMBRANE, "image", "import", cls.folder / "host.tar", "--tag", "host"], check=True, capture_output=True)
+        super().setUpClass()
         cls.server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Served)
         cls.certificate = encrypt(cls.server, cls.folder)
         thread = threading.Thread(target=cls.server.serve_forever)

@@ -109,6 +109,15 @@ class GatewayTest : public ::testing::Test {
     EXPECT_TRUE(tell({.event = NetworkEvent::kConnecting, .port = port}, host, theirs.number()));
     return Program(HostFile(ends[0]));
   }
+  // To a server of echo_twice() that is granted as a whole; its first answer was read.
+  Program open_tunnel(const RawServer& server) {
+    allow_connect("127.0.0.1", server);
+    open();
+    Program program = connect("127.0.0.1", server.port());
+    EXPECT_TRUE(program.send(client_hello(std::nullopt) + "\r\n\r\n"));
+    EXPECT_EQ(program.read_until("."), "one.");
+    return program;
+  }
   std::string request(const std::string& host, const RawServer& server, const std::string& text) {
     Program program = connect(host, server.port());
     EXPECT_TRUE(program.send(text));
@@ -410,11 +419,7 @@ TEST_F(GatewayTest, DecryptedConnectionsAreCalls) {
 
 TEST_F(GatewayTest, CutsATunnelWhenRequestsOfItsHostAreGrantedSingly) {
   const RawServer server(echo_twice());
-  allow_connect("127.0.0.1", server);
-  open();
-  Program program = connect("127.0.0.1", server.port());
-  ASSERT_TRUE(program.send(client_hello(std::nullopt) + "\r\n\r\n"));
-  EXPECT_EQ(program.read_until("."), "one.");
+  Program program = open_tunnel(server);
   allow({"GET"}, "https://127.0.0.1:" + std::to_string(server.port()) + "/b");
   ASSERT_TRUE(gateway_->set_grants(options_.grants, nullptr));
   EXPECT_EQ(program.read_all(), "");
@@ -502,11 +507,7 @@ TEST_F(GatewayTest, HoldsRequestsOfAnOpenConnectionToOtherGrants) {
 
 TEST_F(GatewayTest, CutsAnEncryptedConnectionThatIsGrantedNoMore) {
   const RawServer server(echo_twice());
-  allow_connect("127.0.0.1", server);
-  open();
-  Program program = connect("127.0.0.1", server.port());
-  ASSERT_TRUE(program.send(client_hello(std::nullopt) + "\r\n\r\n"));
-  EXPECT_EQ(program.read_until("."), "one.");
+  Program program = open_tunnel(server);
   ASSERT_TRUE(gateway_->set_grants(options_.grants, nullptr));
   ASSERT_TRUE(program.send("more\r\n\r\n"));
   EXPECT_EQ(program.read_until("."), "two.");
