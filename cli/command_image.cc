@@ -9,6 +9,7 @@
 
 #include "base/json.h"
 #include "cli/cli.h"
+#include "computers/build_run.h"
 #include "computers/image_build.h"
 #include "computers/layer_cache.h"
 #include "computers/settings.h"
@@ -118,19 +119,15 @@ Status add_secrets(const Options& options, computers::ImageBuild& build) {
   constexpr uint64_t kMostBytes = 1u << 20;
   for (const std::string& each : options.secrets) {
     std::string id, file, variable;
-    for (size_t begin = 0; begin <= each.size();) {
-      const size_t end = std::min(each.find(',', begin), each.size());
-      const std::string word = each.substr(begin, end - begin);
-      const size_t equals = std::min(word.find('='), word.size());
-      const std::string name = word.substr(0, equals);
-      const std::string value = word.substr(std::min(equals + 1, word.size()));
+    for (const auto& [name, given] : computers::mount_words(each)) {
+      const std::string value = given.value_or("");
       if (name == "id") id = value;
       else if (name == "src" || name == "source") file = value;
       else if (name == "env") variable = value;
       else if (name != "type" || (value != "file" && value != "env"))
-        return fail(ErrorCode::kInvalidArgument, "--secret has no \"" + word + '"',
+        return fail(ErrorCode::kInvalidArgument,
+                    "--secret has no \"" + name + (given ? "=" + *given : "") + '"',
                     "Write --secret id=NAME,src=FILE.");
-      begin = end + 1;
     }
     if (id.empty())
       return fail(ErrorCode::kInvalidArgument, "--secret " + each + " names no secret",

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <map>
 
+#include "linux/files/socket_address.h"
 #include "policy/address.h"
 #include "policy/url.h"
 #include "policy/url_grant.h"
@@ -69,9 +70,8 @@ std::vector<policy::HttpGrant> loopback_grants(const std::vector<policy::HttpGra
     const auto url = policy::UrlGrant::parse(grant.url);
     if (!url) continue;
     const std::string& host = url->url().host;
-    constexpr std::string_view kOwn = "198.18.0.1";  // linux/files/socket_address.h
-    if (host == "localhost" || host == "::1" || host == kOwn || host.starts_with("127.") ||
-        host.starts_with("::ffff:"))
+    if (host == "localhost" || host == "::1" || host.starts_with("127.") || host.starts_with("::ffff:") ||
+        url->url().address == policy::Address::v4(linux::kOwnAddress))
       all.push_back(grant);
   }
   return all;

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <charconv>
 #include <optional>
-#include <ranges>
 #include <utility>
 
 #include "computers/build_network.h"
@@ -26,14 +25,10 @@ std::unexpected<Error> wrong(std::string what, std::string hint = "") {
 
 using Words = std::map<std::string, std::string>;
 
-// "type=secret,id=x"; a word without a value is "true".
-Words words_of_mount(const std::string& value) {
+// A word without a value is "true".
+Words words_of_mount(const std::string& text) {
   Words words;
-  for (const auto part : std::views::split(value, ',')) {
-    const std::string each(part.begin(), part.end());
-    const size_t equals = std::min(each.find('='), each.size());
-    words[each.substr(0, equals)] = equals < each.size() ? each.substr(equals + 1) : "true";
-  }
+  for (auto& [name, value] : mount_words(text)) words[name] = std::move(value).value_or("true");
   return words;
 }
 
@@ -79,6 +74,19 @@ Result<SecretMount> secret_of(const Words& words) {
 }
 
 }  // namespace
+
+std::vector<MountWord> mount_words(std::string_view text) {
+  std::vector<MountWord> words;
+  for (size_t begin = 0; begin <= text.size();) {
+    const size_t end = std::min(text.find(',', begin), text.size());
+    const std::string_view word = text.substr(begin, end - begin);
+    const size_t equals = std::min(word.find('='), word.size());
+    words.push_back({.name = std::string(word.substr(0, equals)), .value = {}});
+    if (equals < word.size()) words.back().value = word.substr(equals + 1);
+    begin = end + 1;
+  }
+  return words;
+}
 
 Result<RunFlags> read_run_flags(const linux::DockerInstruction& instruction) {
   RunFlags flags;
@@ -154,17 +162,13 @@ void add_secret_variables(const RunStep& step, std::vector<std::string>& environ
   for (const SecretMount& each : step.secrets) {
     const auto value = step.secret_values.find(each.id);
     if (each.variable.empty() || value == step.secret_values.end()) continue;
-    std::erase_if(environment, [&](const std::string& set) { return set.starts_with(each.variable + "="); });
-    environment.push_back(each.variable + "=" + value->second);
+    add_environment(environment, {each.variable + "=" + value->second});
   }
 }
 
 // What makes archives and compiled Python the same each time, by the convention of reproducible builds.
 void add_epoch(const RunStep& step, std::vector<std::string>& environment) {
-  constexpr std::string_view kEpoch = "SOURCE_DATE_EPOCH=";
-  if (std::ranges::any_of(environment, [&](const std::string& set) { return set.starts_with(kEpoch); }))
-    return;
-  environment.push_back(std::string(kEpoch) + std::to_string(step.begins_ms / 1000));
+  add_defaults(environment, {"SOURCE_DATE_EPOCH=" + std::to_string(step.begins_ms / 1000)});
 }
 
 Status status_of(const sandbox::Report& report, const std::vector<sandbox::HostCallRecord>& calls) {

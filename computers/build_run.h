@@ -11,6 +11,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -25,6 +26,13 @@
 namespace membrane::computers {
 
 inline constexpr const char* kDiskIsFull = "The disk of the build is full; raise --disk.";
+
+// A word of "type=secret,id=x", as Docker writes mounts and secrets.
+struct MountWord {
+  std::string name;
+  std::optional<std::string> value;
+};
+std::vector<MountWord> mount_words(std::string_view text);
 
 // --mount=type=secret
 struct SecretMount {

@@ -12,7 +12,6 @@
 #include <utility>
 #include <vector>
 
-#include "base/private_file.h"
 #include "base/sha256.h"
 #include "computers/build_run.h"
 #include "computers/file_copy.h"
@@ -21,6 +20,7 @@
 #include "computers/source_files.h"
 #include "computers/url_fetch.h"
 #include "computers/users.h"
+#include "linux/image/blob.h"
 #include "linux/image/dockerfile.h"
 #include "linux/image/layer.h"
 
@@ -67,18 +67,6 @@ class KeyText {
  private:
   std::string text_;
 };
-
-Result<std::string> digest_of_file(int file) {
-  MEMBRANE_ASSIGN(Sha256 digest, Sha256::begin());
-  std::string piece(1u << 20, '\0');
-  for (off_t at = 0;;) {
-    const ssize_t got = pread(file, piece.data(), piece.size(), at);
-    if (got < 0) return refused_by_system("read", "a layer");
-    if (got == 0) return digest.finish();
-    digest.add(std::string_view(piece).substr(0, static_cast<size_t>(got)));
-    at += got;
-  }
-}
 
 // When the newest file of an image was changed.
 int64_t newest_ms(const linux::Layer& image) {
@@ -569,7 +557,8 @@ class Building {
   Status keep_latest(linux::LiveComputer& computer, const std::string& key) {
     MEMBRANE_ASSIGN(LayerCache::NewEntry entry, cache_.add_layer(key));
     MEMBRANE_TRY(computer.keep(entry.number(), linux::LiveComputer::Keep::kFiles));
-    MEMBRANE_ASSIGN(const std::string bytes, digest_of_file(entry.number()));
+    MEMBRANE_ASSIGN(const linux::Blob layer, linux::blob_of(dup(entry.number()), "the layer"));
+    MEMBRANE_ASSIGN(const std::string bytes, linux::digest_of(layer));
     MEMBRANE_ASSIGN(const std::string own, KeyText().add(key).add(bytes).digest());
     MEMBRANE_TRY(cache_.keep_latest(std::move(entry), key, own));
     return stand_on_made(own);

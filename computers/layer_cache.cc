@@ -156,11 +156,10 @@ Result<LayerCache::Pruned> LayerCache::prune() const {
     const std::string name = at->path().filename().string();
     const bool is_latest = name.ends_with(kLatest);
     const bool is_ours =
-        name.ends_with(kLayer) || name.ends_with(kImage) || name.ends_with(kUses) || is_latest;
-    if (is_latest)
-      if (const auto own = latest(name.substr(0, name.find('.'))); own && used.contains(*own + kLayer))
-        continue;
-    if (used.contains(name) || (!is_ours && !is_left_over(name))) continue;
+        is_latest || name.ends_with(kLayer) || name.ends_with(kImage) || name.ends_with(kUses);
+    const std::string serves =
+        is_latest ? latest(name.substr(0, name.find('.'))).value_or("") + kLayer : name;
+    if (used.contains(serves) || (!is_ours && !is_left_over(name))) continue;
     struct stat status = {};
     if (lstat(at->path().c_str(), &status) != 0 || !S_ISREG(status.st_mode)) continue;
     if (unlink(at->path().c_str()) != 0) return refused_by_system("remove", at->path().string());

@@ -69,6 +69,14 @@ void add_environment(std::vector<std::string>& environment, const std::vector<st
   }
 }
 
+void add_defaults(std::vector<std::string>& environment, const std::vector<std::string>& more) {
+  for (const std::string& each : more) {
+    const std::string name = each.substr(0, each.find('=') + 1);
+    if (std::ranges::none_of(environment, [&](const std::string& there) { return there.starts_with(name); }))
+      environment.push_back(each);
+  }
+}
+
 std::vector<std::string> environment_of(const linux::ImageConfig& config) {
   std::vector<std::string> environment = {
       "PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", "HOME=/root", "LANG=C.UTF-8",

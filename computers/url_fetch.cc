@@ -12,6 +12,7 @@
 #include <utility>
 
 #include "base/sha256.h"
+#include "base/write_at.h"
 #include "host/deadline.h"
 #include "host/egress/resolver.h"
 #include "policy/budget.h"
@@ -110,17 +111,11 @@ class Fetching {
 
   void write(std::string_view piece) {
     digest_.add(piece);
-    while (!piece.empty()) {
-      const ssize_t wrote = ::write(file_, piece.data(), piece.size());
-      if (wrote < 0 && errno == EINTR) continue;
-      if (wrote <= 0) {
-        error_ = Error{ErrorCode::kUnavailable,
-                       std::string("what a server sent cannot be written: ") + std::strerror(errno), ""};
-        return;
-      }
-      piece.remove_prefix(static_cast<size_t>(wrote));
-      made_.bytes += static_cast<uint64_t>(wrote);
-    }
+    if (write_at(file_, made_.bytes, {reinterpret_cast<const uint8_t*>(piece.data()), piece.size()}))
+      made_.bytes += piece.size();
+    else
+      error_ = Error{ErrorCode::kUnavailable,
+                     std::string("what a server sent cannot be written: ") + std::strerror(errno), ""};
   }
 
   static Result<std::string> target_of(const std::string& from, const host::HttpResponse& answer) {

@@ -333,8 +333,7 @@ class LinuxGuest final : public Guest {
       computers::add_environment(run.spec.environment, {"HOME=" + user->home});
     computers::add_environment(run.spec.environment, lines_of(turn.environment));
     computers::add_authority_variables(run.spec.environment, granted);
-    if (turn.terminal && !has_variable(run.spec.environment, "TERM="))
-      run.spec.environment.emplace_back("TERM=xterm-256color");
+    if (turn.terminal) computers::add_defaults(run.spec.environment, {"TERM=xterm-256color"});
     run.spec.arguments = words_of(*computer, turn);
     run.spec.directory = *std::move(directory);
     run.spec.terminal = turn.terminal;
@@ -744,9 +743,6 @@ class LinuxGuest final : public Guest {
     if (const auto checked = check_path(directory); !checked) return std::unexpected(checked.error());
     if (context != contexts_.end()) context->second = directory;
     return directory;
-  }
-  static bool has_variable(const std::vector<std::string>& environment, std::string_view name) {
-    return std::ranges::any_of(environment, [&](const std::string& each) { return each.starts_with(name); });
   }
   // Code is run by bash, or by sh where there is no bash.
   std::vector<std::string> words_of(linux::LiveComputer& computer, const GuestTurn& turn) {

@@ -675,11 +675,14 @@ Answer<std::shared_ptr<Exec>> Sandboxes::begin_exec(const std::string& tenant, c
 
 Answer<HeldBytes::Hold> Sandboxes::hold(const std::string& tenant, uint64_t bytes) {
   HeldBytes::Hold hold(held_, tenant);
-  if (!hold.try_grow(bytes)) {
-    make_room(tenant, bytes);
-    if (const auto held = hold.try_grow(bytes); !held) return std::unexpected(held.error());
-  }
+  if (const auto held = grow(hold, tenant, bytes); !held) return std::unexpected(held.error());
   return hold;
+}
+
+Answer<void> Sandboxes::grow(HeldBytes::Hold& hold, const std::string& tenant, uint64_t bytes) {
+  if (const auto held = hold.try_grow(bytes)) return held;
+  make_room(tenant, bytes);
+  return hold.try_grow(bytes);
 }
 
 void Sandboxes::forget_old_execs(Sandbox& in) const {

@@ -394,6 +394,8 @@ class Sandboxes {
   void forget_old_execs(Sandbox& in) const;
   // The oldest of a tenant that are over, until its execs hold little enough for so much more, and some.
   void make_room(const std::string& tenant, uint64_t bytes);
+  // As hold(), of one that there is.
+  Answer<void> grow(HeldBytes::Hold& hold, const std::string& tenant, uint64_t bytes);
   [[nodiscard]] bool is_over(const Sandbox& sandbox, int64_t now) const;
   [[nodiscard]] SandboxInfo info_of(Sandbox& sandbox) const;
   void end(Sandbox& sandbox);

@@ -50,11 +50,7 @@ Answer<T> Sandboxes::with_patch_memory(const std::string& tenant,
   HeldBytes::Hold held(held_, tenant);
   std::optional<ApiError> refusal;
   const auto take = [&](uint64_t bytes) -> Status {
-    auto grown = held.try_grow(bytes);
-    if (!grown) {
-      make_room(tenant, bytes);
-      grown = held.try_grow(bytes);
-    }
+    const auto grown = grow(held, tenant, bytes);
     if (grown) return {};
     refusal = grown.error();
     return fail(ErrorCode::kExhausted, refusal->message, refusal->hint);

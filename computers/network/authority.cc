@@ -8,6 +8,7 @@
 
 #include "base/ed25519.h"
 #include "base/openssl.h"
+#include "computers/settings.h"
 #include "policy/address.h"
 #include "policy/url_grant.h"
 
@@ -221,12 +222,8 @@ bool needs_authority(const std::vector<policy::HttpGrant>& grants) {
 void add_authority_variables(std::vector<std::string>& environment,
                              const std::vector<policy::HttpGrant>& grants) {
   if (!needs_authority(grants)) return;
-  const auto add = [&](const std::string& name, const char* file) {
-    const auto is_it = [&](const std::string& each) { return each.starts_with(name + "="); };
-    if (std::ranges::none_of(environment, is_it)) environment.push_back(name + "=" + file);
-  };
-  add("SSL_CERT_FILE", kCertificatesFile);
-  add("NODE_EXTRA_CA_CERTS", kAuthorityFile);
+  add_defaults(environment, {std::string("SSL_CERT_FILE=") + kCertificatesFile,
+                             std::string("NODE_EXTRA_CA_CERTS=") + kAuthorityFile});
 }
 
 }  // namespace membrane::computers
