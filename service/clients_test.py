@@ -1288,7 +1288,7 @@ class Command(unittest.TestCase):
         self.command("update", sandbox, "--fuel", "4000")
 
     def test_execs_have_names(self):
-        sandbox = self.command("create", "--template", "wat").stdout.strip()
+        sandbox = self.command("create", "--template", "wat", "--wall", "1h", "--fuel", "1e18").stdout.strip()
         prints = self.wat('(call $io.print (string "said"))')
         first = self.command("exec", "-d", sandbox, "-e", prints).stdout.strip()
         self.assertEqual(self.command("wait", sandbox, first).stdout, "ok\n")

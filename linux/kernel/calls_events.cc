@@ -119,8 +119,7 @@ int64_t sys_pidfd_send_signal(Call& call) {
     if (signal.info.si_signo != number) return -EINVAL;
     if (signal.info.si_code >= 0 && process != &call.process()) return -EPERM;
   }
-  send_signal(call.kernel, *process, signal);
-  return 0;
+  return send_signal(call.kernel, *process, signal) ? 0 : -EAGAIN;
 }
 
 // -- memory

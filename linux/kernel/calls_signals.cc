@@ -47,7 +47,7 @@ int64_t signal_task(Call& call, int group, int id, const PendingSignal& signal) 
   Task* const task = call.kernel.task_of(id);
   if (task == nullptr || (group > 0 && task->process->id != group)) return -ESRCH;
   if (!may_signal(call.process(), *task->process, signal.number)) return -EPERM;
-  if (signal.number != 0) send_signal_to_task(call.kernel, *task, signal);
+  if (signal.number != 0 && !send_signal_to_task(call.kernel, *task, signal)) return -EAGAIN;
   return 0;
 }
 
@@ -183,7 +183,7 @@ int64_t sys_rt_sigqueueinfo(Call& call) {
   if (!may_signal(call.process(), *to, number)) return -EPERM;
   if ((info.si_code >= 0 || info.si_code == SI_TKILL) && to != &call.process()) return -EPERM;
   info.si_signo = number;
-  if (number != 0) send_signal(call.kernel, *to, {.number = number, .info = info});
+  if (number != 0 && !send_signal(call.kernel, *to, {.number = number, .info = info})) return -EAGAIN;
   return 0;
 }
 

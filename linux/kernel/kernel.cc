@@ -767,6 +767,7 @@ Try<int> Kernel::start(const Start& start) {
   process.limits[RLIMIT_NOFILE] = {1024,
                                    std::max<rlim_t>(4096, static_cast<rlim_t>(options_.limits.most_files))};
   process.limits[RLIMIT_CORE] = {0, RLIM_INFINITY};
+  process.limits[RLIMIT_SIGPENDING] = {kMostPendingSignals, kMostPendingSignals};
   Task& task = add_task(process, id, std::move(thread));
   for (const FileRef& file : {start.input, start.output, start.errors})
     static_cast<void>(process.descriptors->add(file, false, RLIM_INFINITY));

@@ -14,7 +14,6 @@ namespace membrane::linux {
 
 namespace {
 
-constexpr size_t kMostQueued = 1024;
 constexpr SignalSet kStops = bit_of(SIGSTOP) | bit_of(SIGTSTP) | bit_of(SIGTTIN) | bit_of(SIGTTOU);
 constexpr SignalSet kIgnoredByDefault = bit_of(SIGCHLD) | bit_of(SIGURG) | bit_of(SIGWINCH) | bit_of(SIGCONT);
 constexpr SignalSet kDumps = bit_of(SIGQUIT) | bit_of(SIGILL) | bit_of(SIGTRAP) | bit_of(SIGABRT) |
@@ -56,11 +55,18 @@ void prod(Kernel& kernel, Task& task) {
   else if (!task.is_parked && !task.is_queued) task.thread->interrupt();
 }
 
-bool add(PendingSignals& to, const PendingSignal& signal) {
-  if (signal.number < SIGRTMIN && (to.set() & bit_of(signal.number)) != 0) return false;
-  if (to.queue.size() >= kMostQueued) return false;
+enum class Added { kYes, kWasThere, kFull };
+
+// Of a number below SIGRTMIN one is kept. Of the others as many as RLIMIT_SIGPENDING allows: kill() is heard even then, what
+// sigqueue() sends is not lost in silence.
+Added add(PendingSignals& to, const PendingSignal& signal, const Process& process) {
+  const bool is_real_time = signal.number >= SIGRTMIN;
+  const uint64_t most = std::min(process.limits[RLIMIT_SIGPENDING].rlim_cur, kMostPendingSignals);
+  const bool is_full = to.queue.size() >= most;
+  if (is_real_time && is_full && signal.info.si_code != SI_USER) return Added::kFull;
+  if ((!is_real_time || is_full) && (to.set() & bit_of(signal.number)) != 0) return Added::kWasThere;
   to.queue.push_back(signal);
-  return true;
+  return Added::kYes;
 }
 
 void remove(PendingSignals& from, SignalSet set) {
@@ -232,26 +238,36 @@ bool is_ignored(const Process& process, int number) {
   return handler == kIgnore || (handler == kDefault && (kIgnoredByDefault & bit_of(number)) != 0);
 }
 
-void send_signal(Kernel& kernel, Process& to, const PendingSignal& signal) {
-  if (to.is_zombie || to.tasks.empty() || signal.number < 1 || signal.number > 64) return;
-  if (signal.number == SIGKILL) return kernel.end_process(to, SIGKILL);
+bool send_signal(Kernel& kernel, Process& to, const PendingSignal& signal) {
+  if (to.is_zombie || to.tasks.empty() || signal.number < 1 || signal.number > 64) return true;
+  if (signal.number == SIGKILL) {
+    kernel.end_process(to, SIGKILL);
+    return true;
+  }
   act_at_once(kernel, to, signal.number);
   const auto taker =
       std::ranges::find_if(to.tasks, [&](const auto& task) { return is_wanted_by(*task, signal.number); });
-  if (taker != to.tasks.end() && is_ignored(to, signal.number)) return;
-  if (!add(to.pending, signal)) return;
+  if (taker != to.tasks.end() && is_ignored(to, signal.number)) return true;
+  const Added added = add(to.pending, signal, to);
+  if (added != Added::kYes) return added == Added::kWasThere;
   for (const auto& task : to.tasks) task->signal_queue.wake();
   if (taker != to.tasks.end()) prod(kernel, **taker);
+  return true;
 }
 
-void send_signal_to_task(Kernel& kernel, Task& to, const PendingSignal& signal) {
-  if (to.state == TaskState::kDead || signal.number < 1 || signal.number > 64) return;
-  if (signal.number == SIGKILL) return kernel.end_process(*to.process, SIGKILL);
+bool send_signal_to_task(Kernel& kernel, Task& to, const PendingSignal& signal) {
+  if (to.state == TaskState::kDead || signal.number < 1 || signal.number > 64) return true;
+  if (signal.number == SIGKILL) {
+    kernel.end_process(*to.process, SIGKILL);
+    return true;
+  }
   act_at_once(kernel, *to.process, signal.number);
-  if (is_wanted_by(to, signal.number) && is_ignored(*to.process, signal.number)) return;
-  if (!add(to.pending, signal)) return;
+  if (is_wanted_by(to, signal.number) && is_ignored(*to.process, signal.number)) return true;
+  const Added added = add(to.pending, signal, *to.process);
+  if (added != Added::kYes) return added == Added::kWasThere;
   to.signal_queue.wake();
   if (is_wanted_by(to, signal.number)) prod(kernel, to);
+  return true;
 }
 
 void force_signal(Kernel& kernel, Task& to, const PendingSignal& signal) {

@@ -1,18 +1,22 @@
 // Signals: who gets them, what they do, and the frames by which handlers are called. See signal(7).
 #pragma once
 
+#include <sys/resource.h>
+
 #include "linux/kernel/task.h"
 
 namespace membrane::linux {
 
+constexpr rlim_t kMostPendingSignals = 1024;  // of a process or a task, whatever RLIMIT_SIGPENDING is
 constexpr SignalSet kUnblockable = bit_of(SIGKILL) | bit_of(SIGSTOP);
 
 // As kill() of `from` would have it; nullptr: of the kernel.
 PendingSignal signal_from(int number, int code, const Process* from);
 
 // To a process, for any of its tasks; to one task. Signals that are ignored are dropped. SIGKILL ends the process now.
-void send_signal(Kernel& kernel, Process& to, const PendingSignal& signal);
-void send_signal_to_task(Kernel& kernel, Task& to, const PendingSignal& signal);
+// False when the queue is full (RLIMIT_SIGPENDING) and the signal is one that it would be wrong to merge: EAGAIN for its sender.
+bool send_signal(Kernel& kernel, Process& to, const PendingSignal& signal);
+bool send_signal_to_task(Kernel& kernel, Task& to, const PendingSignal& signal);
 // An exception of the task's own: it cannot be blocked or ignored.
 void force_signal(Kernel& kernel, Task& to, const PendingSignal& signal);
 

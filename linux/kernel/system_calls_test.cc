@@ -126,6 +126,39 @@ TEST(Limits, OfOpenFilesAreRaisedByTheSuperuser) {
                     {set(101, 101), -EPERM}}));
 }
 
+TEST(Limits, OfPendingSignalsAreToldToWhoQueuesMore) {
+  const Step queue = [](ScriptedThread& t) {
+    siginfo_t info = {};
+    info.si_code = SI_QUEUE;
+    t.put(kA, info);
+    t.call(SYS_rt_sigqueueinfo, {1, static_cast<uint64_t>(SIGRTMIN), kA});
+  };
+  const Step block_all = [](ScriptedThread& t) {
+    t.put(kA, ~uint64_t{0});
+    t.call(SYS_rt_sigprocmask, {SIG_BLOCK, kA, 0, 8});
+  };
+  const Step limit = [](ScriptedThread& t) {
+    t.put(kA, rlimit{2, 2});
+    t.call(SYS_setrlimit, {RLIMIT_SIGPENDING, kA});
+  };
+  ScriptedKernel on;
+  uint64_t pending = 0;
+  on.run(expecting({{block_all, 0},
+                    {limit, 0},
+                    {queue, 0},
+                    {queue, 0},
+                    {queue, -EAGAIN},
+                    {call(SYS_kill, {1, static_cast<uint64_t>(SIGRTMIN) + 1}), 0},
+                    {call(SYS_kill, {1, SIGTERM}), 0},
+                    {call(SYS_rt_sigpending, {kB, 8}), 0},
+                    {[&](ScriptedThread& t) {
+                       pending = t.get<uint64_t>(kB);
+                       t.call(SYS_getpid);
+                     },
+                     1}}));
+  EXPECT_EQ(pending, bit_of(SIGTERM) | bit_of(SIGRTMIN) | bit_of(SIGRTMIN + 1));
+}
+
 TEST(Schedulers, AreReadBack) {
   ScriptedKernel on;
   on.run(expecting({{[](ScriptedThread& t) {
