@@ -600,6 +600,14 @@ void hint_at_host_file(const Options& options, const policy::Policy& policy, boo
            " where its directory is granted.";
     return;
   }
+  if (is_shell_file(options.file)) {
+    hint = options.file +
+           " is a script of this machine, which the sandbox does not see. Its shell runs it as " +
+           (is_image_named ? "membrane run --kind linux --image " + options.image + " - < " + options.file
+                           : "membrane run " + options.file) +
+           "; --dir . grants this directory, as /work.";
+    return;
+  }
   const std::string interpreter = name.ends_with(".py") ? "python3" : name.ends_with(".js") ? "node" : "";
   hint = options.file + " is a file of this machine, which the sandbox does not see. ";
   hint += interpreter.empty() ? "--dir . grants this directory, as /work."

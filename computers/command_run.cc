@@ -146,6 +146,7 @@ Ended wait_for(linux::Command& command, const CommandRun& run, const Printed& pr
 sandbox::Report run_command(linux::LiveComputer& computer, CommandRun run) {
   const auto began = Clock::now();
   sandbox::Report report;
+  report.platform = computer.platform();
   const auto printed = std::make_shared<Printed>(run.limits.output_bytes, run.is_exact,
                                                  std::move(run.on_output), std::move(run.on_error));
   auto started = computer.start(

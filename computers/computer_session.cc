@@ -71,7 +71,6 @@ class ComputerSession final : public sandbox::Session {
     sandbox::Report report = run_command(*computer_, std::move(run));
     gateway_->tell(report);
     directories_->tell_uses(report);
-    report.platform = computer_->platform();
     return report;
   }
   sandbox::Report go_on(std::optional<uint64_t>) override {

@@ -244,6 +244,21 @@ TEST(UrlFetchTest, ASecretOfTheGrantIsSentAndItsAnswerIsWhole) {
   EXPECT_EQ(fetch_url(fetch, file.number()).error().code, ErrorCode::kCancelled);
 }
 
+TEST(UrlFetchTest, APartIsNoFile) {
+  const host::RawServer server([](host::RawConnection& connection, const std::string&) {
+    connection.send(host::http_response("206 Partial Content", "Content-Range: bytes 0-3/9\r\n", "part"));
+  });
+  policy::HttpGrant grant;
+  grant.methods = {"GET"};
+  grant.url = server.url("/*");
+  const linux::HostFile file = linux::memory_to_keep_in().value();
+  const auto fetched =
+      fetch_url({.url = server.url("/a"), .grants = {grant}, .limits = usual_limits(), .most_bytes = 50},
+                file.number());
+  ASSERT_FALSE(fetched);
+  EXPECT_TRUE(fetched.error().message.contains("status 206")) << fetched.error().to_string();
+}
+
 TEST(ArgumentsTest, AnEntrypointStandsBeforeWords) {
   linux::ImageConfig config;
   EXPECT_FALSE(arguments_of(config, {}));

@@ -24,6 +24,8 @@ namespace {
 using host::Errno;
 
 constexpr int kMostRedirects = 10;
+constexpr int kWhole =
+    200;  // a part (206), or the answer of another's memory (203), is not what was asked for
 constexpr uint64_t kMostHeldBytes = 256u << 20;  // of an answer in which a secret is looked for
 
 std::string without_stop(std::string text) {
@@ -66,7 +68,7 @@ class Fetching {
         MEMBRANE_ASSIGN(url, target_of(url, answer));
         continue;
       }
-      if (answer.status / 100 != 2)
+      if (answer.status != kWhole)
         return fail(ErrorCode::kUnavailable,
                     url + " is answered with the status " + std::to_string(answer.status));
       MEMBRANE_ASSIGN(made_.digest, digest_.finish());
@@ -85,14 +87,14 @@ class Fetching {
     host::HttpRequest request = {.method = "GET", .url = url, .headers = {}, .body = {}};
     request.take_piece = [&](const host::HttpResponse& head, std::string_view piece) {
       record.bytes_in += piece.size();
-      return head.status / 100 != 2 || take(piece);
+      return head.status != kWhole || take(piece);
     };
     if (!budget_.take(policy::Resource::kHostCalls, 1))
       return fail(ErrorCode::kExhausted, std::string(policy::used_up(policy::Resource::kHostCalls)));
     auto answer = egress.send(request, std::min(fetch_.limits.memory_bytes, kMostHeldBytes));
     if (answer) {
       record.bytes_in += answer->body.size();
-      if (answer->status / 100 == 2 && !answer->body.empty() && !take(answer->body)) answer->body.clear();
+      if (answer->status == kWhole && !answer->body.empty() && !take(answer->body)) answer->body.clear();
     }
     made_.calls.push_back(std::move(record));
     if (error_) return std::unexpected(*error_);

@@ -158,6 +158,9 @@ HostResult<uint32_t> LocalBroker::path_permissions(std::string_view path) {
 HostResult<void> LocalBroker::path_set_permissions(std::string_view path, uint32_t mode) {
   return then(files(), [&](FileAccess* access) { return set_permissions(access->roots(), path, mode); });
 }
+HostResult<Room> LocalBroker::path_room(std::string_view path) {
+  return then(files(), [&](FileAccess* access) { return room_of(access->roots(), path); });
+}
 HostResult<void> LocalBroker::directory_make(std::string_view path) {
   return then(files(), [&](FileAccess* access) { return access->handles().make_directory(path); });
 }

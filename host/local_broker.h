@@ -23,6 +23,7 @@
 #include "host/deadline.h"
 #include "host/egress/http_egress.h"
 #include "host/files/file_access.h"
+#include "host/files/room.h"
 #include "host/kv/kv_store.h"
 #include "host/random.h"
 #include "host/sql/sql_reader.h"
@@ -92,6 +93,7 @@ class LocalBroker final : public Broker {
   // Of a file or directory, links not followed; see files/permissions.h.
   HostResult<uint32_t> path_permissions(std::string_view path);
   HostResult<void> path_set_permissions(std::string_view path, uint32_t mode);
+  HostResult<Room> path_room(std::string_view path);  // see files/room.h
   HostResult<void> directory_make(std::string_view path) override;
   HostResult<void> directory_remove(std::string_view path) override;
   HostResult<std::string> kv_get(std::string_view key) override;

@@ -26,8 +26,9 @@
 #include "worker/guests.h"
 
 namespace membrane::computers {
-class Authority;  // computers/network/authority.h
-}
+class Authority;        // computers/network/authority.h
+class ConnectionBound;  // computers/network/connection_bound.h
+}  // namespace membrane::computers
 
 namespace membrane::service {
 
@@ -47,7 +48,9 @@ struct GuestSpec {
   // What programs find as os.environ, process.env, or the environment of a WASI program.
   Environment environment = {};
   host::Secrets secrets = nullptr;  // what headers of the policy name; null: there is none
-  bool seals = false;               // a receipt is made of every turn, in all contexts
+  std::shared_ptr<computers::ConnectionBound> connections =
+      nullptr;         // of its tenant's Linux sandboxes; null: none
+  bool seals = false;  // a receipt is made of every turn, in all contexts
   // That programs of a Linux sandbox trust. It is in no file: what was kept gets another one when the service begins anew. Forks, and what
   // begins as a snapshot, have that of the sandbox they are of. Null: one of its own.
   std::shared_ptr<computers::Authority> authority = nullptr;

@@ -619,6 +619,7 @@ class LinuxGuest final : public Guest {
     auto gateway = computers::Gateway::create({.grants = policy.http,
                                                .limits = policy.limits,
                                                .secrets = secrets_of(spec_.secrets),
+                                               .connections = spec_.connections,
                                                .authority = spec_.authority});
     if (!gateway) return std::unexpected(api_error(gateway.error()));
     spec.network = (*gateway)->socket();

@@ -69,6 +69,7 @@ TEST_F(LinuxGuestTest, RunCodeByAShellAndCommandsAsTheyAre) {
   EXPECT_EQ(printed(*guest, {.code = "echo hello"}), "hello\n");
   EXPECT_EQ(printed(*guest, {.code = {}, .command = {"echo", "a", "b"}}), "a b\n");
   EXPECT_EQ(guest->exec({.code = "exit 3"}).exit_code, 3);
+  EXPECT_EQ(guest->exec({.code = "true"}).platform, "test");
   EXPECT_EQ(printed(*guest, {.code = "cat", .stdin_text = "in"}), "in");
 }
 

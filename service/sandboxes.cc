@@ -6,6 +6,7 @@
 
 #include "base/diagnostic.h"
 #include "computers/network/authority.h"
+#include "computers/network/connection_bound.h"
 #include "lang/language_names.h"
 #include "sandbox/telling.h"
 #include "service/client_hint.h"
@@ -253,8 +254,15 @@ uint64_t Sandboxes::memory_of(const std::string& tenant, const SandboxSpec& spec
                    contexts, spec.seals);
 }
 
-GuestSpec Sandboxes::with_secrets(const std::string& tenant, GuestSpec spec) const {
+GuestSpec Sandboxes::for_tenant(const std::string& tenant, GuestSpec spec) {
   if (options_.secrets_of) spec.secrets = options_.secrets_of(tenant, spec.policy);
+  const std::lock_guard lock(connections_mutex_);
+  std::weak_ptr<computers::ConnectionBound>& bound = connections_[tenant];
+  spec.connections = bound.lock();
+  if (spec.connections == nullptr) {
+    spec.connections = std::make_shared<computers::ConnectionBound>(options_.most_connections);
+    bound = spec.connections;
+  }
   return spec;
 }
 
@@ -296,7 +304,7 @@ Answer<Sandboxes::Made> Sandboxes::make_guest(const std::string& tenant, const S
   if (promoted) return make_guest_of(tenant, spec, *promoted);
   Made made;
   made.spec =
-      with_secrets(tenant, {spec.template_name, spec.policy.value_or(policy::Policy()), spec.environment});
+      for_tenant(tenant, {spec.template_name, spec.policy.value_or(policy::Policy()), spec.environment});
   made.spec.seals = spec.seals;
   made.spec.authority = std::make_shared<computers::Authority>();
   auto guest = guests_.create(made.spec);
@@ -314,7 +322,7 @@ Answer<Sandboxes::Made> Sandboxes::make_guest_of(const std::string& tenant, cons
     made.spec.policy = *spec.policy;
     made.spec.policy.packages = snapshot.guest.spec.policy.packages;
   }
-  made.spec = with_secrets(tenant, std::move(made.spec));
+  made.spec = for_tenant(tenant, std::move(made.spec));
   const auto contexts = get_images(images_, snapshot.guest);
   if (!contexts) return std::unexpected(contexts.error());
   auto guest = guests_.restore(made.spec, *contexts);

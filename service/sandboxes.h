@@ -142,6 +142,7 @@ struct SandboxesOptions {
   size_t most_waiting = 64;       // things that one sandbox has yet to do
   size_t most_at_once = 256;      // execs of Linux sandboxes that run
   size_t most_at_once_each = 32;  // of one of them
+  size_t most_connections = 512;  // that Linux sandboxes of a tenant have open to the outside, together
   size_t most_sandboxes = 10'000;
   size_t most_of_tenant = 1'000;
   size_t most_kept_execs = 32;           // of one sandbox, after their end
@@ -338,7 +339,8 @@ class Sandboxes {
   [[nodiscard]] std::vector<std::string> promoted_names(const std::string& tenant) const;
   Answer<Made> make_guest(const std::string& tenant, const SandboxSpec& spec);
   Answer<Made> make_guest_of(const std::string& tenant, const SandboxSpec& spec, const Snapshot& snapshot);
-  [[nodiscard]] GuestSpec with_secrets(const std::string& tenant, GuestSpec spec) const;
+  // With what its tenant gives it: secrets, and a share of the connections.
+  [[nodiscard]] GuestSpec for_tenant(const std::string& tenant, GuestSpec spec);
   static uint64_t memory_of_fork(Sandbox& of);
   std::shared_ptr<Sandbox> fork_of(Sandbox& of, Made made);
   Answer<std::vector<SandboxInfo>> put_forks(Sandbox& of, std::vector<Made> made, uint64_t took_us);
@@ -449,6 +451,8 @@ class Sandboxes {
   std::atomic<bool> is_stopping_ = false;      // execs that are cancelled are so since the service is stopped
   std::atomic<bool> is_ending_ = false;        // what is in images stays there, for the next service
   std::shared_ptr<HeldBytes> held_;
+  std::mutex connections_mutex_;
+  std::map<std::string, std::weak_ptr<computers::ConnectionBound>> connections_;  // by tenant
   WorkPool at_once_;  // of execs of Linux sandboxes
   WorkPool pool_;     // the last, so that its threads end first, and may use all else until then
 };

@@ -92,7 +92,7 @@ Answer<void> Sandboxes::go_back(Sandbox& in, const std::string& to) {
                   "Make another sandbox from the snapshot.");
   const auto awake = wake(in);  // so that nothing kept of it is left
   if (!awake) return std::unexpected(awake.error());
-  auto guest = guests_.restore(with_secrets(in.tenant, in.spec), *contexts);
+  auto guest = guests_.restore(for_tenant(in.tenant, in.spec), *contexts);
   if (!guest) return std::unexpected(guest.error());
   end_at_once(in);
   std::shared_ptr<Guest> ended;  // outside of the lock
@@ -313,7 +313,7 @@ void Sandboxes::set_policy(const std::string& tenant, const std::string& id, pol
         if (const auto checked = check(in, wanted); !checked) return std::unexpected(checked.error());
         GuestSpec spec = in.spec;
         spec.policy = wanted;
-        spec = with_secrets(in.tenant, std::move(spec));
+        spec = for_tenant(in.tenant, std::move(spec));
         const uint64_t before = in.memory_bytes, after = memory_of(in.spec.template_name, wanted.limits,
                                                                    1 + in.contexts.size(), in.spec.seals);
         if (const auto room = hold_memory(in, std::max(before, after)); !room)

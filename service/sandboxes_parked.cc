@@ -115,7 +115,7 @@ Answer<Guest*> Sandboxes::bring_back(Sandbox& in) {
   Answer<std::vector<KeptContext>> of_images;
   if (in.kept) of_images = get_images(images_, *in.kept);
   if (!of_images) return std::unexpected(of_images.error());
-  auto guest = guests_.restore(with_secrets(in.tenant, in.spec), in.kept ? *of_images : in.parked->contexts);
+  auto guest = guests_.restore(for_tenant(in.tenant, in.spec), in.kept ? *of_images : in.parked->contexts);
   if (!guest) return std::unexpected(guest.error());
   if (in.kept)
     if (const auto noted = watcher_.resumed(in.tenant, in.id); !noted) return std::unexpected(noted.error());
@@ -231,7 +231,7 @@ Status Sandboxes::adopt(KeptSandbox kept) {
   sandbox->execs_run = kept.info.execs;
   sandbox->parent = kept.info.parent;
   sandbox->contexts = std::move(kept.contexts);
-  sandbox->spec = with_secrets(kept.tenant, shared->spec);
+  sandbox->spec = for_tenant(kept.tenant, shared->spec);
   sandbox->is_paused = kept.info.state == SandboxState::kPaused;
   sandbox->kept = *std::move(shared);
   sandbox->forks = kept.forks;

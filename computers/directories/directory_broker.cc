@@ -161,7 +161,7 @@ class DirectoryBroker::Served {
   // What has been done is told as a use of the directory, but for looking at itself.
   void note_use(const Request& request, const Answer& answer) {
     const GrantedAct act = request.head.act;
-    if (act == GrantedAct::kClose || act == GrantedAct::kSync) return;
+    if (act == GrantedAct::kClose || act == GrantedAct::kSync || act == GrantedAct::kRoom) return;
     if (act == GrantedAct::kStatus && request.path == policy_.fs.front().guest) return;
     const bool opens_to_write =
         act == GrantedAct::kOpen && (request.head.flags & GrantedRequest::kForWriting) != 0;
@@ -251,6 +251,13 @@ HostResult<void> DirectoryBroker::Served::look(const Request& request, Answer& a
       auto link = broker_.path_find_link(request.path);
       if (!link) return std::unexpected(link.error());
       answer.bytes = std::move(link->target);
+      return {};
+    }
+    case GrantedAct::kRoom: {
+      const auto room = broker_.path_room(request.path);
+      if (!room) return std::unexpected(room.error());
+      const GrantedRoom told = {room->most_bytes, room->free_bytes, room->most_files, room->free_files};
+      answer.bytes.assign(reinterpret_cast<const char*>(&told), sizeof told);
       return {};
     }
     case GrantedAct::kOpen: {

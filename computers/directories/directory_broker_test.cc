@@ -197,6 +197,28 @@ TEST_F(DirectoryBrokerTest, AFileThatTheHostReplacesIsAnotherOne) {
   EXPECT_EQ(told, "Newer text");
 }
 
+TEST_F(DirectoryBrokerTest, TheRoomThatIsLeftIsTheGrants) {
+  for (const auto mode : {policy::FsMode::kRead, policy::FsMode::kWrite}) {
+    open(mode);
+    const linux::NodeRef root =
+        linux::make_granted_directory(HostFile(dup(kernel_.number())), {.is_writable = true});
+    const bool writes = mode == policy::FsMode::kWrite;
+    EXPECT_EQ(root->room().most_bytes, policy::FsGrant().max_total_bytes);
+    EXPECT_EQ(root->look_up("below").value()->room().free_files, writes ? policy::FsGrant().max_files : 0);
+    if (!writes) {
+      EXPECT_EQ(root->room().free_bytes, 0u);
+      continue;
+    }
+    const uint64_t before = root->room().free_bytes;
+    EXPECT_LE(before, policy::FsGrant().max_total_bytes);
+    const std::byte byte{'N'};
+    ASSERT_TRUE(root->look_up("a").value()->write(0, {&byte, 1}));
+    ASSERT_TRUE(root->create("made", {}));
+    EXPECT_LT(root->room().free_bytes, before);
+    EXPECT_EQ(root->room().free_files, policy::FsGrant().max_files - 1);
+  }
+}
+
 TEST_F(DirectoryBrokerTest, ListsADirectoryOfManyFiles) {
   for (int i = 0; i < 11'000; ++i) std::ofstream(folder_ / "in" / "below" / std::to_string(i)).flush();
   open(policy::FsMode::kWrite);

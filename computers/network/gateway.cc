@@ -141,6 +141,7 @@ Gateway::Gateway(GatewayOptions options, std::unique_ptr<Stop> stop)
       shared_budget_(options.budget != nullptr ? options.budget : std::make_shared<policy::Budget>()),
       budget_(*shared_budget_),
       stop_(std::move(stop)),
+      connections_bound_(std::move(options.connections)),
       only_looks_(options.only_looks),
       authority_(options.authority != nullptr ? options.authority : std::make_shared<Authority>()),
       answer_room_(std::min(options.limits.memory_bytes, kMostAnswerBytes)) {
@@ -268,14 +269,20 @@ void Gateway::take(const linux::NetworkMessage& message, HostFile socket) {
   if (message.host_bytes > linux::NetworkMessage::kMostHostBytes) return;
   const std::string host(message.host, message.host_bytes);
   was_asked_ = true;
+  if (message.untold > 0) {
+    const std::scoped_lock lock(mutex_);
+    account_.dropped += message.untold;
+  }
   if (!is_host(host)) return;
   if (message.event != NetworkEvent::kConnecting) return refused(message, host);
   if (!socket || message.port == 0 || connections_.size() >= kMostConnections) return;
   if (only_looks_ || stop_->is_set()) return;
+  auto place = connections_bound_ != nullptr ? connections_bound_->take() : nullptr;
+  if (connections_bound_ != nullptr && place == nullptr) return refused_for_many(message, host);
   auto stop = Stop::create();
   if (!stop) return;
   std::list<Connection> added;
-  Connection& connection = added.emplace_back(std::move(*stop));
+  Connection& connection = added.emplace_back(std::move(*stop), std::move(place));
   {
     const std::scoped_lock lock(mutex_);
     connections_.splice(connections_.end(), added);
@@ -284,6 +291,7 @@ void Gateway::take(const linux::NetworkMessage& message, HostFile socket) {
   try {
     connection.thread = std::jthread([this, &connection, shared, host, port = message.port] {
       serve(connection, host, port, std::move(*shared));
+      connection.place = nullptr;
       connection.is_over = true;
     });
   } catch (const std::system_error&) {
@@ -298,6 +306,16 @@ void Gateway::refused(const linux::NetworkMessage& message, const std::string& h
   record.arguments = is_name || message.port == 0 ? host : text_of(host, message.port);
   record.decided_by = {record.arguments};
   const HostError error = host::reach_denial(record.arguments, is_name);
+  note(std::move(record), &error);
+}
+
+void Gateway::refused_for_many(const linux::NetworkMessage& message, const std::string& host) {
+  sandbox::HostCallRecord record;
+  record.name = kConnect;
+  record.arguments = text_of(host, message.port);
+  const HostError error = {Errno::kBudget,
+                           "Sandboxes of this owner have " + std::to_string(connections_bound_->most()) +
+                               " connections open, which is the most. Close those that are idle."};
   note(std::move(record), &error);
 }
 

@@ -30,6 +30,7 @@
 #include <vector>
 
 #include "computers/network/authority.h"
+#include "computers/network/connection_bound.h"
 #include "computers/network/known_names.h"
 #include "computers/network/stream.h"
 #include "host/egress/http_egress.h"
@@ -50,6 +51,8 @@ struct GatewayOptions {
   host::Resolver* resolver = nullptr;  // borrowed; null: the system's
   // Shared with other sandboxes of the same task; null: of its own, by `limits`.
   std::shared_ptr<policy::Budget> budget = nullptr;
+  // Of connections, shared with other sandboxes of the same owner; null: kMostConnections alone.
+  std::shared_ptr<ConnectionBound> connections = nullptr;
   bool only_looks = false;  // nothing is dialled: was_asked() is what its owner wants to know
   // That its programs trust; null: one of its own.
   std::shared_ptr<Authority> authority = nullptr;
@@ -105,9 +108,11 @@ class Gateway {
     policy::Url url;
   };
   struct Connection {
-    explicit Connection(std::unique_ptr<Stop> of) : stop(std::move(of)) {}
+    Connection(std::unique_ptr<Stop> of, std::shared_ptr<const void> taken)
+        : stop(std::move(of)), place(std::move(taken)) {}
     const std::unique_ptr<Stop> stop;
-    Use use;  // under mutex_
+    std::shared_ptr<const void> place;  // in the bound; the thread's to give back
+    Use use;                            // under mutex_
     std::jthread thread;
     std::atomic<bool> is_over = false;
   };
@@ -118,6 +123,7 @@ class Gateway {
   void listen();
   void take(const linux::NetworkMessage& message, linux::HostFile socket);
   void refused(const linux::NetworkMessage& message, const std::string& host);
+  void refused_for_many(const linux::NetworkMessage& message, const std::string& host);
   void serve(Connection& connection, const std::string& host, uint16_t port, linux::HostFile socket);
   void serve_tls(Connection& connection, const std::string& host, uint16_t port, SocketStream& stream);
   void serve_plain(Connection& connection, const std::string& host, uint16_t port, SocketStream& stream);
@@ -147,6 +153,7 @@ class Gateway {
   const std::shared_ptr<policy::Budget> shared_budget_;
   policy::Budget& budget_;
   const std::unique_ptr<Stop> stop_;
+  const std::shared_ptr<ConnectionBound> connections_bound_;
   const bool only_looks_;
   std::atomic<bool> was_asked_ = false;
   const std::shared_ptr<Authority> authority_;

@@ -284,6 +284,31 @@ TEST_F(GatewayTest, OnlyLooksWhereThatIsWanted) {
   EXPECT_TRUE(server.requests().empty());
 }
 
+TEST_F(GatewayTest, AnOwnersSandboxesShareABoundOfConnections) {
+  const RawServer server(hello());
+  allow({"GET"}, server.url("/*"));
+  options_.connections = std::make_shared<ConnectionBound>(1);
+  open();
+  {
+    const Program idle = connect("127.0.0.1", server.port());
+    EXPECT_EQ(connect("127.0.0.1", server.port()).read_all(), "");
+    const auto calls = gateway_->take_account().calls;
+    ASSERT_EQ(calls.size(), 1u);
+    EXPECT_EQ(calls[0].name, "http.connect");
+    EXPECT_FALSE(calls[0].allowed);
+    EXPECT_TRUE(calls[0].reason.contains("1 connections open")) << calls[0].reason;
+  }
+  // The idle one gives its place back once its thread has seen the end.
+  std::string answer;
+  while (answer.empty()) {
+    Program program = connect("127.0.0.1", server.port());
+    program.send(get(server, "127.0.0.1"));
+    program.end();
+    answer = program.read_all();
+  }
+  EXPECT_TRUE(answer.starts_with("HTTP/1.1 200 ")) << answer;
+}
+
 TEST_F(GatewayTest, TakesAllThatWasSaidBeforeItEnds) {
   for (int i = 0; i < 100; ++i) {
     open();
@@ -580,6 +605,16 @@ TEST_F(GatewayTest, CountsWhatTheKernelProcessRefused) {
   EXPECT_EQ(calls[0].name, "net.resolve");
   EXPECT_EQ(calls[0].grant, "--allow http:example.org");
   EXPECT_EQ(calls[1].arguments, "192.0.2.1:443");
+}
+
+TEST_F(GatewayTest, CountsWhatTheKernelProcessCouldNotTell) {
+  open();
+  ASSERT_TRUE(tell({.event = NetworkEvent::kRefusedHost, .port = 443, .untold = 40}, "192.0.2.1"));
+  ASSERT_TRUE(tell({.event = NetworkEvent::kConnecting, .port = 443, .untold = 2}, "example.org"));
+  gateway_->end();
+  const Gateway::Account account = gateway_->take_account();
+  EXPECT_EQ(account.calls.size(), 1u);
+  EXPECT_EQ(account.dropped, 42u);
 }
 
 TEST_F(GatewayTest, TakesAHostileKernelProcess) {

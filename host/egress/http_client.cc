@@ -85,7 +85,10 @@ bool take_header_line(Progress& progress, std::string_view line) {
   if (line.starts_with("HTTP/")) {                       // after a 1xx the real head follows
     progress.response.headers.clear();
     progress.packings = 0;
-    return true;
+    // What follows would be no HTTP, and nobody says where it ends.
+    return !line.substr(line.find(' ') + 1).starts_with("101") ||
+           progress.stop(Errno::kProtocol,
+                         "The server changes the protocol (101), which no request asks for.");
   }
   const size_t colon = line.find(':');
   const bool token = colon != std::string_view::npos && colon > 0 &&
@@ -240,10 +243,15 @@ HostError explain(const CurlApi& api, CURLcode code, const Progress& progress) {
     case CURLE_COULDNT_CONNECT:
     case CURLE_SEND_ERROR:
     case CURLE_RECV_ERROR: return {Errno::kConnection, "The connection failed: " + words + ".", ""};
-    case CURLE_SSL_CONNECT_ERROR:
     case CURLE_PEER_FAILED_VERIFICATION:
     case CURLE_SSL_CACERT_BADFILE:
-    case CURLE_SSL_ISSUER_ERROR: return {Errno::kConnection, "No secure connection: " + words + ".", ""};
+    case CURLE_SSL_ISSUER_ERROR:
+      return {
+          Errno::kConnection,
+          "No secure connection: " + words +
+              ". The variable SSL_CERT_FILE of Membrane may name a file of certificates to trust, in PEM.",
+          ""};
+    case CURLE_SSL_CONNECT_ERROR: return {Errno::kConnection, "No secure connection: " + words + ".", ""};
     case CURLE_PARTIAL_FILE:
     case CURLE_GOT_NOTHING:
     case CURLE_WEIRD_SERVER_REPLY:

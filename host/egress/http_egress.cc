@@ -58,12 +58,11 @@ HostError to_host_error(const Error& error) {
 
 // -- the request ---------------------------------------------------------------
 
-bool contains_header(const Headers& headers, std::string_view name) {
-  return std::any_of(headers.begin(), headers.end(),
-                     [&](const auto& h) { return policy::same_header(h.first, name); });
+bool contains_header(const auto& headers, std::string_view name) {
+  return std::ranges::any_of(headers, [&](const auto& h) { return policy::same_header(h.first, name); });
 }
 
-HostResult<void> check_headers(const Headers& headers, const policy::HttpGrant& grant) {
+HostResult<void> check_headers(const Headers& headers) {
   if (headers.size() > HttpEgress::kMaxRequestHeaders)
     return refuse(Errno::kTooBig, "The request has too many headers.");
   for (const auto& [name, value] : headers) {
@@ -75,10 +74,6 @@ HostResult<void> check_headers(const Headers& headers, const policy::HttpGrant& 
     if (owner == policy::HeaderOwner::kEgress)
       return refuse(Errno::kInvalid,
                     "The header " + name + " belongs to the connection; a program cannot set it.");
-    for (const auto& header : grant.headers)
-      if (policy::same_header(header.first, name))
-        return refuse(Errno::kInvalid, "The header " + name + " is set by the grant, as " + header.first +
-                                           "; a program cannot set it.");
     if (owner == policy::HeaderOwner::kGrant)
       return refuse(
           Errno::kInvalid,
@@ -261,7 +256,9 @@ HostResult<std::string> HttpEgress::Impl::secret(const std::string& name) {
   return *value;
 }
 
+// In the place of what the program gave by these names: a client library sends a key even where it has none.
 HostResult<void> HttpEgress::Impl::add_headers(const policy::HttpGrant& grant, Headers& headers) {
+  std::erase_if(headers, [&](const auto& header) { return contains_header(grant.headers, header.first); });
   for (const auto& [name, value] : grant.headers) {
     std::string text = value.text;
     if (!value.secret.empty()) {
@@ -311,7 +308,7 @@ HostResult<HttpClient*> HttpEgress::Impl::client_of(const Grant& grant, Lane& la
 HostResult<RawResponse> HttpEgress::Impl::perform(const Hop& hop, const Grant& grant,
                                                   const Deadline& deadline, Lane& lane,
                                                   const TakePiece& take_piece, bool& reached) {
-  if (auto good = check_headers(hop.headers, grant.words); !good) return std::unexpected(good.error());
+  if (auto good = check_headers(hop.headers); !good) return std::unexpected(good.error());
   if (auto good = check_size(hop, grant.words); !good) return std::unexpected(good.error());
   const bool may_echo = gets_secret(hop.url);
   if (auto good = check_whole(hop, may_echo); !good) return std::unexpected(good.error());

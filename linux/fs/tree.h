@@ -35,7 +35,7 @@ struct TreeUsage {
   uint64_t refusals = 0;    // how often there was no room
   uint64_t heap_bytes = 0;  // of used_bytes: what is in this process's heap
 };
-// Of the tree that a node is in, for statfs(). Nothing for nodes of other file systems.
+// Of the tree that a node is in. Nothing for nodes of other file systems.
 std::optional<TreeUsage> usage_of(const Node& node);
 // Of the tree that a node is in: what is not as in the image has no later times than this. Nothing happens to other file systems.
 void clamp_times(const Node& node, timespec latest);

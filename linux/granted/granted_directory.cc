@@ -168,6 +168,14 @@ class GrantedNode final : public Node {
     facts.changed = time_of(answer.changed_ns);
     return facts;
   }
+  Room room() override {
+    const auto asked = all_->client.ask({.act = GrantedAct::kRoom}, path_);
+    GrantedRoom told;
+    if (!asked || asked->bytes.size() != sizeof told) return {};
+    std::memcpy(&told, asked->bytes.data(), sizeof told);
+    return {told.most_bytes, std::min(told.free_bytes, told.most_bytes), told.most_files,
+            std::min(told.free_files, told.most_files)};
+  }
   Done change(const AttributeChange& change) override {
     if (change.uid.value_or(0) != 0 || change.gid.value_or(0) != 0) return err(EPERM);
     if (!all_->client.options.is_writable) return err(EROFS);

@@ -16,6 +16,7 @@ enum class GrantedAct : uint32_t {
   kStatus = 1,  // of `path`; with `file`, of an open one, and permissions of `path` if it has that
   kList,        // of `path`, from the entry number `offset` on: GrantedEntry after the other
   kTarget,      // of the link `path`
+  kRoom,        // of the file system that `path` is in: GrantedRoom
   kOpen,        // `flags`; gives `file`
   kRead,        // `file`, `offset`, at most `count` bytes
   kWrite,       // `file`, `offset`, `bytes`
@@ -56,6 +57,10 @@ struct GrantedAnswer {
   uint32_t bytes = 0;    // that follow
   uint32_t mode = 0;     // permissions, 0777
   uint32_t reserved = 0;
+};
+
+struct GrantedRoom {
+  uint64_t most_bytes = 0, free_bytes = 0, most_files = 0, free_files = 0;
 };
 
 struct GrantedEntry {

@@ -7,7 +7,6 @@
 
 #include <algorithm>
 
-#include "linux/fs/tree.h"
 #include "linux/kernel/file_calls.h"
 
 namespace membrane::linux {
@@ -123,12 +122,11 @@ struct statfs statfs_of(Node& node) {
   const uint64_t device = node.attributes().device;
   to.f_type = kind_of(device);
   to.f_bsize = to.f_frsize = kBlockBytes;
-  if (const auto usage = usage_of(node)) {
-    to.f_blocks = usage->most_bytes / kBlockBytes;
-    to.f_bfree = to.f_bavail = (usage->most_bytes - usage->used_bytes) / kBlockBytes;
-    to.f_files = usage->most_nodes;
-    to.f_ffree = usage->most_nodes - usage->used_nodes;
-  }
+  const Room room = node.room();
+  to.f_blocks = room.most_bytes / kBlockBytes;
+  to.f_bfree = to.f_bavail = room.free_bytes / kBlockBytes;
+  to.f_files = room.most_nodes;
+  to.f_ffree = room.free_nodes;
   to.f_fsid.__val[0] = static_cast<int>(device);
   to.f_namelen = kMostNameBytes;
   return to;

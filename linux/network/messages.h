@@ -31,6 +31,7 @@ struct NetworkMessage {
   NetworkEvent event = NetworkEvent::kConnecting;
   uint16_t port = 0;
   uint16_t host_bytes = 0;
+  uint32_t untold = 0;  // refusals before this message for which the socket had no room
   char host[256] = {};
 };
 

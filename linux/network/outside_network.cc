@@ -302,11 +302,20 @@ void OutsideNetwork::remove_ended() {
 
 bool OutsideNetwork::tell(NetworkEvent event, std::string_view host, uint16_t port, int descriptor) {
   if (!owner_ || host.size() > NetworkMessage::kMostHostBytes) return false;
-  NetworkMessage message = {
-      .event = event, .port = port, .host_bytes = static_cast<uint16_t>(host.size()), .host = {}};
+  NetworkMessage message = {.event = event,
+                            .port = port,
+                            .host_bytes = static_cast<uint16_t>(host.size()),
+                            .untold = untold_,
+                            .host = {}};
   std::ranges::copy(host, message.host);
   const std::span<const int> descriptors(&descriptor, descriptor >= 0 ? 1 : 0);
-  return send_message(owner_.number(), std::as_bytes(std::span(&message, 1)), descriptors);
+  if (!send_message(owner_.number(), std::as_bytes(std::span(&message, 1)), descriptors)) return false;
+  untold_ = 0;
+  return true;
+}
+
+void OutsideNetwork::tell_refusal(NetworkEvent event, std::string_view host, uint16_t port) {
+  if (!tell(event, host, port)) ++untold_;
 }
 
 Done OutsideNetwork::reaches(const InetAddress& to, int type) {
@@ -314,10 +323,7 @@ Done OutsideNetwork::reaches(const InetAddress& to, int type) {
   if (type == SOCK_DGRAM) return reachable_.is_name(to) ? Done() : err(ENETUNREACH);
   const auto host = reachable_.host_at(to);
   if (host) return {};
-  if (refusals_told_ < kMostRefusalsTold && !to.is_loopback()) {
-    ++refusals_told_;
-    tell(NetworkEvent::kRefusedHost, text_of(to), to.port);
-  }
+  if (!to.is_loopback()) tell_refusal(NetworkEvent::kRefusedHost, text_of(to), to.port);
   return err(host.error());
 }
 
@@ -363,7 +369,7 @@ std::optional<std::string> OutsideNetwork::answer_query(std::span<const std::byt
       return {.exists = true, .v4 = std::array<uint8_t, 4>{127, 0, 0, 1}, .v6 = {}};
     const auto address = reachable_.address_of(name);
     if (!address) {
-      if (refusals_told_ < kMostRefusalsTold) ++refusals_told_, tell(NetworkEvent::kRefusedName, name, 0);
+      tell_refusal(NetworkEvent::kRefusedName, name, 0);
       return {};
     }
     return {.exists = true,

@@ -28,7 +28,7 @@ namespace membrane::linux {
 
 class OutsideNetwork final : public Network {
  public:
-  static constexpr size_t kMostConnections = 128, kMostRefusalsTold = 256;
+  static constexpr size_t kMostConnections = 128;
 
   // Starts its thread: before the kernel process is left with few system calls. `wake` is called by that thread, and has the
   // kernel call after_wake(). Errors: kUnavailable.
@@ -61,6 +61,7 @@ class OutsideNetwork final : public Network {
   Done add_bridge(const std::shared_ptr<SocketEnd>& own, const std::shared_ptr<SocketEnd>& theirs,
                   std::string_view host, uint16_t port);
   bool tell(NetworkEvent event, std::string_view host, uint16_t port, int descriptor = -1);
+  void tell_refusal(NetworkEvent event, std::string_view host, uint16_t port);
   void remove_ended();
   std::optional<std::string> answer_query(std::span<const std::byte> query);
 
@@ -70,7 +71,7 @@ class OutsideNetwork final : public Network {
   std::string own_name_, certificate_;
   std::map<uint64_t, std::unique_ptr<Connection>> connections_;
   uint64_t last_number_ = 0;
-  size_t refusals_told_ = 0;
+  uint32_t untold_ = 0;          // refusals that the owner has not heard of
   std::mutex mutex_;             // of what follows
   std::vector<uint64_t> ready_;  // connections whose sockets are
   std::jthread thread_;

@@ -267,6 +267,8 @@ Status OwnedComputer::write_piece(uint64_t number, std::string_view bytes) {
 Result<HostFile> open_image(const std::string& path) {
   HostFile file(open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
   if (file) return file;
+  if (errno != ENOENT && errno != ENOTDIR)
+    return fail(ErrorCode::kUnavailable, "the image " + path + " cannot be opened: " + std::strerror(errno));
   return fail(
       ErrorCode::kNotFound, "there is no image " + path + ": " + std::strerror(errno),
       "`membrane image ls` lists those that there are; `membrane image import FILE.tar -t NAME` makes one.");
