@@ -204,7 +204,7 @@ TEST_F(DirectoryBrokerTest, TheRoomThatIsLeftIsTheGrants) {
         linux::make_granted_directory(HostFile(dup(kernel_.number())), {.is_writable = true});
     const bool writes = mode == policy::FsMode::kWrite;
     EXPECT_EQ(root->room().most_bytes, policy::FsGrant().max_total_bytes);
-    EXPECT_EQ(root->look_up("below").value()->room().free_files, writes ? policy::FsGrant().max_files : 0);
+    EXPECT_EQ(root->look_up("below").value()->room().free_nodes, writes ? policy::FsGrant().max_files : 0);
     if (!writes) {
       EXPECT_EQ(root->room().free_bytes, 0u);
       continue;
@@ -215,7 +215,7 @@ TEST_F(DirectoryBrokerTest, TheRoomThatIsLeftIsTheGrants) {
     ASSERT_TRUE(root->look_up("a").value()->write(0, {&byte, 1}));
     ASSERT_TRUE(root->create("made", {}));
     EXPECT_LT(root->room().free_bytes, before);
-    EXPECT_EQ(root->room().free_files, policy::FsGrant().max_files - 1);
+    EXPECT_EQ(root->room().free_nodes, policy::FsGrant().max_files - 1);
   }
 }
 
