@@ -256,7 +256,8 @@ HostResult<void> DirectoryBroker::Served::look(const Request& request, Answer& a
     case GrantedAct::kRoom: {
       const auto room = broker_.path_room(request.path);
       if (!room) return std::unexpected(room.error());
-      const linux::GrantedRoom told = {room->most_bytes, room->free_bytes, room->most_files, room->free_files};
+      const linux::GrantedRoom told = {room->most_bytes, room->free_bytes, room->most_files,
+                                       room->free_files};
       answer.bytes.assign(reinterpret_cast<const char*>(&told), sizeof told);
       return {};
     }
