@@ -31,6 +31,7 @@ enum class CallEnd : uint8_t {
   kExit,         // the run is over, and well
   kTrap,         // a function without an errno failed
   kOutOfFuel,    // nothing was done: with more fuel, call again
+  kWaits,        // for an answer of the embedder's, with which the call is made again
   kOutOfMemory,  // a function without an errno had no room for its result
   kOutOfOutput,
 };

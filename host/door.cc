@@ -214,7 +214,7 @@ const FunctionSpec* function_named(std::string_view name) {
 
 }  // namespace
 
-std::string Door::answer(std::string_view request) {
+std::string Door::answer(std::string_view request, bool may_wait) {
   end_ = CallEnd::kReturn;
   const uint64_t price = kCost.base + kCost.per_byte * request.size();
   const bool is_prepaid = request.size() > kMaxOwedBytes;
@@ -225,13 +225,14 @@ std::string Door::answer(std::string_view request) {
   std::string answer;
   // Libraries throw where there is no memory.
   try {
-    answer = answer_any(request);
+    answer = answer_any(request, may_wait);
   } catch (const std::bad_alloc&) {
     answer = error_answer(HostError{Errno::kNoMemory, "the host has no memory for the request", {}});
   }
   if (request.size() >= HostMemory::kLargeBytes) return_freed_memory();
   // What was not done is not paid for: it is asked again.
-  if (end_ != CallEnd::kOutOfFuel) guest_.owe((is_prepaid ? 0 : price) + kCost.per_byte * answer.size());
+  if (end_ != CallEnd::kOutOfFuel && end_ != CallEnd::kWaits)
+    guest_.owe((is_prepaid ? 0 : price) + kCost.per_byte * answer.size());
   return answer;
 }
 
@@ -248,7 +249,7 @@ std::string Door::answer_of(Value value) {
   return json_text(whole);
 }
 
-std::string Door::answer_any(std::string_view request) {
+std::string Door::answer_any(std::string_view request, bool may_wait) {
   if (request.size() > kMaxRequestBytes)
     return error_answer(HostError{
         Errno::kTooBig, "the request is larger than " + std::to_string(kMaxRequestBytes) + " bytes", {}});
@@ -258,12 +259,13 @@ std::string Door::answer_any(std::string_view request) {
   if (kind.name == "call" || kind.name == "arguments") return answer_call(request);
   if (kind.name == "session") return answer_session(kind.text, request);
   if (kind.name == "files") return answer_files(request);
+  if (kind.name == "functions") return answer_functions(request, may_wait);
   if (kind.name == "registry" &&
       read_json(request, "the request", kAskLimits).value_or(nullptr) == json{{"registry", true}})
     return capabilities_json_of_values();
   return error_answer(
       HostError{Errno::kInvalid,
-                R"(a request is {"call":…,"arguments":[…]}, {"registry":true}, {"session":…} or {"files":…})",
+                R"(a request is {"call":…,"arguments":[…]}, {"registry":true}, {"session":…}, {"files":…} or {"functions":…})",
                 {}});
 }
 
@@ -324,6 +326,15 @@ std::string Door::answer_files(std::string_view request) {
   if (!answer)
     return error_answer(
         HostError{Errno::kUnsupported, "the program's files are those of its WASI functions", {}});
+  end_ = answer->end;
+  return end_ == CallEnd::kReturn ? std::move(answer->json) : "";
+}
+
+std::string Door::answer_functions(std::string_view request, bool may_wait) {
+  if (session_ == nullptr)
+    return error_answer(HostError{Errno::kUnsupported, "there are no functions of the embedder", {}});
+  auto answer = session_->call_functions(request, may_wait);
+  if (!answer) return error_answer(answer.error());
   end_ = answer->end;
   return end_ == CallEnd::kReturn ? std::move(answer->json) : "";
 }

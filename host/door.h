@@ -11,6 +11,8 @@
 //   {"session":"file","path":"/lib/x.js"}  the text of a file that the program may read
 //   {"session":"input"}          the next bytes of the program's input; "" at its end
 //   {"session":"memory"}         how many bytes of memory the program has
+//   {"functions":[{"call":"shop.price","arguments":[…],"keywords":{…}},…]}  functions of the embedder, called at once
+//       {"answers":[{"value":…},{"error":{"type":"ValueError","message":"…"}}]}
 //   {"files":"open","path":"/x","write":true,"create":true}  a call of WASI about files, where the program's module
 //       imports none: also exclusive, truncate, append; the value is a descriptor. The others:
 //       close, stat (descriptor); read (descriptor, count, offset?), write (descriptor, bytes, offset?) and resize
@@ -52,14 +54,18 @@ class DoorSession {
   virtual HostResult<std::string> read_file(std::string_view path) {
     return refuse(Errno::kUnsupported, "there are no files, so no " + std::string(path));
   }
-  // A request about files, with its answer as JSON. `end` is kReturn, kOutOfFuel (nothing was done that cannot be done
-  // again) or kOutOfOutput; the last two have no answer.
-  struct FilesAnswer {
+  // An answer as JSON. `end` is kReturn, kOutOfFuel (nothing was done that cannot be done again), kOutOfOutput or kWaits; the
+  // last three have no answer.
+  struct JsonAnswer {
     std::string json;
     CallEnd end = CallEnd::kReturn;
   };
+  // Of functions of the embedder. `may_wait`: the program can be paused in this request.
+  virtual HostResult<JsonAnswer> call_functions(std::string_view /*request*/, bool /*may_wait*/) {
+    return refuse(Errno::kUnsupported, "there are no functions of the embedder");
+  }
   // Nothing: the program has other functions for files.
-  virtual std::optional<FilesAnswer> ask_files(std::string_view /*request*/) { return std::nullopt; }
+  virtual std::optional<JsonAnswer> ask_files(std::string_view /*request*/) { return std::nullopt; }
 };
 
 class Door {
@@ -74,18 +80,20 @@ class Door {
   Door(Guest& guest, Dispatcher& dispatcher, DoorSession* session = nullptr)
       : guest_(guest), dispatcher_(dispatcher), session_(session) {}
 
-  // The answer; "" when the program does not go on after the request (see end()). After kOutOfFuel nothing was done,
-  // but reading a long request may have been paid: give that back, and with more fuel hand over the same request again.
+  // The answer; "" when the program does not go on after the request (see end()). After kOutOfFuel and kWaits nothing was
+  // done, but reading a long request may have been paid: give that back, and with more fuel, or the embedder's answer, hand over
+  // the same request again. `may_wait`: see DoorSession::call_functions().
   // A request and its answer need memory of the host, of which a sandbox has so much (host_memory.h): E2BIG, ENOMEM.
-  std::string answer(std::string_view request);
-  // How the last request ended: kReturn, kExit, kOutOfFuel or kOutOfOutput.
+  std::string answer(std::string_view request, bool may_wait = true);
+  // How the last request ended: kReturn, kExit, kOutOfFuel, kWaits or kOutOfOutput.
   [[nodiscard]] CallEnd end() const { return end_; }
 
  private:
-  std::string answer_any(std::string_view request);
+  std::string answer_any(std::string_view request, bool may_wait);
   std::string answer_call(std::string_view request);
   std::string answer_session(std::string_view what, std::string_view request);
   std::string answer_files(std::string_view request);
+  std::string answer_functions(std::string_view request, bool may_wait);
   std::string answer_of(Value value);
 
   Guest& guest_;

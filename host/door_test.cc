@@ -22,10 +22,10 @@ class FakeSession : public DoorSession {
     if (path == "/x.js") return "export {}";
     return refuse(Errno::kNotFound, "there is no " + std::string(path));
   }
-  std::optional<FilesAnswer> ask_files(std::string_view request) override {
+  std::optional<JsonAnswer> ask_files(std::string_view request) override {
     if (!has_files) return std::nullopt;
-    if (request.find("\"spend\"") != std::string_view::npos) return FilesAnswer{{}, CallEnd::kOutOfFuel};
-    return FilesAnswer{.json = R"({"value":4})"};
+    if (request.find("\"spend\"") != std::string_view::npos) return JsonAnswer{{}, CallEnd::kOutOfFuel};
+    return JsonAnswer{.json = R"({"value":4})"};
   }
   bool has_files = false;
   std::string turn = R"({"code":"1+1"})";

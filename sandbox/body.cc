@@ -64,8 +64,14 @@ HostAction Body::call_interpreter(const InterpreterFunction& function, engine::H
   guest_->enter(call);
   called_back_ = engine::RunState::kFinished;
   if (runs_on_) return function(*this, call);
+  const uint64_t fuel_before = call.execution.fuel_left();
   const HostAction action = function(*this, call);
   if (action != HostAction::kTrap) return action;
+  if (std::exchange(door_waits_, false)) {
+    awaits_answer_ = true;
+    engine::give_back_fuel(call, fuel_before - std::min(fuel_before, call.execution.fuel_left()));
+    return HostAction::kOutOfFuel;
+  }
   const engine::RunState inner = std::exchange(called_back_, engine::RunState::kFinished);
   if (inner == engine::RunState::kOutOfFuel) return HostAction::kOutOfFuel;
   return std::exchange(exits_, false) || inner == engine::RunState::kExited ? HostAction::kExit : action;
@@ -123,8 +129,9 @@ HostAction Body::call_wasi(const wasi::Function& function, engine::HostCall& cal
     consequence = sandbox::call_wasi(*system_, function, *guest_, call);
   }
   list_calls_of_system();
-  if (std::exchange(door_lacks_fuel_, false)) {
-    // Nothing was done: the call is made again when there is more.
+  awaits_answer_ = std::exchange(door_waits_, false);
+  if (std::exchange(door_lacks_fuel_, false) || awaits_answer_) {
+    // Nothing was done: the call is made again when there is more, or an answer.
     engine::give_back_fuel(call, fuel_before - call.execution.fuel_left());
     return HostAction::kOutOfFuel;
   }
@@ -144,7 +151,7 @@ void Body::list_calls_of_system() {
 }
 
 std::string Body::answer(std::string_view request) {
-  std::string answer = door_->answer(request);
+  std::string answer = door_->answer(request, is_of_program_ && calls_back_ == 0);
   list_calls_of_system();
   switch (door_->end()) {
     case host::CallEnd::kReturn:
@@ -152,6 +159,7 @@ std::string Body::answer(std::string_view request) {
       break;
     case host::CallEnd::kExit: exits_ = true; break;
     case host::CallEnd::kOutOfFuel: door_lacks_fuel_ = true; break;
+    case host::CallEnd::kWaits: door_waits_ = true; break;
     case host::CallEnd::kOutOfOutput: stop_.outcome = Outcome::kOutOfOutput; break;
     default: break;
   }
@@ -162,7 +170,7 @@ std::optional<std::string> Body::ask(engine::HostCall& during, std::string_view 
   guest_->enter(during);
   std::string text = answer(request);
   if (std::exchange(door_lacks_fuel_, false)) stop_.outcome = Outcome::kOutOfFuel;
-  if (stop_.outcome || exits_) return std::nullopt;
+  if (stop_.outcome || exits_ || door_waits_) return std::nullopt;
   return text;
 }
 
@@ -263,7 +271,7 @@ bool Body::run() {
     most = std::min(most, *pause_at_fuel_ - std::min(fuel_used_, *pause_at_fuel_));
   // What it owes is in fuel_used_ already, and is paid first; what it has left counts.
   execution_->add_fuel(most + execution_->fuel_owed() - std::min(execution_->fuel_left(), most));
-  waits_ = is_paused_ = false;
+  waits_ = is_paused_ = awaits_answer_ = false;
   stop_.state = execution_->resume();
   const uint64_t counted = execution_->fuel_used() + execution_->fuel_owed();
   const uint64_t used = std::min(fuel_left_, counted - counted_);
@@ -271,8 +279,8 @@ bool Body::run() {
   fuel_left_ -= used;
   fuel_used_ += used;
   if (stop_.state == engine::RunState::kFinished) return true;
-  is_paused_ =
-      stop_.state == engine::RunState::kOutOfFuel && most < fuel_left_ + used && !waits_ && !stop_.outcome;
+  is_paused_ = stop_.state == engine::RunState::kOutOfFuel && (awaits_answer_ || most < fuel_left_ + used) &&
+               !waits_ && !stop_.outcome;
   if (is_paused_) return false;
   if (execution_->fell_short()) fuel_used_ += std::exchange(fuel_left_, 0);  // a host call worked for it
   if (stop_.state == engine::RunState::kTrapped) stop_.trap = execution_->trap();

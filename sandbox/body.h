@@ -79,6 +79,8 @@ class Body final : public Calls {
   // Whether the last call of the program was paused. It is not over: go_on() is how it goes on, with so much fuel in
   // place of what it had left.
   [[nodiscard]] bool is_paused() const { return is_paused_; }
+  // Whether that was for an answer of the embedder's.
+  [[nodiscard]] bool awaits_answer() const { return is_paused_ && awaits_answer_; }
   [[nodiscard]] bool go_on(uint64_t fuel, std::optional<uint64_t> pause_at_fuel);
   // Whether the last call of the program returned, or exited, by itself.
   [[nodiscard]] bool has_ended() const;
@@ -169,6 +171,8 @@ class Body final : public Calls {
   bool waits_ = false;  // it reads, and there is nothing
   std::shared_ptr<const Waiting> waiting_;
   bool door_lacks_fuel_ = false;  // for the request that it was asked last
+  bool door_waits_ = false;       // for the embedder's answer to it
+  bool awaits_answer_ = false;    // the run ended there
   bool exits_ = false;            // the door ended the program
   bool met_the_world_ = false;
   // How the last call back ended, when it did not return.

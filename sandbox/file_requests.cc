@@ -164,7 +164,7 @@ host::CallEnd told_to_door(wasi::End end) {
 
 }  // namespace
 
-host::DoorSession::FilesAnswer answer_files(wasi::System& system, host::Guest& guest,
+host::DoorSession::JsonAnswer answer_files(wasi::System& system, host::Guest& guest,
                                             std::string_view request) {
   const auto fields = host::read_json_for_guest(request, "the request",
                                                 {.bytes = host::Door::kMaxRequestBytes,
@@ -181,7 +181,7 @@ host::DoorSession::FilesAnswer answer_files(wasi::System& system, host::Guest& g
   auto denied_before = std::exchange(state.last_denial, std::nullopt);
   wasi::FileCalls files(system, guest);
   const Answer<Json> answer = Request(*fields, files, guest).perform();
-  host::DoorSession::FilesAnswer made{.json = {}, .end = told_to_door(files.end())};
+  host::DoorSession::JsonAnswer made{.json = {}, .end = told_to_door(files.end())};
   if (made.end == host::CallEnd::kReturn)
     made.json = answer ? json_text(Json{{"value", *answer}})
                        : error_text(answer.error(), state.last_denial ? &*state.last_denial : nullptr);

@@ -12,7 +12,7 @@
 namespace membrane::sandbox {
 
 // Not inside of another call of the system.
-host::DoorSession::FilesAnswer answer_files(wasi::System& system, host::Guest& guest,
+host::DoorSession::JsonAnswer answer_files(wasi::System& system, host::Guest& guest,
                                             std::string_view request);
 
 }  // namespace membrane::sandbox

@@ -18,7 +18,7 @@ namespace membrane::sandbox {
 
 // How a run ended. `name` is the JSON value, `exit` the command's exit code:
 // 0 fine; 1 the guest's own failure, or a replay that differs; 2 a denied or invalid request; 3 Membrane failed;
-// 4 frozen, to be gone on with.
+// 4 frozen or waiting, to be resumed.
 #define MEMBRANE_OUTCOMES(X)                                                                 \
   X(kOk, "ok", 0, "The program ran to its end.")                                             \
   X(kTrapped, "trapped", 1, "The program trapped.")                                          \
@@ -33,7 +33,8 @@ namespace membrane::sandbox {
   X(kFailed, "failed", 3, "Membrane itself failed.")                                         \
   X(kFrozen, "frozen", 4, "The program is frozen, and goes on when it is thawed.")           \
   X(kRaised, "raised", 1, "The program ended in an error of its own language.")              \
-  X(kOutOfCpu, "out_of_cpu", 1, "The sandbox used up its CPU time.")
+  X(kOutOfCpu, "out_of_cpu", 1, "The sandbox used up its CPU time.")                         \
+  X(kWaiting, "waiting", 4, "The program waits for the answer of a function of yours.")
 
 enum class Outcome : uint8_t {
 #define X(id, name, exit, sentence) id,
@@ -100,6 +101,13 @@ struct ReportValue {
   uint64_t bits = 0;  // of i32, i64, f32, f64
 };
 
+// A call of a function of the embedder's that has no answer yet (sandbox/guest_functions.h).
+struct WaitingCall {
+  std::string name;
+  std::string arguments, keywords;  // JSON: an array, an object
+  std::string object;               // the id of the object that it is a method of; "" for a function
+};
+
 struct LimitReached {
   std::string name;    // as in the policy: "tasks"
   uint64_t times = 0;  // something was refused or ended for it
@@ -129,6 +137,7 @@ struct Report {
   uint64_t output_bytes_cut = 0;                  // that the output limit had no room for
   uint64_t host_calls_dropped = 0;                // made, but not in the list: it is bounded
   std::optional<host::FlowReport> flows;          // where the policy has the trifecta rule
+  std::vector<WaitingCall> waits_for;             // of kWaiting
   std::vector<uint8_t> snapshot;                  // of a frozen run; not rendered
   std::optional<uint64_t> snapshot_bytes;         // when freezing was asked for; 0: the program ended before
   std::string platform = {};                      // of a Linux sandbox: "trap", "kvm"

@@ -127,6 +127,7 @@ class Session::Impl final : public host::DoorSession {
     stands_as(image);
     world_->bound_memory([this] { return body_->guest().host_memory().left_for_call(); });
     needs_entropy_ = true;
+    tells_functions_ = options_.guest_functions != nullptr;
     return {};
   }
 
@@ -141,6 +142,8 @@ class Session::Impl final : public host::DoorSession {
 
   Report exec(const Turn& turn);
   Report go_on(std::optional<uint64_t> pause_at_fuel);
+  Report resume(std::vector<FunctionAnswer> answers);
+  [[nodiscard]] std::vector<FunctionCall> waits_for() const;
   Result<std::unique_ptr<Impl>> fork(uint64_t number) { return fork_as(number, options_); }
   std::vector<std::string> complete(std::string_view code);
   Result<std::vector<uint8_t>> keep();
@@ -160,7 +163,8 @@ class Session::Impl final : public host::DoorSession {
     return body_->system().load_file(body_->guest(), path,
                                      std::min(options_.policy.limits.module_bytes, most));
   }
-  std::optional<FilesAnswer> ask_files(std::string_view request) override {
+  host::HostResult<JsonAnswer> call_functions(std::string_view request, bool may_wait) override;
+  std::optional<JsonAnswer> ask_files(std::string_view request) override {
     if (!template_->interpreter().asks_for_files()) return std::nullopt;
     return answer_files(body_->system(), body_->guest(), request);
   }
@@ -178,6 +182,8 @@ class Session::Impl final : public host::DoorSession {
   // What the bytes of a session borrow while they are written.
   using KeptBytes = std::deque<std::vector<uint8_t>>;
   Status start_program(const Turn& turn);
+  std::vector<FunctionAnswer> answer_calls(std::span<const FunctionCall> calls);
+  void record_calls(const KeptCalls& calls, double latency_us);
   Result<Checkpoint> checkpoint(uint64_t number);
   Result<Image> capture();
   // The instance is as this image until it runs; null: as nobody has captured yet.
@@ -246,11 +252,13 @@ class Session::Impl final : public host::DoorSession {
   std::unique_ptr<Body> body_;
   RandomStream fresh_;  // what turns are given of it is never given again, whatever they end in
 
+  std::optional<KeptCalls> calls_;  // that the turn waits for, or that were answered while it was paused
   bool completes_ = false;                                       // its turn is to say which names there are
   std::optional<Turn> turn_;                                     // until it was asked for
   const std::atomic<bool>* cancel_ = options_.cancel;            // of the turn
   std::function<void(std::string_view)> on_stdout_, on_stderr_;  // that the turn came with
   std::optional<Checkpoint> before_;                             // of a turn that is paused
+  bool tells_functions_ = false;  // with the next turn, since the memory was copied
   bool needs_entropy_ = true;  // the memory was copied since the program was given fresh entropy
   bool is_changed_ = false;    // since it began as the template
   // Between two turns: what was captured, and how it differs from the template, so that the next fork or step back does
@@ -300,6 +308,7 @@ void Session::Impl::begin_turn(const Turn& turn) {
     before_input_ = {std::exchange(input_ahead_, {}), std::exchange(input_bytes_, 0),
                      std::exchange(input_is_over_, false)};
   if (has_input() && input_giver()) body_->system().open_stdin();
+  calls_.reset();
   result_.reset();
   result_bytes_ = 0;
   (void)body_->guest().host_memory().keep(host::HostMemory::Holder::kResult, 0);
@@ -398,6 +407,24 @@ Report Session::Impl::go_on(std::optional<uint64_t> pause_at_fuel) {
   });
 }
 
+Report Session::Impl::resume(std::vector<FunctionAnswer> answers) {
+  if (!body_->is_paused() || !calls_)
+    return refusal({ErrorCode::kInvalidArgument, "no turn waits for a function", "Begin one with exec()."});
+  auto given = answers.begin();
+  for (FunctionAnswer& answer : calls_->answers)
+    if (answer.kind == FunctionAnswer::Kind::kLater && given != answers.end()) answer = std::move(*given++);
+  if (given != answers.end())
+    return refusal({ErrorCode::kInvalidArgument, "there are more answers than calls that wait", ""});
+  return go_on(std::nullopt);
+}
+
+std::vector<FunctionCall> Session::Impl::waits_for() const {
+  std::vector<FunctionCall> waiting;
+  for (size_t i = 0; calls_ && body_->is_paused() && i < calls_->calls.size(); ++i)
+    if (calls_->answers[i].kind == FunctionAnswer::Kind::kLater) waiting.push_back(calls_->calls[i]);
+  return waiting;
+}
+
 Report Session::Impl::run_part(Checkpoint before, const std::function<bool(uint64_t fuel)>& run) {
   const Clock::time_point start = Clock::now();
   const uint64_t tokens_before = world_->tokens_used();
@@ -415,11 +442,13 @@ Report Session::Impl::run_part(Checkpoint before, const std::function<bool(uint6
   report.memory_peak_bytes = body_->instance().memory_bytes();
   report.tokens_used = world_->tokens_used() - tokens_before;
   const bool is_paused = body_->is_paused();
-  if (is_paused) report.outcome = Outcome::kFrozen;
+  if (is_paused) report.outcome = body_->awaits_answer() ? Outcome::kWaiting : Outcome::kFrozen;
   else if (returned && result_) tell_result(report);
   else if (!returned || !template_->interpreter().reads()) tell_stop(report);
   tell_rest(report);
   is_changed_ = !restarts || is_paused;  // a program that has ended leaves files only
+  for (FunctionCall& call : waits_for())
+    report.waits_for.push_back({call.name, call.arguments, call.keywords, call.object});
   if (is_paused) before_ = std::move(before);
   else if (!returned || report.outcome == Outcome::kOutOfMemory) go_back(std::move(before));
   end_input_of_turn();
@@ -439,6 +468,10 @@ host::HostResult<std::string> Session::Impl::next() {
                   {"input", turn_->input}};
   if (has_input() && turn_->input.empty()) request["input_waits"] = true;
   if (turn_input_) request["input_is_new"] = true;
+  if (std::exchange(tells_functions_, false)) {
+    MEMBRANE_ASSIGN(request["functions"],
+                    host::read_json_for_guest(options_.guest_functions->description, "the functions"));
+  }
   turn_.reset();
   if (needs_entropy_) {
     MEMBRANE_ASSIGN(const std::string entropy, fresh_entropy());
@@ -497,6 +530,60 @@ host::HostResult<std::string> Session::Impl::fresh_entropy() {
   std::string bytes(kFreshBytes, '\0');
   fresh_.fill({reinterpret_cast<uint8_t*>(bytes.data()), bytes.size()});
   return bytes;
+}
+
+// -- functions of the embedder ------------------------------------------------------------------------------------
+
+host::HostResult<Session::Impl::JsonAnswer> Session::Impl::call_functions(std::string_view request,
+                                                                          bool may_wait) {
+  if (options_.guest_functions == nullptr)
+    return host::refuse(host::Errno::kUnsupported, "there are no functions of the embedder");
+  host::HostMemory& memory = body_->guest().host_memory();
+  MEMBRANE_ASSIGN(auto calls, read_function_calls(request, memory.left_for_call()));
+  const Clock::time_point start = Clock::now();
+  if (!calls_ || calls_->calls != calls) {
+    std::vector<FunctionAnswer> answers = answer_calls(calls);
+    answers.resize(calls.size(), FunctionAnswer::error("", "the function has not answered"));
+    calls_ = KeptCalls{std::move(calls), std::move(answers)};
+  }
+  const auto waits = [](const FunctionAnswer& answer) { return answer.kind == FunctionAnswer::Kind::kLater; };
+  if (may_wait && std::ranges::any_of(calls_->answers, waits)) return JsonAnswer{{}, host::CallEnd::kWaits};
+  for (FunctionAnswer& answer : calls_->answers)
+    if (waits(answer))
+      answer = FunctionAnswer::error("", "the program cannot wait for an answer here: call it outside of a module's own code");
+  const KeptCalls answered = *std::exchange(calls_, std::nullopt);
+  record_calls(answered, microseconds_since(start));
+  std::string text = write_function_answers(answered.answers);
+  if (text.size() > memory.left_to_keep() || text.size() > memory.left_for_call())
+    return host::refuse(host::Errno::kNoMemory,
+                        "the answers of " + std::to_string(text.size()) + " bytes have no room");
+  return JsonAnswer{std::move(text)};
+}
+
+// Each counts as a host call, also one that is answered later.
+std::vector<FunctionAnswer> Session::Impl::answer_calls(std::span<const FunctionCall> calls) {
+  size_t paid = 0;
+  while (paid < calls.size() && world_->take_host_call()) ++paid;
+  std::vector<FunctionAnswer> answers;
+  if (paid > 0) answers = options_.guest_functions->call(calls.first(paid));
+  answers.resize(paid, FunctionAnswer::error("", "the function has not answered"));
+  answers.resize(calls.size(), FunctionAnswer::error("", std::string(policy::used_up(policy::Resource::kHostCalls))));
+  return answers;
+}
+
+void Session::Impl::record_calls(const KeptCalls& calls, double latency_us) {
+  for (size_t i = 0; i < calls.calls.size(); ++i) {
+    const FunctionCall& call = calls.calls[i];
+    const FunctionAnswer& answer = calls.answers[i];
+    const bool has_failed = answer.kind == FunctionAnswer::Kind::kError;
+    body_->dispatcher().list({.name = call.name,
+                              .code = has_failed ? host::Errno::kHost : host::Errno::kOk,
+                              .reason = has_failed ? host::bounded_reason(answer.message) : "",
+                              .arguments = summary_of(call),
+                              .bytes_in = answer.value.size(),
+                              .bytes_out = call.arguments.size() + call.keywords.size(),
+                              .latency_us = static_cast<uint64_t>(latency_us)});
+  }
 }
 
 host::HostResult<void> Session::Impl::take_result(std::string_view request, host::HostMemory& memory) {
@@ -804,6 +891,7 @@ Status Session::Impl::fork_paused(uint64_t number, Impl& child) {
   child.body_->start_run(language_execution_limits(child.options_.policy.limits), 0);
   MEMBRANE_TRY(child.body_->resume_at(paused));
   child.turn_ = turn_;
+  child.calls_ = calls_;
   child.output_of_turn_bytes_ = output_of_turn_bytes_;
   child.result_ = result_;
   child.result_bytes_ = result_bytes_;
@@ -863,6 +951,7 @@ Result<KeptPause> Session::Impl::keep_pause(KeptBytes& bytes) {
     kept.tokens = used(limits.tokens, left.tokens);
   }
   kept.history = body_->dispatcher().history();
+  kept.calls = calls_;
   MEMBRANE_ASSIGN(kept.before, keep_place(before_->image, *before_->system, before_->waiting, bytes));
   return kept;
 }
@@ -1003,6 +1092,7 @@ Status Session::Impl::restore_pause(const KeptPause& pause) {
   MEMBRANE_TRY(body_->resume_at(paused));
   body_->dispatcher().go_on_from(pause.history);
   turn_ = pause.turn;
+  calls_ = pause.calls;
   output_of_turn_bytes_ = pause.output_bytes;
   const policy::Limits& limits = options_.policy.limits;
   world_->refill(limits);
@@ -1024,6 +1114,8 @@ class Session::Local final : public Session {
     end_replay(*impl_->world_, report);
     if (const auto& divergence = impl_->world_->divergence()) tell_divergence(*divergence, "turns", report);
   }
+  Report resume(std::vector<FunctionAnswer> answers) override { return impl_->resume(std::move(answers)); }
+  std::vector<FunctionCall> waits_for() const override { return impl_->waits_for(); }
   std::optional<uint64_t> paused_at_fuel() const override {
     return impl_->body_->is_paused() ? std::optional(impl_->body_->fuel_used()) : std::nullopt;
   }

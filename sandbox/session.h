@@ -66,6 +66,11 @@ class Session {
   // and what was printed since the report before. Its time on the clock begins anew. kInvalid when no turn is paused.
   virtual Report go_on(std::optional<uint64_t> pause_at_fuel) = 0;
   Report go_on() { return go_on(std::nullopt); }
+  // Resumes a turn that waits for functions of the embedder's (Outcome::kWaiting), with the answers to the calls that its report lists,
+  // in their order. Those that are missing, or are "later" again, keep it waiting. As go_on() else.
+  virtual Report resume(std::vector<FunctionAnswer> answers) = 0;
+  // The calls that the paused turn waits for; none when it waits for nothing.
+  [[nodiscard]] virtual std::vector<FunctionCall> waits_for() const = 0;
   // No turn comes after the one that ended in `report`. When that one ended by itself, and the journal that it was
   // answered from (RunOptions::replay) has more, it becomes kDiverged.
   virtual void end(Report& report) = 0;

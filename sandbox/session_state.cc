@@ -3,6 +3,7 @@
 #define XXH_INLINE_ALL
 #include <xxhash.h>
 
+#include <algorithm>
 #include <cstring>
 
 #include "engine/fuel.h"
@@ -59,7 +60,20 @@ void turn(Io& io, Turn& t) {
 }
 
 template <typename Io>
-void pause(Io& io, KeptPause& p) {
+void calls(Io& io, KeptCalls& c) {
+  io.list(c.calls, [&](FunctionCall& call) {
+    for (std::string* const part : {&call.name, &call.arguments, &call.keywords, &call.object}) io.bytes(*part);
+  });
+  io.list(c.answers, [&](FunctionAnswer& answer) {
+    auto kind = static_cast<uint8_t>(answer.kind);
+    io.number(kind);
+    answer.kind = static_cast<FunctionAnswer::Kind>(kind);
+    for (std::string* const part : {&answer.value, &answer.type, &answer.message}) io.bytes(*part);
+  });
+}
+
+template <typename Io>
+void pause(Io& io, KeptPause& p, uint32_t version) {
   io.span(p.frames);
   for (auto* const list : {&p.notes, &p.progress}) io.list(*list, [&](uint32_t& one) { io.number(one); });
   io.number(p.fuel_used);
@@ -73,6 +87,7 @@ void pause(Io& io, KeptPause& p) {
   io.number(p.tokens);
   history(io, p.history);
   place(io, p.before);
+  if (version >= 3) optional(io, p.calls, [&](KeptCalls& c) { calls(io, c); });
 }
 
 template <typename Io>
@@ -95,7 +110,7 @@ void fields(Io& io, SessionState& s, uint32_t version) {
   io.bytes(s.input_ahead);
   io.number(s.input_bytes);
   io.flag(s.input_is_over);
-  optional(io, s.pause, [&](KeptPause& p) { pause(io, p); });
+  optional(io, s.pause, [&](KeptPause& p) { pause(io, p, version); });
   if (version >= 2) flow_state(io, s.flows);
 }
 
@@ -105,9 +120,17 @@ bool is_sound(const KeptPlace& p) {
          (has_frames || p.frames.empty());
 }
 
+bool is_sound(const KeptCalls& c) {
+  return !c.calls.empty() && c.calls.size() == c.answers.size() &&
+         std::ranges::all_of(c.answers, [](const FunctionAnswer& answer) {
+           return answer.kind <= FunctionAnswer::Kind::kLater;
+         });
+}
+
 bool is_sound(const SessionState& s) {
   return is_sound(s.place) && s.flows.is_sound() && s.heap_next <= kMostHeap && s.fresh.has_value() &&
-         (!s.pause || (is_sound(s.pause->before) && is_sound_history(s.pause->history)));
+         (!s.pause || (is_sound(s.pause->before) && is_sound_history(s.pause->history) &&
+                        (!s.pause->calls || is_sound(*s.pause->calls))));
 }
 
 std::unexpected<Error> damaged(const char* what) {
@@ -120,7 +143,8 @@ std::unexpected<Error> damaged(const char* what) {
 std::vector<uint8_t> write_session(SessionState state) {
   Writer writer;
   writer.out.resize(sizeof(Header));
-  const uint32_t version = state.flows.is_empty() ? 1 : kSessionVersion;
+  const bool waits = state.pause && state.pause->calls;
+  const uint32_t version = waits ? kSessionVersion : state.flows.is_empty() ? 1 : 2;
   fields(writer, state, version);
   Header header{};
   std::memcpy(header.magic, kMagic, sizeof kMagic);

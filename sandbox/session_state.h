@@ -23,8 +23,8 @@
 
 namespace membrane::sandbox {
 
-// Of a session that has read what the trifecta rule minds; others are written as the version before.
-inline constexpr uint32_t kSessionVersion = 2;
+// Of a session that waits for functions of the embedder's. 2: of one that has read what the trifecta rule minds. Others are written as 1.
+inline constexpr uint32_t kSessionVersion = 3;
 
 // Where its program is. What is large is borrowed.
 struct KeptPlace {
@@ -41,6 +41,12 @@ struct KeptDenial {
   std::string reason, grant;
 };
 
+// The functions of the embedder that a paused turn has called at once, and their answers, of which some are still to come.
+struct KeptCalls {
+  std::vector<FunctionCall> calls;
+  std::vector<FunctionAnswer> answers;  // as many
+};
+
 // A turn that is paused.
 struct KeptPause {
   std::span<const uint8_t> frames;
@@ -53,6 +59,7 @@ struct KeptPause {
   uint64_t host_calls = 0, bytes_in = 0, bytes_out = 0, tokens = 0;  // taken from the turn's own budget
   host::Dispatcher::History history;
   KeptPlace before;  // to go back to
+  std::optional<KeptCalls> calls;
 };
 
 struct SessionState {

@@ -14,7 +14,8 @@ Consequence consequence_of(host::CallEnd end) {
   switch (end) {
     case host::CallEnd::kReturn: return {HostAction::kContinue, {}};
     case host::CallEnd::kExit: return {HostAction::kExit, {}};
-    case host::CallEnd::kOutOfFuel: return {HostAction::kOutOfFuel, {}};
+    case host::CallEnd::kOutOfFuel:
+    case host::CallEnd::kWaits: return {HostAction::kOutOfFuel, {}};
     case host::CallEnd::kOutOfOutput: return {HostAction::kTrap, Outcome::kOutOfOutput};
     case host::CallEnd::kOutOfMemory: return {HostAction::kTrap, Outcome::kOutOfMemory};
     case host::CallEnd::kTrap: break;

@@ -358,6 +358,7 @@
       displays = [];
       groupIndent = "";
       if (request.fresh) reseed(hexBytes(request.fresh.entropy_hex));
+      if (request.functions) shared.defineFunctions(request.functions);
       const name = request.name || "<cell>";
       if (request.mode === "check") {
         const found = { outcome: "ok", value: null, displays: [], error: null, exit_code: 0, ...check(request, name) };

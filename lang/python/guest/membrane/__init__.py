@@ -12,8 +12,9 @@ which there are. What no grant allows raises PermissionError, whose text names t
 from membrane._capabilities import modules
 from membrane._display import display
 from membrane._door import Error
+from membrane._functions import HostError
 
-__all__ = ["Error", "display", "modules"]
+__all__ = ["Error", "HostError", "display", "modules"]
 
 
 def __getattr__(name):

@@ -1,7 +1,7 @@
 """The code interpreter: one turn takes a piece of code from the host, runs it, and says what came of it.
 
     next    {"code":…, "name":"<cell 1>", "mode":"cell"|"script"|"check"|"complete", "arguments":[…], "input":…, "fresh":{"entropy_hex":…},
-             "input_waits":true, "input_is_new":true, "packages":"/usr/lib/python-packages"}
+             "input_waits":true, "input_is_new":true, "packages":"/usr/lib/python-packages", "functions":{…}}
     result  {"outcome":"ok"|"error"|"exit", "value":…, "displays":[…], "error":…, "exit_code":n}
 
 A cell runs in __main__, where its names stay; a script has a __main__ of its own.
@@ -22,7 +22,7 @@ import sys
 import traceback
 import types
 
-from membrane import _display, _door, _packages
+from membrane import _display, _door, _functions, _packages
 
 _OURS = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
 _OUR_PACKAGES = tuple(_OURS + package + os.sep for package in ("membrane", "requests"))
@@ -110,6 +110,8 @@ def turn():
         reseed(request["fresh"])
     if request.get("packages"):
         _packages.use(request["packages"])
+    if request.get("functions"):
+        _functions.define(request["functions"])
     result = _run(request)
     try:
         _door.ask(_encode_result(result))

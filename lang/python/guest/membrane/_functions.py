@@ -1,0 +1,296 @@
+"""Functions and objects of the embedder, as a program has them: names of its own, modules that it imports, classes.
+
+A call is {"functions":[{"call":"shop.price","arguments":[…],"keywords":{…}}]}, answered by {"answers":[{"value":…} or
+{"error":{"type":…,"message":…}}]}. Values are JSON; what JSON lacks is an object whose only member's name begins with "$".
+"""
+
+import asyncio
+import base64
+import builtins
+import datetime
+import importlib
+import inspect
+import math
+import sys
+import types
+
+from membrane import _door
+
+_ours = {}  # names of the program's own that were given to it, and their values: what it has put in their place stays
+_modules = set()
+_types = {}  # the classes that stand for the host's, by name
+_queued = []  # (call, future) of functions that are awaited
+
+
+class HostError(RuntimeError):
+    """A function of the host has failed, in a way that has no exception here. `type_name` is the host's name for it."""
+
+    type_name = ""
+
+
+HostError.__module__ = "membrane"
+
+
+# --- values ---------------------------------------------------------------------------------------------------------
+
+
+def _is_a(value, module, name):
+    """Of a class whose module may not have been imported: then nothing is of it."""
+    return module in sys.modules and isinstance(value, getattr(sys.modules[module], name))
+
+
+def to_wire(value):
+    """The value as JSON has it. TypeError for what cannot go to the host."""
+    if value is None or isinstance(value, (bool, str)):
+        return value
+    if isinstance(value, int):
+        return int(value) if -(1 << 53) <= value <= 1 << 53 else {"$integer": str(int(value))}
+    if isinstance(value, float):
+        return float(value) if math.isfinite(value) else {"$number": repr(float(value))}
+    if isinstance(value, list):
+        return [to_wire(each) for each in value]
+    if isinstance(value, tuple):
+        return {"$tuple": [to_wire(each) for each in value]}
+    if isinstance(value, dict):
+        is_plain = all(isinstance(key, str) for key in value) and not (len(value) == 1 and next(iter(value)).startswith("$"))
+        if is_plain:
+            return {key: to_wire(each) for key, each in value.items()}
+        return {"$map": [[to_wire(key), to_wire(each)] for key, each in value.items()]}
+    if isinstance(value, (set, frozenset)):
+        return {"$set": [to_wire(each) for each in sorted(value, key=repr)]}
+    if isinstance(value, (bytes, bytearray, memoryview)):
+        return {"$bytes": base64.b64encode(bytes(value)).decode()}
+    if isinstance(value, (datetime.datetime, datetime.date, datetime.time)):
+        return {"$time": value.isoformat()}
+    if isinstance(value, datetime.timedelta):
+        return {"$seconds": value.total_seconds()}
+    if _is_a(value, "decimal", "Decimal"):
+        return {"$decimal": str(value)}
+    if _is_a(value, "uuid", "UUID"):
+        return {"$uuid": str(value)}
+    if isinstance(value, _HostObject):
+        return {"$object": {"id": value._membrane_id, "type": type(value).__name__}}
+    if hasattr(value, "tolist") and type(value).__module__.partition(".")[0] == "numpy":
+        return to_wire(value.tolist())
+    if hasattr(value, "__dataclass_fields__") and not isinstance(value, type):
+        return {name: to_wire(getattr(value, name)) for name in value.__dataclass_fields__}
+    raise TypeError(f"a {type(value).__name__} cannot be given to the host: give it text, numbers, bytes, times, lists and dicts of these")
+
+
+def _time_of(text):
+    if "T" in text or " " in text:
+        return datetime.datetime.fromisoformat(text)
+    return datetime.time.fromisoformat(text) if ":" in text else datetime.date.fromisoformat(text)
+
+
+def _object_of(reference):
+    kind = _types.get(reference["type"])
+    if kind is None:
+        raise TypeError(f"the host gave an object of the class {reference['type']}, which was not described")
+    made = kind.__new__(kind)
+    made._membrane_id = reference["id"]
+    return made
+
+
+_OF_WIRE = {
+    "$integer": int,
+    "$number": float,
+    "$tuple": lambda value: tuple(of_wire(each) for each in value),
+    "$map": lambda value: {of_wire(key): of_wire(each) for key, each in value},
+    "$set": lambda value: {of_wire(each) for each in value},
+    "$bytes": lambda value: base64.b64decode(value),
+    "$time": _time_of,
+    "$seconds": lambda value: datetime.timedelta(seconds=value),
+    "$decimal": lambda value: importlib.import_module("decimal").Decimal(value),
+    "$uuid": lambda value: importlib.import_module("uuid").UUID(value),
+    "$object": _object_of,
+}
+
+
+def of_wire(value):
+    if isinstance(value, list):
+        return [of_wire(each) for each in value]
+    if isinstance(value, dict):
+        if len(value) == 1:
+            (name, inner), = value.items()
+            if name in _OF_WIRE:
+                return _OF_WIRE[name](inner)
+        return {key: of_wire(each) for key, each in value.items()}
+    return value
+
+
+# --- calls ----------------------------------------------------------------------------------------------------------
+
+
+def _value_of(answer):
+    error = answer.get("error")
+    if error is None:
+        return of_wire(answer["value"])
+    name, message = error.get("type", ""), error.get("message", "")
+    kind = getattr(builtins, name, None)
+    if isinstance(kind, type) and issubclass(kind, Exception):
+        try:
+            raise kind(message)
+        except TypeError:  # one that takes more than a message
+            if kind is TypeError:
+                raise
+    failure = HostError(f"{name}: {message}" if name else message)
+    failure.type_name = name
+    raise failure
+
+
+def _call_of(name, arguments, keywords, of=None):
+    call = {"call": name, "arguments": [to_wire(each) for each in arguments]}
+    if keywords:
+        call["keywords"] = {key: to_wire(each) for key, each in keywords.items()}
+    if of is not None:
+        call["object"] = of
+    return call
+
+
+def call(name, arguments=(), keywords=None, of=None):
+    return _value_of(_door.ask({"functions": [_call_of(name, arguments, keywords, of)]}, name)["answers"][0])
+
+
+async def call_async(name, arguments=(), keywords=None, of=None):
+    """Calls that are awaited in one round of the loop are made at once, and answered concurrently."""
+    loop = asyncio.get_running_loop()
+    future = loop.create_future()
+    _queued.append((_call_of(name, arguments, keywords, of), future))
+    if len(_queued) == 1:
+        loop.call_soon(_send_queued)
+    return await future
+
+
+def _send_queued():
+    queued, _queued[:] = list(_queued), []
+    try:
+        answers = _door.ask({"functions": [call for call, _ in queued]})["answers"]
+    except Exception as error:
+        for _, future in queued:
+            if not future.done():
+                future.set_exception(error)
+        return
+    for (_, future), answer in zip(queued, answers):
+        if future.done():
+            continue
+        try:
+            future.set_result(_value_of(answer))
+        except Exception as error:
+            future.set_exception(error)
+
+
+# --- what the program sees ------------------------------------------------------------------------------------------
+
+
+def _signature_of(text):
+    """Of "(item: str, count: int = 1) -> int"; None for what is none. Annotations stay text."""
+    if not text:
+        return None
+    namespace = {}
+    try:
+        exec(f"from __future__ import annotations\ndef f{text}: pass", {"__builtins__": {}}, namespace)
+        return inspect.signature(namespace["f"])
+    except Exception:
+        return None
+
+
+def _function_of(spec, full_name, is_method=False):
+    signature = _signature_of(spec.get("signature", ""))
+
+    def split(values, keywords):
+        of = values[0]._membrane_id if is_method else None
+        values = values[1:] if is_method else values
+        if signature is not None:
+            signature.bind(*values, **keywords)  # a wrong call fails here, and costs the host nothing
+        return values, keywords, of
+
+    if spec.get("is_async"):
+        async def made(*values, **keywords):
+            values, keywords, of = split(values, keywords)
+            return await call_async(full_name, values, keywords, of)
+    else:
+        def made(*values, **keywords):
+            values, keywords, of = split(values, keywords)
+            return call(full_name, values, keywords, of)
+    made.__name__ = spec["name"]
+    made.__qualname__ = full_name if is_method else spec["name"]
+    made.__module__ = spec.get("module") or "__main__"
+    made.__doc__ = spec.get("doc") or None
+    if signature is not None:
+        own = [inspect.Parameter("self", inspect.Parameter.POSITIONAL_ONLY)] if is_method else []
+        made.__signature__ = signature.replace(parameters=[*own, *signature.parameters.values()])
+    return made
+
+
+class _HostObject:
+    """Stands for an object of the host, which never comes in here."""
+
+    __slots__ = ("_membrane_id",)
+
+    def __init__(self, *_, **__):
+        raise TypeError(f"a {type(self).__name__} is the host's: it cannot be made here")
+
+    def __repr__(self):
+        return f"<{type(self).__name__} of the host>"
+
+    def __eq__(self, other):
+        return type(other) is type(self) and other._membrane_id == self._membrane_id
+
+    def __hash__(self):
+        return hash((type(self).__name__, self._membrane_id))
+
+    def __reduce__(self):
+        return _object_of, ({"id": self._membrane_id, "type": type(self).__name__},)
+
+
+def _type_of(spec):
+    name = spec["name"]
+    members = {"__slots__": (), "__doc__": spec.get("doc") or None, "__module__": spec.get("module") or "__main__"}
+    for method in spec.get("methods", ()):
+        members[method["name"]] = _function_of(method, f"{name}.{method['name']}", is_method=True)
+    for attribute in spec.get("attributes", ()):
+        members[attribute] = property(
+            lambda self, attribute=attribute: call(f"{name}.{attribute}", (), None, self._membrane_id))
+    return type(name, (_HostObject,), members)
+
+
+def _put(name, value):
+    """Into the program's own names, unless it has put something of its own there."""
+    names = sys.modules["__main__"].__dict__
+    if name not in names or name in _ours and names[name] is _ours[name]:
+        names[name] = _ours[name] = value
+
+
+def _module_named(name):
+    if name not in _modules:
+        sys.modules[name] = types.ModuleType(name)
+        sys.modules[name].__all__ = []
+        _modules.add(name)
+    return sys.modules[name]
+
+
+def define(description):
+    """All that the host has described: again in each copy of the memory, and with what has changed since."""
+    for spec in description.get("modules", ()):
+        _module_named(spec["name"]).__doc__ = spec.get("doc") or None
+    for spec in description.get("types", ()):
+        _types[spec["name"]] = _type_of(spec)
+        if spec.get("module"):
+            _add(spec["module"], spec["name"], _types[spec["name"]])
+    for spec in description.get("functions", ()):
+        module = spec.get("module", "")
+        full_name = f"{module}.{spec['name']}" if module else spec["name"]
+        if module:
+            _add(module, spec["name"], _function_of(spec, full_name))
+        else:
+            _put(spec["name"], _function_of(spec, full_name))
+    for name, value in description.get("values", {}).items():
+        _put(name, of_wire(value))
+
+
+def _add(module, name, value):
+    made = _module_named(module)
+    setattr(made, name, value)
+    if name not in made.__all__:
+        made.__all__.append(name)

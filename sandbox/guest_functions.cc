@@ -1,0 +1,74 @@
+#include "sandbox/guest_functions.h"
+
+#include "base/json.h"
+#include "host/read_json.h"
+
+namespace membrane::sandbox {
+namespace {
+
+using Json = nlohmann::json;
+
+constexpr size_t kMostCalls = 1'000;  // at once
+
+host::HostResult<FunctionCall> call_of(const Json& wanted) {
+  const auto malformed = [](const char* what) { return host::refuse(host::Errno::kInvalid, what); };
+  if (!wanted.is_object()) return malformed("a call of a function is not an object");
+  FunctionCall call{.name = {}, .arguments = "[]", .keywords = "{}", .object = {}};
+  for (const auto& [name, value] : wanted.items()) {
+    if (name == "call" && value.is_string()) call.name = value.get<std::string>();
+    else if (name == "arguments" && value.is_array()) call.arguments = json_text(value);
+    else if (name == "keywords" && value.is_object()) call.keywords = json_text(value);
+    else if (name == "object" && value.is_number_unsigned()) call.object = json_text(value);
+    else return malformed("a call of a function has a name, arguments, keywords and an object");
+  }
+  if (call.name.empty()) return malformed("a call of a function has no name");
+  return call;
+}
+
+}  // namespace
+
+host::HostResult<std::vector<FunctionCall>> read_function_calls(std::string_view request,
+                                                                uint64_t memory_bytes) {
+  MEMBRANE_ASSIGN(const Json parsed,
+                  host::read_json_for_guest(request, "the request", {.memory_bytes = memory_bytes}));
+  const auto calls = parsed.is_object() ? parsed.find("functions") : parsed.end();
+  if (calls == parsed.end() || parsed.size() != 1 || !calls->is_array() || calls->empty())
+    return host::refuse(host::Errno::kInvalid, R"(calls of functions are {"functions":[{"call":…},…]})");
+  if (calls->size() > kMostCalls)
+    return host::refuse(host::Errno::kTooBig,
+                        "more than " + std::to_string(kMostCalls) + " functions are called at once");
+  std::vector<FunctionCall> all;
+  for (const Json& each : *calls) {
+    MEMBRANE_ASSIGN(FunctionCall call, call_of(each));
+    all.push_back(std::move(call));
+  }
+  return all;
+}
+
+std::string write_function_answers(std::span<const FunctionAnswer> answers) {
+  std::string text = R"({"answers":[)";
+  for (const FunctionAnswer& each : answers) {
+    if (text.back() != '[') text += ',';
+    const bool is_value = each.kind == FunctionAnswer::Kind::kValue;
+    if (is_value && read_json(each.value, "the value", {.bytes = host::kMaxResultBytes})) {
+      text += R"({"value":)" + each.value + '}';
+      continue;
+    }
+    const bool is_error = each.kind == FunctionAnswer::Kind::kError;
+    const Json error = {{"type", is_error ? each.type : ""},
+                        {"message", is_error   ? each.message
+                                    : is_value ? "the function's value is no JSON"
+                                               : "the function has not answered"}};
+    text += R"({"error":)" + json_text(error) + '}';
+  }
+  return text + "]}";
+}
+
+std::string summary_of(const FunctionCall& call) {
+  std::string text = call.arguments.substr(1, call.arguments.size() - 2);
+  if (call.keywords.size() > 2)
+    text += (text.empty() ? "" : ", ") + call.keywords.substr(1, call.keywords.size() - 2);
+  return host::bounded_summary(std::move(text));
+}
+
+}  // namespace membrane::sandbox

@@ -1,0 +1,71 @@
+// Functions of the embedder for programs in languages: a program calls them by name, with values and for a value.
+//
+//   program ─▶ {"functions":[{"call":"shop.price","arguments":["tea"],"keywords":{}}]} ─▶ GuestFunctions::call
+//           ◀─ {"answers":[{"value":350}]}
+//
+// The policy does not decide on them, and no journal has them (a run that replays calls them again). Each counts as a host call and is
+// listed in the report.
+//
+// A function may answer "later": the turn then pauses in the call (Outcome::kWaiting), can be forked and kept as bytes, and resumes with
+// the answer (Session::resume()), in this process or another.
+//
+// Values are JSON. What JSON lacks is an object with one member whose name begins with '$': {"$bytes":"base64"}, {"$integer":"2^64"},
+// {"$number":"nan"}, {"$tuple":[…]}, {"$set":[…]}, {"$time":"ISO 8601"}, {"$map":[[key,value],…]}, {"$object":{"id":1,"type":"Account"}}.
+// A map with one such name is written as a $map. The host passes them on unread.
+//
+// Threads: called on the thread of the turn.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/result.h"
+#include "host/errno.h"
+
+namespace membrane::sandbox {
+
+struct FunctionCall {
+  std::string name;       // "price"; of a module "shop.price"; of an object's class "Account.deposit"
+  std::string arguments;  // a JSON array
+  std::string keywords;   // a JSON object
+  std::string object;     // the id of the object that it is a method of, as JSON; "" for a function
+
+  friend bool operator==(const FunctionCall&, const FunctionCall&) = default;
+};
+
+struct FunctionAnswer {
+  enum class Kind : uint8_t { kValue, kError, kLater };
+  Kind kind = Kind::kValue;
+  std::string value = "null";  // of kValue: JSON
+  // Of kError, which is raised in the program: the name of an exception that the language has, else it is its usual one.
+  std::string type, message;
+
+  static FunctionAnswer later() { return {.kind = Kind::kLater, .value = {}, .type = {}, .message = {}}; }
+  static FunctionAnswer error(std::string type, std::string message) {
+    return {.kind = Kind::kError, .value = {}, .type = std::move(type), .message = std::move(message)};
+  }
+  friend bool operator==(const FunctionAnswer&, const FunctionAnswer&) = default;
+};
+
+struct GuestFunctions {
+  // What programs see: {"functions":[{"name":"price","module":"shop","signature":"(item: str) -> int","doc":"…","is_async":false}],
+  // "types":[{"name":"Account","doc":"…","methods":[…],"attributes":["balance"]}],"values":{…}}. Read by the guest's side of the language
+  // (lang/python/guest/membrane/_functions.py, lang/javascript/guest/functions.js); "" for none.
+  std::string description;
+  // Answers the calls, in their order; several were made at once and may be answered concurrently. Answers that are missing fail.
+  std::function<std::vector<FunctionAnswer>(std::span<const FunctionCall>)> call;
+};
+
+// Of a request. Errors: kInvalid for what is none; kTooBig.
+host::HostResult<std::vector<FunctionCall>> read_function_calls(std::string_view request, uint64_t memory_bytes);
+// {"answers":[…]}. A value that is no JSON becomes an error. None may be kLater.
+std::string write_function_answers(std::span<const FunctionAnswer> answers);
+// For a line of a report: the arguments, as JSON without the brackets.
+std::string summary_of(const FunctionCall& call);
+
+}  // namespace membrane::sandbox
