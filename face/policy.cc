@@ -11,6 +11,11 @@ std::string_view version() { return MEMBRANE_VERSION; }
 // -- Policy -------------------------------------------------------------------------------------
 
 Policy::Policy() : state_(std::make_unique<State>()) {}
+Policy Policy::for_languages() {
+  Policy made;
+  made.state_->policy.limits = policy::language_limits();
+  return made;
+}
 Policy::Policy(const Policy& other) : state_(std::make_unique<State>(*other.state_)) {}
 // What was moved from is an empty policy, not a trap for whoever uses it.
 Policy::Policy(Policy&& other) noexcept : state_(std::exchange(other.state_, std::make_unique<State>())) {}

@@ -59,6 +59,7 @@ struct Failure {
   std::string hint;     // what would mend it; may be empty
   Place place;
   std::vector<Place> backtrace;  // of traps and pauses, innermost first
+  std::string traceback{};       // of an error of a language, as it prints it
 };
 
 template <typename T>
@@ -116,7 +117,9 @@ struct HostFunction {
 // Threads: a value; copies are independent.
 class Policy {
  public:
-  Policy();  // grants nothing; the usual limits
+  Policy();  // grants nothing; the usual limits of programs in WebAssembly
+  // The same with the limits of programs in languages. Limits that a parsed text does not name are those of programs in WebAssembly.
+  static Policy for_languages();
   // A file's text: TOML, or JSON when `name` ends in ".json".
   static Expected<Policy> parse(std::string_view text, std::string_view name = "policy.toml");
   static Expected<Policy> load(const std::string& path);
@@ -187,6 +190,7 @@ enum class Outcome : uint8_t {
   kFrozen,    // it stands where it was to be frozen: Report::snapshot
   kRaised,    // an error of its own language, as an exception of Python
   kOutOfCpu,  // a sandbox of Linux programs used up its CPU time
+  kWaiting,   // a session waits for a function of yours: Report::waits_for
 };
 std::string_view name_of(Outcome outcome);  // "out_of_fuel"
 
@@ -196,6 +200,22 @@ struct Report {
     std::string type;            // "i32"
     std::string text;            // as a person reads it
     std::optional<Value> value;  // nothing for references and vectors
+  };
+  // One form of a value.
+  struct Part {
+    std::string type;  // "text/plain", "image/png"
+    std::string data;  // text; bytes as base64
+    bool is_base64 = false;
+  };
+  struct File {
+    std::string path;
+    uint64_t size_bytes = 0;
+  };
+  // A function of yours that was called, and has not answered.
+  struct Waiting {
+    std::string name;                 // "shop.price"
+    std::string arguments, keywords;  // JSON: an array, an object
+    std::string object;               // of a method: the id of its object
   };
   struct Call {
     std::string name;  // "http.get"
@@ -224,6 +244,11 @@ struct Report {
   double run_us = 0;
   std::vector<Call> host_calls;   // that reached for the world, or for a function of yours
   std::vector<uint8_t> snapshot;  // of a frozen run, for Sandbox::thaw(); else empty
+  // Of a session.
+  std::vector<Part> value{};                  // the last expression's, in several forms
+  std::vector<std::vector<Part>> displays{};  // what it showed on the way
+  std::vector<File> files{};                  // that the session has made or changed, by now
+  std::vector<Waiting> waits_for{};           // of kWaiting
 
   [[nodiscard]] std::string to_json() const;  // docs/report.schema.json
   [[nodiscard]] std::string to_text() const;  // for a terminal

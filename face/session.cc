@@ -1,0 +1,288 @@
+#include "membrane/session.hpp"
+
+#include <algorithm>
+#include <map>
+#include <utility>
+
+#include "base/json.h"
+#include "face/convert.h"
+#include "face/policy.h"
+#include "face/report.h"
+#include "sandbox/languages.h"
+#include "sandbox/session.h"
+
+namespace membrane {
+
+using Json = nlohmann::ordered_json;
+using face::failure_of;
+
+static_assert(static_cast<int>(Answer::Kind::kLater) == static_cast<int>(sandbox::FunctionAnswer::Kind::kLater));
+
+// -- Language -----------------------------------------------------------------------------------
+
+struct Language::State {
+  std::string name;
+  std::shared_ptr<const sandbox::Template> opened;
+};
+
+Expected<Language> Language::open(std::string_view name, const LanguageOptions& options) {
+  sandbox::TemplateOptions how{.cache_directory = options.cache_directory, .on_progress = options.on_progress};
+  if (how.cache_directory.empty()) how.cache_directory = sandbox::Languages::default_cache_directory();
+  auto opened = sandbox::Languages(std::move(how)).open_for_session(name);
+  if (!opened) return std::unexpected(failure_of(opened.error()));
+  Language made;
+  made.state_ = std::make_shared<State>(std::string(name), *std::move(opened));
+  return made;
+}
+
+const std::string& Language::name() const { return state_->name; }
+
+// -- functions ----------------------------------------------------------------------------------
+
+namespace {
+
+std::string full_name(const std::string& owner, const std::string& name) {
+  return owner.empty() ? name : owner + "." + name;
+}
+
+Json described(const GuestFunction& function) {
+  Json spec = {{"name", function.name}};
+  if (!function.module.empty()) spec["module"] = function.module;
+  if (!function.signature.empty()) spec["signature"] = function.signature;
+  if (!function.doc.empty()) spec["doc"] = function.doc;
+  if (function.is_async) spec["is_async"] = true;
+  return spec;
+}
+
+Json described(const GuestType& type) {
+  Json spec = {{"name", type.name}, {"module", type.module}, {"doc", type.doc}, {"attributes", type.attributes}};
+  spec["methods"] = Json::array();
+  for (const GuestFunction& method : type.methods) spec["methods"].push_back(described(method));
+  return spec;
+}
+
+bool is_identifier(std::string_view name) {
+  const auto is_letter = [](char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_'; };
+  const auto is_digit = [](char c) { return c >= '0' && c <= '9'; };
+  return !name.empty() && is_letter(name.front()) &&
+         std::ranges::all_of(name, [&](char c) { return is_letter(c) || is_digit(c); });
+}
+
+Failure no_name(const std::string& name) {
+  return face::invalid_argument('"' + name + "\" is no name of a function, type, module or input",
+                                "Use letters, digits and _, and begin with a letter.");
+}
+
+// The description, and what answers. Errors: of names, functions without a call, inputs that are no JSON.
+class Functions {
+ public:
+  static Expected<std::shared_ptr<const sandbox::GuestFunctions>> of(SessionOptions& options) {
+    Functions all;
+    if (auto wrong = all.add(options)) return std::unexpected(*std::move(wrong));
+    if (all.is_empty_) return nullptr;
+    auto made = std::make_shared<sandbox::GuestFunctions>();
+    made->description = json_text(all.description_);
+    made->call = [calls = std::move(all.calls_), many = std::move(options.call_many)](
+                     std::span<const sandbox::FunctionCall> wanted) { return answer(calls, many, wanted); };
+    return made;
+  }
+
+ private:
+  using Calls = std::map<std::string, std::function<Answer(const FunctionCall&)>, std::less<>>;
+  using Many = std::function<std::vector<Answer>(std::span<const FunctionCall>)>;
+
+  std::optional<Failure> add(const SessionOptions& options) {
+    description_ = {{"modules", Json::array()}, {"types", Json::array()}, {"functions", Json::array()}};
+    for (const auto& [name, doc] : options.modules) {
+      if (!is_identifier(name)) return no_name(name);
+      description_["modules"].push_back({{"name", name}, {"doc", doc}});
+    }
+    for (const GuestType& type : options.types) {
+      if (!is_identifier(type.name)) return no_name(type.name);
+      for (const GuestFunction& method : type.methods)
+        if (auto wrong = add(type.name, method, options)) return wrong;
+      description_["types"].push_back(described(type));
+    }
+    for (const GuestFunction& function : options.functions) {
+      if (!function.module.empty() && !is_identifier(function.module)) return no_name(function.module);
+      if (auto wrong = add(function.module, function, options)) return wrong;
+      description_["functions"].push_back(described(function));
+    }
+    for (const auto& [name, value] : options.inputs) {
+      if (!is_identifier(name)) return no_name(name);
+      auto parsed = read_ordered_json(value, "the input " + name);
+      if (!parsed) return failure_of(parsed.error());
+      description_["values"][name] = *std::move(parsed);
+    }
+    is_empty_ = options.functions.empty() && options.types.empty() && options.inputs.empty();
+    return std::nullopt;
+  }
+  std::optional<Failure> add(const std::string& owner, const GuestFunction& function, const SessionOptions& options) {
+    if (!is_identifier(function.name)) return no_name(function.name);
+    const std::string name = full_name(owner, function.name);
+    if (!function.call && !options.call_many)
+      return face::invalid_argument("the function " + name + " has nothing to call",
+                                    "Set GuestFunction::call, or SessionOptions::call_many.");
+    calls_.insert_or_assign(name, function.call);
+    return std::nullopt;
+  }
+
+  static std::vector<sandbox::FunctionAnswer> answer(const Calls& calls, const Many& many,
+                                                     std::span<const sandbox::FunctionCall> wanted) {
+    std::vector<FunctionCall> given;
+    for (const sandbox::FunctionCall& call : wanted)
+      given.push_back({call.name, call.arguments, call.keywords, call.object});
+    std::vector<Answer> answers;
+    try {
+      if (many) answers = many(given);
+      else
+        for (const FunctionCall& call : given) answers.push_back(answer_one(calls, call));
+    } catch (const std::exception& error) {
+      answers.assign(given.size(), Answer::error("", error.what()));
+    }
+    return answers_of(std::move(answers));
+  }
+  static Answer answer_one(const Calls& calls, const FunctionCall& call) {
+    const auto found = calls.find(call.name);
+    if (found == calls.end() || !found->second) return Answer::error("NameError", "there is no " + call.name);
+    return found->second(call);
+  }
+
+ public:
+  static std::vector<sandbox::FunctionAnswer> answers_of(std::vector<Answer> answers) {
+    std::vector<sandbox::FunctionAnswer> made;
+    for (Answer& each : answers)
+      made.push_back({static_cast<sandbox::FunctionAnswer::Kind>(each.kind), std::move(each.json),
+                      std::move(each.type), std::move(each.message)});
+    return made;
+  }
+
+ private:
+  Json description_;
+  Calls calls_;
+  bool is_empty_ = true;
+};
+
+}  // namespace
+
+// -- Session ------------------------------------------------------------------------------------
+
+struct Session::State {
+  std::unique_ptr<sandbox::Session> session;
+  std::shared_ptr<std::atomic<bool>> cancelled = std::make_shared<std::atomic<bool>>(false);
+  uint64_t forks = 0;
+};
+
+namespace {
+
+Expected<sandbox::RunOptions> run_options(SessionOptions& options) {
+  sandbox::RunOptions made;
+  made.policy = options.policy.state().policy;
+  auto functions = Functions::of(options);
+  if (!functions) return std::unexpected(functions.error());
+  made.guest_functions = *std::move(functions);
+  made.on_stdout = std::move(options.on_stdout);
+  made.on_stderr = std::move(options.on_stderr);
+  if (options.budget) made.budget = options.budget->state().budget;
+  return made;
+}
+
+Failure failure_of_file(const host::HostError& error) {
+  return {.code = std::string(host::name_of(error.code)), .message = error.reason, .hint = error.grant, .place = {}, .backtrace = {}};
+}
+
+}  // namespace
+
+Session::Session(std::unique_ptr<State> state) : state_(std::move(state)) {}
+Session::~Session() = default;
+Session::Session(Session&&) noexcept = default;
+Session& Session::operator=(Session&&) noexcept = default;
+
+Expected<Session> Session::create(const Language& language, SessionOptions options) {
+  auto how = run_options(options);
+  if (!how) return std::unexpected(how.error());
+  auto made = sandbox::Session::create(language.state()->opened, *std::move(how));
+  if (!made) return std::unexpected(failure_of(made.error()));
+  auto state = std::make_unique<State>();
+  state->session = *std::move(made);
+  return Session(std::move(state));
+}
+
+Expected<Session> Session::load(const Language& language, std::span<const uint8_t> bytes,
+                                SessionOptions options) {
+  auto how = run_options(options);
+  if (!how) return std::unexpected(how.error());
+  auto made = sandbox::Session::restore(language.state()->opened, bytes, *std::move(how));
+  if (!made) return std::unexpected(failure_of(made.error()));
+  auto state = std::make_unique<State>();
+  state->session = *std::move(made);
+  return Session(std::move(state));
+}
+
+Report Session::run(const Cell& cell) {
+  *state_->cancelled = false;
+  return face::report_of(state_->session->exec({.code = cell.code,
+                                                .name = cell.name,
+                                                .is_script = cell.is_script,
+                                                .only_checks = cell.only_checks,
+                                                .arguments = cell.arguments,
+                                                .input = cell.input,
+                                                .pause_at_fuel = cell.pause_at_fuel,
+                                                .cancel = state_->cancelled.get()}));
+}
+
+Report Session::resume(std::vector<Answer> answers) {
+  *state_->cancelled = false;
+  return face::report_of(state_->session->resume(Functions::answers_of(std::move(answers))));
+}
+
+Report Session::resume_paused(std::optional<uint64_t> pause_at_fuel) {
+  *state_->cancelled = false;
+  return face::report_of(state_->session->go_on(pause_at_fuel));
+}
+
+std::vector<FunctionCall> Session::waits_for() const {
+  std::vector<FunctionCall> calls;
+  for (sandbox::FunctionCall& call : state_->session->waits_for())
+    calls.push_back({std::move(call.name), std::move(call.arguments), std::move(call.keywords), std::move(call.object)});
+  return calls;
+}
+
+Expected<Session> Session::fork() {
+  auto made = state_->session->fork(state_->forks++);
+  if (!made) return std::unexpected(failure_of(made.error()));
+  auto state = std::make_unique<State>();
+  state->session = *std::move(made);
+  return Session(std::move(state));
+}
+
+Expected<std::vector<uint8_t>> Session::dump() const {
+  auto kept = state_->session->keep();
+  if (!kept) return std::unexpected(failure_of(kept.error()));
+  return *std::move(kept);
+}
+
+Expected<std::string> Session::read_file(std::string_view path) const {
+  auto bytes = state_->session->read_file(path);
+  if (!bytes) return std::unexpected(failure_of_file(bytes.error()));
+  return *std::move(bytes);
+}
+
+Expected<void> Session::write_file(std::string_view path, std::string_view bytes) {
+  const auto put = state_->session->put_file(path, bytes);
+  if (!put) return std::unexpected(failure_of_file(put.error()));
+  return {};
+}
+
+std::vector<Report::File> Session::files() const {
+  std::vector<Report::File> files;
+  for (sandbox::ReportFile& file : state_->session->files())
+    files.push_back({std::move(file.path), file.size_bytes});
+  return files;
+}
+
+std::vector<std::string> Session::complete(std::string_view code) { return state_->session->complete(code); }
+
+void Session::cancel() { state_->cancelled->store(true, std::memory_order_relaxed); }
+
+}  // namespace membrane

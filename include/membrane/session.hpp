@@ -1,0 +1,168 @@
+// Sessions in a C++ program: Python, JavaScript and other installed languages, turn by turn, behind the wall of membrane.hpp.
+//
+//   auto python = membrane::Language::open("python");
+//   membrane::SessionOptions options;
+//   options.functions.push_back({.name = "price", .call = [](const auto&) { return membrane::Answer::value("350"); }});
+//   auto session = membrane::Session::create(*python, std::move(options));
+//   session->run({.code = "total = price('tea') * 2"});
+//   membrane::Report report = session->run({.code = "total"});      // report.result == "700"
+//   auto branch = session->fork();                                  // both continue from here, each for itself
+//
+// State stays between turns. A turn that is stopped (a trap, no fuel, no time, no memory) takes the session back to where it stood before
+// the turn; one that ends in an error of the language does not. The policy's limits are for each turn. The clock, randomness and files are
+// the session's: seeded and virtual unless granted.
+//
+// A function of yours may answer later. The turn then waits in the call (Outcome::kWaiting), the session can be dumped to bytes, and any
+// process with the same language loads them and resumes with the answer.
+//
+// Errors are values; nothing here throws, except std::bad_alloc.
+#pragma once
+
+#include <membrane/membrane.hpp>
+
+namespace membrane {
+
+// -- languages ------------------------------------------------------------------------------------------------------
+
+struct LanguageOptions {
+  // Of warm images, which are the user's own; "": $XDG_CACHE_HOME/membrane/templates, else ~/.cache/membrane/templates.
+  std::string cache_directory{};
+  // Hears what takes seconds: "compiling python (99 MiB)". May be null.
+  std::function<void(std::string_view step)> on_progress{};
+};
+
+// A language that is ready to run, as a warm image from which sessions begin in microseconds. Making the image takes seconds, the first
+// time; it is a file from then on. Languages are looked for in $MEMBRANE_LANGUAGES and in the user's data directory, where
+// `membrane languages add python` puts them.
+//
+// Threads: any; copies share the image.
+class Language {
+ public:
+  static Expected<Language> open(std::string_view name, const LanguageOptions& options = {});
+  [[nodiscard]] const std::string& name() const;
+
+  struct State;
+  [[nodiscard]] const std::shared_ptr<State>& state() const { return state_; }
+
+ private:
+  std::shared_ptr<State> state_;
+};
+
+// -- functions of yours ---------------------------------------------------------------------------------------------
+
+// What a function gives. Values are JSON; what JSON lacks is written as docs/embedding.md says: {"$bytes":"…"}, {"$integer":"…"}.
+struct Answer {
+  enum class Kind : uint8_t { kValue, kError, kLater };
+  Kind kind = Kind::kValue;
+  std::string json = "null";  // of kValue
+  // Of kError: raised in the program, as its exception of that name ("ValueError"), else as membrane.HostError.
+  std::string type{}, message{};
+
+  static Answer value(std::string json) { return {.json = std::move(json)}; }
+  static Answer error(std::string type, std::string message) {
+    return {.kind = Kind::kError, .json = {}, .type = std::move(type), .message = std::move(message)};
+  }
+  // The turn waits; Session::resume() has the value.
+  static Answer later() { return {.kind = Kind::kLater, .json = {}}; }
+};
+
+struct FunctionCall {
+  std::string name;       // "price"; of a module "shop.price"; of a class "Account.deposit"
+  std::string arguments;  // a JSON array
+  std::string keywords;   // a JSON object
+  std::string object;     // of a method: the id of its object, as JSON; else ""
+};
+
+// What programs call by its name, or import: `from shop import price`.
+struct GuestFunction {
+  std::string module{};     // "": it is among the program's own names
+  std::string name;         // an identifier
+  std::string signature{};  // as Python has it, for help() and for checking calls: "(item: str, count: int = 1) -> int"
+  std::string doc{};
+  bool is_async = false;  // programs await it; those that are awaited together are called at once, by one call of call_many
+  // On the thread of the turn. May be null where SessionOptions::call_many is there.
+  std::function<Answer(const FunctionCall&)> call{};
+};
+
+// An object of yours that programs hold a reference to: {"$object":{"id":7,"type":"Account"}} in a value. They see its methods and
+// attributes that are listed, and nothing else; each use is a call, "Account.deposit".
+struct GuestType {
+  std::string name;
+  std::string module{};
+  std::string doc{};
+  std::vector<GuestFunction> methods{};
+  std::vector<std::string> attributes{};
+};
+
+// -- sessions -------------------------------------------------------------------------------------------------------
+
+struct SessionOptions {
+  // Policy::for_languages() has limits that suit them.
+  Policy policy = Policy::for_languages();
+  std::vector<GuestFunction> functions{};
+  std::vector<GuestType> types{};
+  std::vector<std::pair<std::string, std::string>> modules{};  // name and doc, of modules among the functions
+  std::vector<std::pair<std::string, std::string>> inputs{};   // names of the program's own, and their values as JSON
+  // In the place of the functions' own: answers calls that are made at once, in their order, on the thread of the turn.
+  std::function<std::vector<Answer>(std::span<const FunctionCall>)> call_many{};
+  // Hear UTF-8 as the program writes it, on the thread of the turn.
+  std::function<void(std::string_view)> on_stdout{}, on_stderr{};
+  // Shared with other runs; without, each turn has the policy's limits.
+  std::optional<Budget> budget{};
+};
+
+struct Cell {
+  std::string code;
+  std::string name{};                    // for tracebacks; "": "<cell 1>", and so on
+  bool is_script = false;                // a whole program, which leaves no state but files
+  bool only_checks = false;              // says what is wrong with the text, and runs nothing of it
+  std::vector<std::string> arguments{};  // sys.argv, process.argv
+  std::string input{};                   // its standard input
+  std::optional<uint64_t> pause_at_fuel{};
+};
+
+// Threads: one at a time, but for cancel(); forks are independent.
+class Session {
+ public:
+  static Expected<Session> create(const Language& language, SessionOptions options = {});
+  // Continues from what dump() gave, in this or another process that has the same language: the same as the dumped session, with the
+  // functions and the policy of these options. Loading the same bytes twice forks it, with the same randomness. `bytes` are borrowed for the
+  // call. Bytes that somebody forged can do what their program could, under this policy.
+  static Expected<Session> load(const Language& language, std::span<const uint8_t> bytes,
+                                SessionOptions options = {});
+  ~Session();
+  Session(Session&&) noexcept;
+  Session& operator=(Session&&) noexcept;
+
+  // Runs a turn to its end; or to a function that answers later (kWaiting, see Report::waits_for), or to `pause_at_fuel` (kFrozen).
+  Report run(const Cell& cell);
+  // Resumes a turn that waits, with the answers to the calls of Report::waits_for, in their order. Those that are missing keep it waiting.
+  Report resume(std::vector<Answer> answers);
+  // Resumes a turn that was paused by its fuel.
+  Report resume_paused(std::optional<uint64_t> pause_at_fuel = {});
+  // The calls that the session waits for; none when it waits for nothing.
+  [[nodiscard]] std::vector<FunctionCall> waits_for() const;
+
+  // As it stands now, between two turns or where one waits or is paused. Its randomness is its own.
+  Expected<Session> fork();
+  // The same as bytes, with a checksum: what the session is besides its language.
+  [[nodiscard]] Expected<std::vector<uint8_t>> dump() const;
+
+  // Files of its own tree, by absolute paths; those of granted directories are the host's.
+  [[nodiscard]] Expected<std::string> read_file(std::string_view path) const;
+  Expected<void> write_file(std::string_view path, std::string_view bytes);
+  [[nodiscard]] std::vector<Report::File> files() const;  // that it has made or changed
+
+  // The names that the one at the end of `code` could become.
+  std::vector<std::string> complete(std::string_view code);
+  // Stops the turn that runs, at its next safepoint; any thread.
+  void cancel();
+
+  struct State;
+  explicit Session(std::unique_ptr<State> state);
+
+ private:
+  std::unique_ptr<State> state_;
+};
+
+}  // namespace membrane
