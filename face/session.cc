@@ -79,9 +79,9 @@ class Functions {
   static Expected<std::shared_ptr<const sandbox::GuestFunctions>> of(SessionOptions& options) {
     Functions all;
     if (auto wrong = all.add(options)) return std::unexpected(*std::move(wrong));
-    if (all.is_empty_) return nullptr;
+    if (all.is_empty_ && !options.call_many) return nullptr;
     auto made = std::make_shared<sandbox::GuestFunctions>();
-    made->description = json_text(all.description_);
+    if (!all.is_empty_) made->description = json_text(all.description_);
     made->call = [calls = std::move(all.calls_), many = std::move(options.call_many)](
                      std::span<const sandbox::FunctionCall> wanted) { return answer(calls, many, wanted); };
     return made;
@@ -225,6 +225,7 @@ Report Session::run(const Cell& cell) {
                                                 .name = cell.name,
                                                 .is_script = cell.is_script,
                                                 .only_checks = cell.only_checks,
+                                                .declares_calls = cell.declares_calls,
                                                 .arguments = cell.arguments,
                                                 .input = cell.input,
                                                 .pause_at_fuel = cell.pause_at_fuel,

@@ -127,7 +127,7 @@ class Session::Impl final : public host::DoorSession {
     stands_as(image);
     world_->bound_memory([this] { return body_->guest().host_memory().left_for_call(); });
     needs_entropy_ = true;
-    tells_functions_ = options_.guest_functions != nullptr;
+    tells_functions_ = options_.guest_functions != nullptr && !options_.guest_functions->description.empty();
     return {};
   }
 
@@ -468,6 +468,7 @@ host::HostResult<std::string> Session::Impl::next() {
                   {"input", turn_->input}};
   if (has_input() && turn_->input.empty()) request["input_waits"] = true;
   if (turn_input_) request["input_is_new"] = true;
+  if (turn_->declares_calls) request["declares_calls"] = true;
   if (std::exchange(tells_functions_, false)) {
     MEMBRANE_ASSIGN(request["functions"],
                     host::read_json_for_guest(options_.guest_functions->description, "the functions"));

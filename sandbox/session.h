@@ -41,6 +41,8 @@ struct Turn {
   bool is_script = false;  // runs as a whole program with a name of its own, and leaves no state but files
   // In Python and JavaScript: says what is wrong with the text, as an error with a place, and runs nothing of it.
   bool only_checks = false;
+  // In Python, with functions of the embedder: names that the code calls and nobody has defined are functions of the embedder, too.
+  bool declares_calls = false;
   std::vector<std::string> arguments = {};
   std::string input = {};                      // for input()
   std::optional<uint64_t> pause_at_fuel = {};  // where the program is paused, when it comes so far

@@ -116,6 +116,7 @@ struct Cell {
   std::string name{};                    // for tracebacks; "": "<cell 1>", and so on
   bool is_script = false;                // a whole program, which leaves no state but files
   bool only_checks = false;              // says what is wrong with the text, and runs nothing of it
+  bool declares_calls = false;           // Python: names that the code calls and nobody has defined are functions of yours
   std::vector<std::string> arguments{};  // sys.argv, process.argv
   std::string input{};                   // its standard input
   std::optional<uint64_t> pause_at_fuel{};

@@ -5,7 +5,13 @@
     with Sandbox.create(template="python") as sandbox:
         print(sandbox.run("sum(range(10))").text)
 
-Sandbox waits for each answer; AsyncSandbox has the same methods, awaited.
+Sandbox waits for each answer; AsyncSandbox has the same methods, awaited. They use a service. Session and AsyncSession are the
+same in this process, with functions of this program:
+
+    from membrane import Session
+
+    with Session("python", functions={"price": lambda item: 350}) as session:
+        print(session.run("price('tea') * 2").text)
 """
 
 from ._async import (
@@ -18,6 +24,16 @@ from ._async import (
     AsyncSnapshots,
     AsyncStream,
 )
+from ._embedded import (
+    AsyncCall,
+    AsyncSession,
+    Call,
+    Session,
+    SessionFiles,
+    SessionOverError,
+    load,
+    open_language,
+)
 from ._errors import (
     BusyError,
     DeniedError,
@@ -27,6 +43,7 @@ from ._errors import (
     ProgramError,
     UnreachableError,
 )
+from ._functions import LATER, FunctionCall, Object
 from ._sync import Approvals, Contexts, Exec, Files, Sandbox, Secrets, Snapshots, Stream
 from ._types import (
     Approval,
@@ -51,6 +68,17 @@ __version__ = VERSION
 __all__ = [
     "Approval",
     "Approvals",
+    "AsyncCall",
+    "AsyncSession",
+    "Call",
+    "FunctionCall",
+    "LATER",
+    "Object",
+    "Session",
+    "SessionFiles",
+    "SessionOverError",
+    "load",
+    "open_language",
     "AsyncApprovals",
     "AsyncContexts",
     "AsyncExec",

@@ -252,6 +252,15 @@ class Result:
     report: Mapping[str, Any] = field(repr=False)
 
     @property
+    def html(self) -> str:
+        """The value as HTML, as of a table; "" where it has no such form."""
+        return str(self.value["text/html"]) if self.value and "text/html" in self.value else ""
+
+    @property
+    def fuel(self) -> int:
+        return self.fuel_used
+
+    @property
     def ok(self) -> bool:
         """Whether it ran to its end, and did not end itself with an exit code other than 0."""
         return self.outcome == "ok" and not self.exit_code

@@ -1,20 +1,17 @@
 """Functions and objects of the embedder, as a program has them: names of its own, modules that it imports, classes.
 
 A call is {"functions":[{"call":"shop.price","arguments":[…],"keywords":{…}}]}, answered by {"answers":[{"value":…} or
-{"error":{"type":…,"message":…}}]}. Values are JSON; what JSON lacks is an object whose only member's name begins with "$".
+{"error":{"type":…,"message":…}}]}, with values as _values.py has them.
 """
 
+import ast
 import asyncio
-import base64
 import builtins
-import datetime
-import importlib
 import inspect
-import math
 import sys
 import types
 
-from membrane import _door
+from membrane import _door, _values
 
 _ours = {}  # names of the program's own that were given to it, and their values: what it has put in their place stays
 _modules = set()
@@ -34,53 +31,16 @@ HostError.__module__ = "membrane"
 # --- values ---------------------------------------------------------------------------------------------------------
 
 
-def _is_a(value, module, name):
-    """Of a class whose module may not have been imported: then nothing is of it."""
-    return module in sys.modules and isinstance(value, getattr(sys.modules[module], name))
+def _to_wire(value):
+    return _values.to_wire(value, _reference_to)
 
 
-def to_wire(value):
-    """The value as JSON has it. TypeError for what cannot go to the host."""
-    if value is None or isinstance(value, (bool, str)):
-        return value
-    if isinstance(value, int):
-        return int(value) if -(1 << 53) <= value <= 1 << 53 else {"$integer": str(int(value))}
-    if isinstance(value, float):
-        return float(value) if math.isfinite(value) else {"$number": repr(float(value))}
-    if isinstance(value, list):
-        return [to_wire(each) for each in value]
-    if isinstance(value, tuple):
-        return {"$tuple": [to_wire(each) for each in value]}
-    if isinstance(value, dict):
-        is_plain = all(isinstance(key, str) for key in value) and not (len(value) == 1 and next(iter(value)).startswith("$"))
-        if is_plain:
-            return {key: to_wire(each) for key, each in value.items()}
-        return {"$map": [[to_wire(key), to_wire(each)] for key, each in value.items()]}
-    if isinstance(value, (set, frozenset)):
-        return {"$set": [to_wire(each) for each in sorted(value, key=repr)]}
-    if isinstance(value, (bytes, bytearray, memoryview)):
-        return {"$bytes": base64.b64encode(bytes(value)).decode()}
-    if isinstance(value, (datetime.datetime, datetime.date, datetime.time)):
-        return {"$time": value.isoformat()}
-    if isinstance(value, datetime.timedelta):
-        return {"$seconds": value.total_seconds()}
-    if _is_a(value, "decimal", "Decimal"):
-        return {"$decimal": str(value)}
-    if _is_a(value, "uuid", "UUID"):
-        return {"$uuid": str(value)}
-    if isinstance(value, _HostObject):
-        return {"$object": {"id": value._membrane_id, "type": type(value).__name__}}
-    if hasattr(value, "tolist") and type(value).__module__.partition(".")[0] == "numpy":
-        return to_wire(value.tolist())
-    if hasattr(value, "__dataclass_fields__") and not isinstance(value, type):
-        return {name: to_wire(getattr(value, name)) for name in value.__dataclass_fields__}
-    raise TypeError(f"a {type(value).__name__} cannot be given to the host: give it text, numbers, bytes, times, lists and dicts of these")
+def _of_wire(value):
+    return _values.of_wire(value, _object_of)
 
 
-def _time_of(text):
-    if "T" in text or " " in text:
-        return datetime.datetime.fromisoformat(text)
-    return datetime.time.fromisoformat(text) if ":" in text else datetime.date.fromisoformat(text)
+def _reference_to(value):
+    return {"id": value._membrane_id, "type": type(value).__name__} if isinstance(value, _HostObject) else None
 
 
 def _object_of(reference):
@@ -92,40 +52,13 @@ def _object_of(reference):
     return made
 
 
-_OF_WIRE = {
-    "$integer": int,
-    "$number": float,
-    "$tuple": lambda value: tuple(of_wire(each) for each in value),
-    "$map": lambda value: {of_wire(key): of_wire(each) for key, each in value},
-    "$set": lambda value: {of_wire(each) for each in value},
-    "$bytes": lambda value: base64.b64decode(value),
-    "$time": _time_of,
-    "$seconds": lambda value: datetime.timedelta(seconds=value),
-    "$decimal": lambda value: importlib.import_module("decimal").Decimal(value),
-    "$uuid": lambda value: importlib.import_module("uuid").UUID(value),
-    "$object": _object_of,
-}
-
-
-def of_wire(value):
-    if isinstance(value, list):
-        return [of_wire(each) for each in value]
-    if isinstance(value, dict):
-        if len(value) == 1:
-            (name, inner), = value.items()
-            if name in _OF_WIRE:
-                return _OF_WIRE[name](inner)
-        return {key: of_wire(each) for key, each in value.items()}
-    return value
-
-
 # --- calls ----------------------------------------------------------------------------------------------------------
 
 
 def _value_of(answer):
     error = answer.get("error")
     if error is None:
-        return of_wire(answer["value"])
+        return _of_wire(answer["value"])
     name, message = error.get("type", ""), error.get("message", "")
     kind = getattr(builtins, name, None)
     if isinstance(kind, type) and issubclass(kind, Exception):
@@ -140,9 +73,9 @@ def _value_of(answer):
 
 
 def _call_of(name, arguments, keywords, of=None):
-    call = {"call": name, "arguments": [to_wire(each) for each in arguments]}
+    call = {"call": name, "arguments": [_to_wire(each) for each in arguments]}
     if keywords:
-        call["keywords"] = {key: to_wire(each) for key, each in keywords.items()}
+        call["keywords"] = {key: _to_wire(each) for key, each in keywords.items()}
     if of is not None:
         call["object"] = of
     return call
@@ -286,7 +219,7 @@ def define(description):
         else:
             _put(spec["name"], _function_of(spec, full_name))
     for name, value in description.get("values", {}).items():
-        _put(name, of_wire(value))
+        _put(name, _of_wire(value))
 
 
 def _add(module, name, value):
@@ -294,3 +227,21 @@ def _add(module, name, value):
     setattr(made, name, value)
     if name not in made.__all__:
         made.__all__.append(name)
+
+
+def declare_called_names(code):
+    """What the code calls by a name that is nobody's is a function of the host, which may know it."""
+    try:
+        tree = ast.parse(code)
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return  # the cell tells of it
+    bound = {each.id for each in ast.walk(tree) if isinstance(each, ast.Name) and not isinstance(each.ctx, ast.Load)}
+    bound |= {each.name for each in ast.walk(tree) if isinstance(each, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef))}
+    bound |= {each.arg for each in ast.walk(tree) if isinstance(each, ast.arg)}
+    bound |= {(each.asname or each.name).partition(".")[0] for each in ast.walk(tree) if isinstance(each, ast.alias)}
+    names = sys.modules["__main__"].__dict__
+    for each in ast.walk(tree):
+        if isinstance(each, ast.Call) and isinstance(each.func, ast.Name):
+            name = each.func.id
+            if name not in bound and name not in names and not hasattr(builtins, name):
+                _put(name, _function_of({"name": name}, name))

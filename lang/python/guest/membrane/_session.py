@@ -1,7 +1,7 @@
 """The code interpreter: one turn takes a piece of code from the host, runs it, and says what came of it.
 
     next    {"code":…, "name":"<cell 1>", "mode":"cell"|"script"|"check"|"complete", "arguments":[…], "input":…, "fresh":{"entropy_hex":…},
-             "input_waits":true, "input_is_new":true, "packages":"/usr/lib/python-packages", "functions":{…}}
+             "input_waits":true, "declares_calls":true, "input_is_new":true, "packages":"/usr/lib/python-packages", "functions":{…}}
     result  {"outcome":"ok"|"error"|"exit", "value":…, "displays":[…], "error":…, "exit_code":n}
 
 A cell runs in __main__, where its names stay; a script has a __main__ of its own.
@@ -150,6 +150,8 @@ def _run(request):
         return _check(code, name)
     if request.get("mode") == "complete":
         return _complete(code)
+    if request.get("declares_calls"):
+        _functions.declare_called_names(code)
     _remember(name, code)
     if "import" in code:
         _forget_directories()

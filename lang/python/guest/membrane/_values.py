@@ -1,0 +1,97 @@
+"""Values between a program and its host: JSON, and for what JSON lacks an object whose only member's name begins with "$".
+
+The same file serves both sides: the guest's, and the Python package's.
+"""
+
+import base64
+import datetime
+import importlib
+import math
+import sys
+
+
+def _is_a(value, module, name):
+    """Of a class whose module may not have been imported: then nothing is of it."""
+    return module in sys.modules and isinstance(value, getattr(sys.modules[module], name))
+
+
+def to_wire(value, reference_to=None):
+    """The value as JSON has it. `reference_to` gives {"id":…, "type":…} for an object of the host's, else None. TypeError for
+    what has no form."""
+    def inner(each):
+        return to_wire(each, reference_to)
+
+    if value is None or isinstance(value, (bool, str)):
+        return value
+    if isinstance(value, int):
+        return int(value) if -(1 << 53) <= value <= 1 << 53 else {"$integer": str(int(value))}
+    if isinstance(value, float):
+        return float(value) if math.isfinite(value) else {"$number": repr(float(value))}
+    if isinstance(value, list):
+        return [inner(each) for each in value]
+    if isinstance(value, tuple):
+        return {"$tuple": [inner(each) for each in value]}
+    if isinstance(value, dict):
+        is_plain = all(isinstance(key, str) for key in value) and not (len(value) == 1 and next(iter(value)).startswith("$"))
+        if is_plain:
+            return {key: inner(each) for key, each in value.items()}
+        return {"$map": [[inner(key), inner(each)] for key, each in value.items()]}
+    reference = reference_to(value) if reference_to is not None else None
+    if reference is not None:
+        return {"$object": reference}
+    return _to_wire_of_library(value, inner)
+
+
+def _to_wire_of_library(value, inner):
+    if isinstance(value, (set, frozenset)):
+        return {"$set": [inner(each) for each in sorted(value, key=repr)]}
+    if isinstance(value, (bytes, bytearray, memoryview)):
+        return {"$bytes": base64.b64encode(bytes(value)).decode()}
+    if isinstance(value, (datetime.datetime, datetime.date, datetime.time)):
+        return {"$time": value.isoformat()}
+    if isinstance(value, datetime.timedelta):
+        return {"$seconds": value.total_seconds()}
+    if _is_a(value, "decimal", "Decimal"):
+        return {"$decimal": str(value)}
+    if _is_a(value, "uuid", "UUID"):
+        return {"$uuid": str(value)}
+    if hasattr(value, "tolist") and type(value).__module__.partition(".")[0] == "numpy":
+        return inner(value.tolist())
+    if hasattr(value, "__dataclass_fields__") and not isinstance(value, type):
+        return {name: inner(getattr(value, name)) for name in value.__dataclass_fields__}
+    raise TypeError(f"a {type(value).__name__} cannot pass: give text, numbers, bytes, times, lists, dicts and sets of these")
+
+
+def _time_of(text):
+    if "T" in text or " " in text:
+        return datetime.datetime.fromisoformat(text.replace("Z", "+00:00"))
+    return datetime.time.fromisoformat(text) if ":" in text else datetime.date.fromisoformat(text)
+
+
+_OF_WIRE = {
+    "$integer": lambda text, _: int(text),
+    "$number": lambda text, _: float(text),
+    "$tuple": lambda values, inner: tuple(inner(each) for each in values),
+    "$map": lambda entries, inner: {inner(key): inner(each) for key, each in entries},
+    "$set": lambda values, inner: {inner(each) for each in values},
+    "$bytes": lambda text, _: base64.b64decode(text),
+    "$time": lambda text, _: _time_of(text),
+    "$seconds": lambda seconds, _: datetime.timedelta(seconds=seconds),
+    "$decimal": lambda text, _: importlib.import_module("decimal").Decimal(text),
+    "$uuid": lambda text, _: importlib.import_module("uuid").UUID(text),
+}
+
+
+def of_wire(value, object_of=None):
+    """What the JSON stands for. `object_of` gives the object of a reference."""
+    if isinstance(value, list):
+        return [of_wire(each, object_of) for each in value]
+    if not isinstance(value, dict):
+        return value
+    if len(value) == 1:
+        (name, content), = value.items()
+        if name == "$object" and object_of is not None:
+            return object_of(content)
+        if name in _OF_WIRE:
+            return _OF_WIRE[name](content, lambda each: of_wire(each, object_of))
+    return {key: of_wire(each, object_of) for key, each in value.items()}

@@ -1,0 +1,474 @@
+"""Sessions in this process: Python, JavaScript and other languages, turn by turn, behind the engine's wall."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import threading
+import time
+from typing import Any, Callable, Dict, Iterable, List, Mapping, Optional, Sequence, Tuple, Type, TypeVar, Union
+
+from ._errors import MembraneError, NotFoundError
+from ._functions import FunctionCall, Functions, Modules, Registry
+from ._types import FileInfo, Result
+
+try:
+    from . import _native, _values
+except ImportError as error:  # the package without the engine, which is a client of services
+    _native = None
+    _why_no_engine = error
+
+_MAGIC = b"MEMBPY1\n"
+_languages: Dict[str, Any] = {}
+_languages_lock = threading.Lock()
+S = TypeVar("S", bound="Session")
+
+
+class SessionOverError(MembraneError):
+    """The session was closed, or its lifetime or idle time has passed."""
+
+
+def _engine() -> Any:
+    if _native is None:
+        raise MembraneError(
+            "this installation of membrane has no engine",
+            code="no_engine",
+            hint="Install a wheel of this platform, or build one: make python. Sandbox and AsyncSandbox use a service.",
+        ) from _why_no_engine
+    return _native
+
+
+def _raised(error: Exception) -> MembraneError:
+    code, message, hint, _ = error.args
+    kind: Type[MembraneError] = NotFoundError if code in ("not_found", "ENOENT") else MembraneError
+    return kind(message, code=code, hint=hint)
+
+
+class _Translated:
+    """Errors of the engine as MembraneError."""
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, kind: Any, error: Any, _: Any) -> None:
+        if error is not None and _native is not None and isinstance(error, _native.Failure):
+            raise _raised(error) from None
+
+
+_translated = _Translated()
+
+
+def open_language(name: str = "python", *, on_progress: Optional[Callable[[str], None]] = None) -> Any:
+    """Opens a language for sessions, which the first Session of it does else. The first time this takes seconds, while its warm
+    image is made; later it is a matter of milliseconds."""
+    engine = _engine()
+    with _languages_lock:
+        if name not in _languages:
+            with _translated:
+                _languages[name] = engine.Language.open(name, on_progress)
+        return _languages[name]
+
+
+def _policy_of(policy: Union[Mapping[str, Any], str, None], allow: Iterable[str], limits: Optional[Mapping[str, Any]]) -> Any:
+    engine = _engine()
+    with _translated:
+        if policy is None:
+            made = engine.Policy.for_languages()
+        elif isinstance(policy, str):
+            made = engine.Policy.parse(policy, "policy.toml")
+        else:
+            made = engine.Policy.parse(json.dumps(policy), "policy.json")
+        for grant in [allow] if isinstance(allow, str) else allow:
+            made.allow(grant)
+        for name, value in (limits or {}).items():
+            made.limit(name, str(value))
+    return made
+
+
+class Call:
+    """A session that waits for functions of the host: which ones, and how to go on.
+
+    name, args, kwargs: of the first call that waits; calls: of all, where several were made at once.
+    """
+
+    def __init__(self, session: Session, calls: Sequence[FunctionCall], so_far: Result) -> None:
+        self.session, self.calls, self.so_far = session, tuple(calls), so_far
+
+    @property
+    def name(self) -> str:
+        return self.calls[0].name
+
+    @property
+    def args(self) -> Tuple[Any, ...]:
+        return self.calls[0].args
+
+    @property
+    def kwargs(self) -> Mapping[str, Any]:
+        return self.calls[0].kwargs
+
+    def resume(self, *values: Any) -> Union[Result, Call]:
+        """Gives the calls their values, in their order; the rest of the program runs, to its end or to the next call that waits."""
+        return self.session._resume([self.session._registry.value(value) for value in values])
+
+    def fail(self, error: BaseException) -> Union[Result, Call]:
+        """The first call raises the error in the program instead."""
+        return self.session._resume([self.session._registry.error(error)])
+
+    def dump(self) -> bytes:
+        """As bytes, for membrane.load() in this or another process."""
+        return self.session.dump()
+
+    def __repr__(self) -> str:
+        return f"<Call {', '.join(_shown(each) for each in self.calls)}>"
+
+
+def _shown(call: FunctionCall) -> str:
+    words = [repr(each) for each in call.args] + [f"{name}={value!r}" for name, value in call.kwargs.items()]
+    return f"{call.name}({', '.join(words)})"
+
+
+class SessionFiles:
+    """Files of the session's own tree, by absolute paths."""
+
+    def __init__(self, session: Session) -> None:
+        self._session = session
+
+    def read(self, path: str) -> bytes:
+        with _translated, self._session._use() as native:
+            content: bytes = native.read_file(path)
+            return content
+
+    def read_text(self, path: str) -> str:
+        return self.read(path).decode()
+
+    def write(self, path: str, content: Union[str, bytes]) -> None:
+        with _translated, self._session._use() as native:
+            native.write_file(path, content.encode() if isinstance(content, str) else content)
+
+    def list(self) -> List[FileInfo]:
+        """Those that programs have made or changed."""
+        with self._session._use() as native:
+            return [FileInfo(path, size) for path, size in native.files]
+
+
+class _Use:
+    """One at a time uses the engine's session; a close waits for it."""
+
+    def __init__(self, session: Session) -> None:
+        self._session = session
+
+    def __enter__(self) -> Any:
+        session = self._session
+        session._lock.acquire()
+        if session._native is None:
+            session._lock.release()
+            raise SessionOverError(session._why_over, code="session_over", hint="Make another Session.")
+        return session._native
+
+    def __exit__(self, *_: object) -> None:
+        self._session._used_at = time.monotonic()
+        self._session._lock.release()
+
+
+class Session:
+    """A program in a language that goes on from turn to turn: names and files stay.
+
+    allow, limits, policy: what it may do, as docs/policy.md says; nothing without. functions: of this program, by their names
+    among the session's own names; modules: of such, which programs import. Functions may be coroutines, which programs await.
+    membrane.LATER in the place of one waits (see start()). inputs: names and their values. gate: sees each FunctionCall before it
+    happens; where it returns False or raises, the program gets that as an error. on_stdout, on_stderr: hear text as it is
+    printed. idle_timeout_s, lifetime_s: when the session ends by itself.
+
+    Threads: any; turns wait for each other. In a `with` block it is closed at the end.
+    """
+
+    def __init__(
+        self,
+        language: str = "python",
+        *,
+        allow: Iterable[str] = (),
+        limits: Optional[Mapping[str, Any]] = None,
+        policy: Union[Mapping[str, Any], str, None] = None,
+        functions: Functions = None,
+        modules: Optional[Modules] = None,
+        inputs: Optional[Mapping[str, Any]] = None,
+        gate: Optional[Callable[[FunctionCall], Any]] = None,
+        on_stdout: Optional[Callable[[str], None]] = None,
+        on_stderr: Optional[Callable[[str], None]] = None,
+        idle_timeout_s: Optional[float] = None,
+        lifetime_s: Optional[float] = None,
+    ) -> None:
+        engine = _engine()
+        registry = Registry(_values, functions, modules, inputs, gate)
+        self._begin(language, _policy_of(policy, allow, limits), registry, on_stdout, on_stderr)
+        with _translated:
+            self._native = engine.Session.create(open_language(language), self._policy, self._options())
+        self._end_by_time(idle_timeout_s, lifetime_s)
+
+    def _begin(self, language: str, policy: Any, registry: Registry, on_stdout: Any, on_stderr: Any) -> None:
+        self.language, self._policy, self._registry = language, policy, registry
+        self._on_stdout, self._on_stderr = on_stdout, on_stderr
+        self._lock = threading.RLock()
+        self._native: Any = None
+        self._why_over = "the session is closed"
+        self._used_at = time.monotonic()
+        self._timer: Optional[threading.Timer] = None
+        self.files = SessionFiles(self)
+
+    def _options(self) -> Dict[str, Any]:
+        registry = self._registry
+        return {
+            "functions": registry.words,
+            "types": registry.types,
+            "modules": registry.modules,
+            "inputs": registry.inputs,
+            "call": registry.answer,
+            "on_stdout": self._on_stdout,
+            "on_stderr": self._on_stderr,
+        }
+
+    def _use(self) -> _Use:
+        return _Use(self)
+
+    # -- turns
+
+    def run(
+        self, code: str, *, name: str = "", script: bool = False, arguments: Sequence[str] = (), stdin: str = ""
+    ) -> Result:
+        """Runs a turn to its end. name: for tracebacks; script: a whole program, which leaves no names; arguments: sys.argv."""
+        with self._use() as native:
+            self._registry.waits = False
+            return _result_of(native.run(code, name, script, False, list(arguments), stdin, False))
+
+    def start(self, code: str, *, name: str = "") -> Union[Result, Call]:
+        """Runs a turn to its end, or to a call that waits: of a function that is membrane.LATER, or that the code calls and nobody
+        has defined. Call.resume() goes on with its value, here or, after dump() and membrane.load(), in another process."""
+        with self._use() as native:
+            self._registry.waits = True
+            return self._end_of(native.run(code, name, False, False, [], "", True))
+
+    def _resume(self, answers: List[Any]) -> Union[Result, Call]:
+        with self._use() as native:
+            self._registry.waits = True
+            return self._end_of(native.resume(answers))
+
+    def _end_of(self, outcome: Any) -> Union[Result, Call]:
+        result = _result_of(outcome)
+        if outcome.outcome != "waiting":
+            return result
+        return Call(self, [self._registry.call_of(each) for each in outcome.waits_for], result)
+
+    def check(self, code: str, *, name: str = "") -> Result:
+        """What is wrong with the text, as an error with its place; nothing of it runs."""
+        with self._use() as native:
+            return _result_of(native.run(code, name, False, True, [], "", False))
+
+    def complete(self, code: str) -> List[str]:
+        """The names that the one at the end of the code could become."""
+        with self._use() as native:
+            return list(native.complete(code))
+
+    def cancel(self) -> None:
+        """Stops the turn that runs, from any thread: its outcome is "cancelled"."""
+        native = self._native
+        if native is not None:
+            native.cancel()
+
+    # -- branches and bytes
+
+    def fork(self: S) -> S:
+        """A session that goes on from here, for itself; with the same functions and objects."""
+        with _translated, self._use() as native:
+            made = type(self).__new__(type(self))
+            made._begin(self.language, self._policy, self._registry, self._on_stdout, self._on_stderr)
+            made._native = native.fork()
+            return made
+
+    def dump(self) -> bytes:
+        """All that the session is besides its language, as bytes; also where it waits. Neither the policy nor functions are in it."""
+        with _translated, self._use() as native:
+            head = json.dumps({"language": self.language}).encode()
+            return _MAGIC + len(head).to_bytes(4, "little") + head + native.dump()
+
+    # -- its end
+
+    def _end_by_time(self, idle_timeout_s: Optional[float], lifetime_s: Optional[float]) -> None:
+        self._idle_timeout_s = idle_timeout_s
+        self._ends_at = None if lifetime_s is None else time.monotonic() + lifetime_s
+        self._set_timer()
+
+    def _set_timer(self) -> None:
+        ends = [at for at in (self._ends_at, self._idle_timeout_s and self._used_at + self._idle_timeout_s) if at]
+        if not ends or self._native is None:
+            return
+        import weakref
+
+        this = weakref.ref(self)
+
+        def look() -> None:
+            session = this()
+            if session is not None:
+                session._end_if_due()
+
+        self._timer = threading.Timer(max(min(ends) - time.monotonic(), 0), look)
+        self._timer.daemon = True
+        self._timer.start()
+
+    def _end_if_due(self) -> None:
+        with self._lock:
+            now = time.monotonic()
+            if self._ends_at is not None and now >= self._ends_at:
+                self._close("the session's lifetime is over")
+            elif self._idle_timeout_s is not None and now >= self._used_at + self._idle_timeout_s:
+                self._close("nobody has used the session for its idle time")
+            else:
+                self._set_timer()
+
+    def _close(self, why: str) -> None:
+        with self._lock:
+            if self._native is not None:
+                self._native, self._why_over = None, why
+        if self._timer is not None:
+            self._timer.cancel()
+
+    def close(self) -> None:
+        """Ends it, and gives its memory back. A turn that runs is stopped first."""
+        self.cancel()
+        self._close("the session is closed")
+
+    def __enter__(self: S) -> S:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def __repr__(self) -> str:
+        return f"<Session {self.language}{'' if self._native is not None else ', ' + self._why_over}>"
+
+
+def _result_of(outcome: Any) -> Result:
+    return Result.of_report(json.loads(outcome.to_json()))
+
+
+def load(
+    blob: bytes,
+    *,
+    allow: Iterable[str] = (),
+    limits: Optional[Mapping[str, Any]] = None,
+    policy: Union[Mapping[str, Any], str, None] = None,
+    functions: Functions = None,
+    modules: Optional[Modules] = None,
+    gate: Optional[Callable[[FunctionCall], Any]] = None,
+    on_stdout: Optional[Callable[[str], None]] = None,
+    on_stderr: Optional[Callable[[str], None]] = None,
+) -> Any:
+    """The session that Session.dump() or Call.dump() gave: a Call where it waits, else a Session. Loaded twice, it is forked.
+
+    Functions that its programs call are given anew, and so is what it may do. Keep the bytes where nobody else writes: they can do
+    what a program could under this policy.
+    """
+    engine = _engine()
+    language, content = _head_of(blob)
+    registry = Registry(_values, functions, modules, None, gate)
+    session = Session.__new__(Session)
+    session._begin(language, _policy_of(policy, allow, limits), registry, on_stdout, on_stderr)
+    with _translated:
+        session._native = engine.Session.load(open_language(language), content, session._policy, session._options())
+    session._end_by_time(None, None)
+    waiting = [registry.call_of(each) for each in session._native.waits_for]
+    return Call(session, waiting, Result.of_report({"outcome": "waiting"})) if waiting else session
+
+
+def _head_of(blob: bytes) -> Tuple[str, bytes]:
+    damaged = MembraneError("these are no bytes of a session", code="invalid_input", hint="Give what dump() returned.")
+    start = len(_MAGIC) + 4
+    if not blob.startswith(_MAGIC) or len(blob) < start:
+        raise damaged
+    end = start + int.from_bytes(blob[len(_MAGIC) : start], "little")
+    try:
+        language = json.loads(blob[start:end])["language"]
+    except (ValueError, KeyError, TypeError):
+        raise damaged from None
+    if not isinstance(language, str):
+        raise damaged
+    return language, blob[end:]
+
+
+class AsyncSession:
+    """A Session for asyncio: the same methods, awaited; turns run in threads, and functions that are coroutines in this loop.
+    A task that is cancelled stops its turn."""
+
+    def __init__(self, language: str = "python", **options: Any) -> None:
+        self._made = Session(language, **options)
+
+    @property
+    def language(self) -> str:
+        return self._made.language
+
+    async def _in_thread(self, act: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+        self._made._registry.loop = asyncio.get_running_loop()
+        task = asyncio.ensure_future(asyncio.to_thread(act, *args, **kwargs))
+        try:
+            return await asyncio.shield(task)
+        except asyncio.CancelledError:
+            self._made.cancel()
+            await asyncio.wait([task])
+            raise
+
+    async def run(self, code: str, **options: Any) -> Result:
+        result: Result = await self._in_thread(self._made.run, code, **options)
+        return result
+
+    async def start(self, code: str, **options: Any) -> Union[Result, AsyncCall]:
+        return self._end_of(await self._in_thread(self._made.start, code, **options))
+
+    def _end_of(self, end: Union[Result, Call]) -> Union[Result, AsyncCall]:
+        return AsyncCall(self, end) if isinstance(end, Call) else end
+
+    async def fork(self) -> AsyncSession:
+        made = AsyncSession.__new__(AsyncSession)
+        made._made = await self._in_thread(self._made.fork)
+        return made
+
+    async def dump(self) -> bytes:
+        blob: bytes = await self._in_thread(self._made.dump)
+        return blob
+
+    @property
+    def files(self) -> SessionFiles:
+        return self._made.files
+
+    def cancel(self) -> None:
+        self._made.cancel()
+
+    async def close(self) -> None:
+        await asyncio.to_thread(self._made.close)
+
+    async def __aenter__(self) -> AsyncSession:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.close()
+
+    def __repr__(self) -> str:
+        return f"<Async{repr(self._made)[1:]}"
+
+
+class AsyncCall:
+    """A Call of an AsyncSession."""
+
+    def __init__(self, session: AsyncSession, call: Call) -> None:
+        self.session, self._call = session, call
+        self.calls, self.name, self.args, self.kwargs = call.calls, call.name, call.args, call.kwargs
+
+    async def resume(self, *values: Any) -> Union[Result, AsyncCall]:
+        return self.session._end_of(await self.session._in_thread(self._call.resume, *values))
+
+    async def fail(self, error: BaseException) -> Union[Result, AsyncCall]:
+        return self.session._end_of(await self.session._in_thread(self._call.fail, error))
+
+    async def dump(self) -> bytes:
+        return await self.session.dump()
+
+    def __repr__(self) -> str:
+        return repr(self._call)

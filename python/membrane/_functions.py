@@ -1,0 +1,246 @@
+"""Functions and objects of this program, as programs in a session call them."""
+
+from __future__ import annotations
+
+import asyncio
+import dataclasses
+import inspect
+import json
+import threading
+import types
+from typing import Any, Awaitable, Callable, Dict, Iterable, List, Mapping, Optional, Sequence, Tuple, Union
+
+VALUE, ERROR, LATER_KIND = 0, 1, 2
+Answer = Tuple[int, str, str, str]  # kind, value as JSON, type and message of an error
+WireCall = Tuple[str, str, str, str]  # name, arguments and keywords as JSON, id of the object
+
+
+class _Later:
+    """In the place of a function: programs may call it, and wait until Call.resume() has the answer."""
+
+    def __repr__(self) -> str:
+        return "membrane.LATER"
+
+
+LATER = _Later()
+Function = Union[Callable[..., Any], _Later]
+Functions = Union[Mapping[str, Function], Iterable[Callable[..., Any]], None]
+Modules = Mapping[str, Union[Functions, types.ModuleType]]
+
+
+@dataclasses.dataclass(frozen=True)
+class FunctionCall:
+    """A call that a program makes: what a gate sees before it happens, and what a waiting session waits for."""
+
+    name: str
+    args: Tuple[Any, ...] = ()
+    kwargs: Mapping[str, Any] = dataclasses.field(default_factory=dict)
+
+
+class Object:
+    """An object of this program that a session's programs hold a reference to. They can call the methods and read the attributes
+    that are listed here, and nothing else. Where a program gives it back, the object itself arrives.
+
+    Put it among the inputs, or return it from a function.
+    """
+
+    def __init__(self, value: Any, *, methods: Sequence[str] = (), attributes: Sequence[str] = ()) -> None:
+        for name in (*methods, *attributes):
+            if name.startswith("_") or not hasattr(value, name):
+                raise ValueError(f"{type(value).__name__} has no attribute {name!r} that a program could be given")
+        self.value, self.methods, self.attributes = value, tuple(methods), tuple(attributes)
+
+    @property
+    def type_name(self) -> str:
+        return type(self.value).__name__
+
+
+def signature_of(function: Callable[..., Any], *, is_method: bool = False) -> str:
+    """As source, with what is no literal as "..."; "" where Python does not know it."""
+    try:
+        signature = inspect.signature(function)
+    except (TypeError, ValueError):
+        return ""
+
+    def source_of(annotation: Any) -> Any:
+        if annotation is inspect.Parameter.empty:
+            return annotation
+        return _Source(annotation if isinstance(annotation, str) else inspect.formatannotation(annotation))
+
+    parameters = []
+    for parameter in signature.parameters.values():
+        default = parameter.default
+        is_literal = default is None or isinstance(default, (bool, int, float, str, bytes))
+        if default is not inspect.Parameter.empty and not is_literal:
+            default = _Source("...")
+        parameters.append(parameter.replace(default=default, annotation=source_of(parameter.annotation)))
+    return str(signature.replace(parameters=parameters, return_annotation=source_of(signature.return_annotation)))
+
+
+class _Source:
+    def __init__(self, text: str) -> None:
+        self._text = text
+
+    def __repr__(self) -> str:
+        return self._text
+
+
+def _words_of(module: str, name: str, function: Function) -> Tuple[str, str, str, str, bool]:
+    if isinstance(function, _Later):
+        return (module, name, "", "", False)
+    return (module, name, signature_of(function), inspect.getdoc(function) or "", inspect.iscoroutinefunction(function))
+
+
+def _named(functions: Union[Functions, types.ModuleType]) -> Dict[str, Function]:
+    if functions is None:
+        return {}
+    if isinstance(functions, types.ModuleType):
+        names = getattr(functions, "__all__", [name for name in vars(functions) if not name.startswith("_")])
+        return {name: getattr(functions, name) for name in names if inspect.isroutine(getattr(functions, name))}
+    if isinstance(functions, Mapping):
+        return dict(functions)
+    return {each.__name__: each for each in functions}
+
+
+class Registry:
+    """All that a session's programs may call, by the names that they use. Threads: as its session."""
+
+    def __init__(
+        self,
+        values: Any,
+        functions: Functions,
+        modules: Optional[Modules],
+        inputs: Optional[Mapping[str, Any]],
+        gate: Optional[Callable[[FunctionCall], Any]],
+    ) -> None:
+        self._values = values  # the module _values
+        self._gate = gate
+        self.loop: Optional[asyncio.AbstractEventLoop] = None  # that awaits functions; None: one of their own
+        self.waits = False  # functions without a callable are answered later
+        self._callables: Dict[str, Function] = {}
+        self._objects: Dict[int, Object] = {}
+        self._ids: Dict[int, int] = {}  # by id() of the object, which is kept
+        self._types: Dict[str, Tuple[Any, ...]] = {}
+        self.words: List[Tuple[str, str, str, str, bool]] = []
+        self.modules: List[Tuple[str, str]] = []
+        for name, function in _named(functions).items():
+            self._add("", name, function)
+        for module, content in (modules or {}).items():
+            doc = inspect.getdoc(content) if isinstance(content, types.ModuleType) else ""
+            self.modules.append((module, doc or ""))
+            for name, function in _named(content).items():
+                self._add(module, name, function)
+        self.inputs = [(name, self.to_json(value)) for name, value in (inputs or {}).items()]
+
+    def _add(self, module: str, name: str, function: Function) -> None:
+        if not isinstance(function, _Later) and not callable(function):
+            raise TypeError(f"{name} is no function: {function!r}")
+        self._callables[f"{module}.{name}" if module else name] = function
+        self.words.append(_words_of(module, name, function))
+
+    @property
+    def types(self) -> List[Tuple[Any, ...]]:
+        return list(self._types.values())
+
+    # -- values
+
+    def to_json(self, value: Any) -> str:
+        return json.dumps(self._values.to_wire(value, self._reference_to), ensure_ascii=False)
+
+    def of_json(self, text: str) -> Any:
+        return self._values.of_wire(json.loads(text), self._object_of)
+
+    def _reference_to(self, value: Any) -> Optional[Dict[str, Any]]:
+        if not isinstance(value, Object):
+            return None
+        name = value.type_name
+        if name not in self._types:
+            methods = [_words_of("", each, getattr(value.value, each)) for each in value.methods]
+            doc = inspect.getdoc(type(value.value)) or ""
+            self._types[name] = (name, "", doc, methods, list(value.attributes))
+        number = self._ids.setdefault(id(value), len(self._objects) + 1)
+        self._objects[number] = value
+        return {"id": number, "type": name}
+
+    def _object_of(self, reference: Mapping[str, Any]) -> Any:
+        return self._objects[reference["id"]].value
+
+    def call_of(self, wire: WireCall) -> FunctionCall:
+        name, arguments, keywords, _ = wire
+        return FunctionCall(name, tuple(self.of_json(arguments)), self.of_json(keywords))
+
+    # -- answers
+
+    def value(self, value: Any) -> Answer:
+        return (VALUE, self.to_json(value), "", "")
+
+    @staticmethod
+    def error(error: BaseException) -> Answer:
+        return (ERROR, "", type(error).__name__, str(error))
+
+    def answer(self, wires: Sequence[WireCall]) -> List[Answer]:
+        """Of calls that were made at once. What a function raises is raised in the program, by the name of its class and its text."""
+        answers: List[Any] = [self._begin(wire) for wire in wires]
+        awaited = [i for i, each in enumerate(answers) if inspect.isawaitable(each)]
+        for i, answer in zip(awaited, self._await([answers[i] for i in awaited])):
+            answers[i] = answer
+        return answers
+
+    def _begin(self, wire: WireCall) -> Any:
+        """An answer, or what has one when it is awaited."""
+        try:
+            call = self.call_of(wire)
+            function = self._function_of(wire)
+            if isinstance(function, _Later):
+                if self.waits:
+                    return (LATER_KIND, "", "", "")
+                raise RuntimeError(f"{call.name} is answered later: use start(), and not run()")
+            if self._gate is not None and self._gate(call) is False:
+                raise PermissionError(f"the call of {call.name} was refused")
+            result = function(*call.args, **call.kwargs)
+            return self._settled(result) if inspect.isawaitable(result) else self.value(result)
+        except Exception as error:
+            return self.error(error)
+
+    async def _settled(self, awaitable: Awaitable[Any]) -> Answer:
+        try:
+            return self.value(await awaitable)
+        except Exception as error:
+            return self.error(error)
+
+    def _function_of(self, wire: WireCall) -> Function:
+        name, _, _, number = wire
+        if not number:
+            if name not in self._callables:
+                if self.waits:
+                    return LATER
+                raise NameError(f"there is no function {name}")
+            return self._callables[name]
+        held = self._objects[int(number)]
+        member = name.rpartition(".")[2]
+        if member in held.attributes:
+            return lambda: getattr(held.value, member)
+        if member not in held.methods:
+            raise AttributeError(f"{held.type_name} has no method {member}")
+        method: Callable[..., Any] = getattr(held.value, member)
+        return method
+
+    def _await(self, awaited: Sequence[Awaitable[Answer]]) -> Sequence[Answer]:
+        if not awaited:
+            return ()
+
+        async def gather() -> Sequence[Answer]:
+            return await asyncio.gather(*awaited)
+
+        if self.loop is not None:
+            return asyncio.run_coroutine_threadsafe(gather(), self.loop).result()
+        try:
+            asyncio.get_running_loop()
+        except RuntimeError:
+            return asyncio.run(gather())
+        # This thread's loop waits for the session: the functions have a loop in another.
+        results: List[Sequence[Answer]] = []
+        thread = threading.Thread(target=lambda: results.append(asyncio.run(gather())))
+        thread.start()
+        thread.join()
+        return results[0]
