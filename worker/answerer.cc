@@ -162,7 +162,7 @@ std::optional<std::string> Answerer::difference(const sandbox::Report& report,
       return "lists " + line.name + " of " + line.arguments + " with a decision that is none";
   }
   using enum sandbox::Outcome;
-  const bool is_paused = report.outcome == kFrozen;
+  const bool is_paused = report.outcome == kFrozen || report.outcome == kWaiting;
   const bool may_end_short = is_paused || report.outcome == kOutOfFuel || report.outcome == kTimedOut ||
                              report.outcome == kCancelled;
   return difference(calls, report.host_calls_dropped, HowItEnds{is_paused, may_end_short}, before);
