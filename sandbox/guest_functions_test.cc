@@ -20,7 +20,7 @@ constexpr const char* kDescription = R"({
   "functions": [
     {"name": "add", "signature": "(a: int, b: int = 1) -> int", "doc": "The sum of both."},
     {"name": "price", "module": "shop", "doc": "What an item costs."},
-    {"name": "slow", "is_async": true}, {"name": "approve"}, {"name": "fails"}, {"name": "echo"}],
+    {"name": "slow", "is_async": true}, {"name": "approve"}, {"name": "approv"}, {"name": "fails"}, {"name": "answer"}],
   "types": [{"name": "Account", "doc": "An account.", "attributes": ["balance"],
              "methods": [{"name": "deposit", "signature": "(amount: int) -> int"}]}],
   "modules": [{"name": "shop", "doc": "A shop."}],
@@ -81,9 +81,9 @@ class GuestFunctionsIn : public ::testing::TestWithParam<Dialect> {
     }
     if (call.name == "shop.price") return value(arguments[0] == "tea" ? 350 : 0);
     if (call.name == "slow") return value(10 + arguments[0].get<int>());
-    if (call.name == "approve") return FunctionAnswer::later();
+    if (call.name.starts_with("approv")) return FunctionAnswer::later();
     if (call.name == "fails") return FunctionAnswer::error("ValueError", "no such item");
-    if (call.name == "echo") return value(arguments[0]);
+    if (call.name == "answer") return value(arguments[0]);
     if (call.name == "Account.balance") return value(call.object == "7" ? 100 : -1);
     if (call.name == "Account.deposit") return value(100 + arguments[0].get<int>());
     return FunctionAnswer::error("", "there is no " + call.name);
@@ -170,8 +170,8 @@ TEST_P(GuestFunctionsIn, MayAnswerLater) {
   for (Session* const each : {session_.get(), fork->get(), restored.get()}) {
     const Report over = each->resume({{.value = "40"}});
     EXPECT_EQ(result_of(over), "42");
-    ASSERT_EQ(over.host_calls.size(), 2u);
-    EXPECT_EQ(over.host_calls[1].name, "approve");
+    ASSERT_FALSE(over.host_calls.empty()) << render_text(over, false);
+    EXPECT_EQ(over.host_calls.back().name, "approve");
     if (fuel == 0) fuel = over.fuel_used;
     EXPECT_EQ(over.fuel_used, fuel);
     EXPECT_EQ(result_of(each->exec({.code = "m + add(1)"})), "44");
@@ -192,17 +192,16 @@ TEST_P(GuestFunctionsIn, MayFailLaterAndBeLateAgain) {
 
 // What a wait costs is what the call costs.
 TEST_P(GuestFunctionsIn, UseTheSameFuelLaterAndAtOnce) {
-  session_->exec({.code = "1"});
-  const auto fork = session_->fork(1);
-  ASSERT_TRUE(fork);
-  const auto other = session_->fork(1);
-  ASSERT_TRUE(other);
-  const uint64_t at_once = (*fork)->exec({.code = "echo(1)"}).fuel_used;
-  EXPECT_EQ((*other)->exec({.code = "1"}).outcome, Outcome::kOk);
-  Report late = session_->exec({.code = "approve(1)"});
-  ASSERT_EQ(late.outcome, Outcome::kWaiting);
-  late = session_->resume({{.value = "1"}});
-  EXPECT_NEAR(static_cast<double>(late.fuel_used), static_cast<double>(at_once), static_cast<double>(at_once) / 10);
+  const auto fuel_of = [](Session& session, const char* code) {
+    EXPECT_EQ(session.exec({.code = "1"}).outcome, Outcome::kOk);
+    Report report = session.exec({.code = code});
+    if (report.outcome == Outcome::kWaiting) report = session.resume({{.value = "1"}});
+    EXPECT_EQ(report.outcome, Outcome::kOk);
+    return static_cast<double>(report.fuel_used);
+  };
+  const double late = fuel_of(*session_, "approv(1)");
+  const double at_once = fuel_of(*make(), "answer(1)");
+  EXPECT_NEAR(late, at_once, at_once / 100);
 }
 
 INSTANTIATE_TEST_SUITE_P(Each, GuestFunctionsIn, ::testing::Values(kPython, kJavaScript),

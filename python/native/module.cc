@@ -31,7 +31,7 @@ T value_or_throw(membrane::Expected<T> expected) {
   if constexpr (!std::is_void_v<T>) return *std::move(expected);
 }
 
-nb::bytes bytes_of(const auto& content) { return {reinterpret_cast<const char*>(content.data()), content.size()}; }
+nb::bytes bytes_of(const auto& content) { return nb::bytes(content.data(), content.size()); }
 std::span<const uint8_t> span_of(const nb::bytes& content) {
   return {reinterpret_cast<const uint8_t*>(content.c_str()), content.size()};
 }
@@ -202,14 +202,15 @@ NB_MODULE(_native, module) {
   nb::set_leak_warnings(false);
 
   // (code, message, hint, traceback): what Failure of _embedded.py is made of.
-  static nb::object failure = nb::exception<Failed>(module, "Failure");
+  static PyObject* const failure = PyErr_NewException("membrane._native.Failure", PyExc_RuntimeError, nullptr);
+  module.attr("Failure") = nb::borrow(failure);
   nb::register_exception_translator([](const std::exception_ptr& thrown, void*) {
     try {
       std::rethrow_exception(thrown);
     } catch (const Failed& failed) {
       const membrane::Failure& why = failed.failure;
       const nb::tuple words = nb::make_tuple(why.code, why.message, why.hint, why.traceback);
-      PyErr_SetObject(failure.ptr(), words.ptr());
+      PyErr_SetObject(failure, words.ptr());
     }
   });
 
@@ -231,7 +232,8 @@ NB_MODULE(_native, module) {
                     options.on_progress = listener_of(std::move(on_progress));
                     const nb::gil_scoped_release released;
                     return value_or_throw(membrane::Language::open(name, options));
-                  })
+                  },
+                  nb::arg("name"), nb::arg("on_progress").none())
       .def_prop_ro("name", &membrane::Language::name);
 
   nb::class_<Outcome>(module, "Outcome")
