@@ -4,6 +4,7 @@ A call is {"functions":[{"call":"shop.price","arguments":[…],"keywords":{…}}
 {"error":{"type":…,"message":…}}]}, with values as _values.py has them.
 """
 
+import __future__
 import ast
 import asyncio
 import builtins
@@ -122,7 +123,8 @@ def _signature_of(text):
         return None
     namespace = {}
     try:
-        exec(f"from __future__ import annotations\ndef f{text}: pass", {"__builtins__": {}}, namespace)
+        source = compile(f"def f{text}: pass", "<signature>", "exec", __future__.annotations.compiler_flag, dont_inherit=True)
+        exec(source, {"__builtins__": {}}, namespace)
         return inspect.signature(namespace["f"])
     except Exception:
         return None
