@@ -187,6 +187,8 @@ std::string render_json(const Report& report, bool pretty) {
   if (report.flows) out["flows"] = flows_json(*report.flows);
   if (report.output_bytes_cut != 0) out["output_bytes_cut"] = report.output_bytes_cut;
   if (report.snapshot_bytes) out["snapshot_bytes"] = *report.snapshot_bytes;
+  for (const WaitingCall& call : report.waits_for)
+    out["waits_for"].push_back({{"name", call.name}, {"arguments", call.arguments}, {"keywords", call.keywords}});
   if (!report.platform.empty()) out["platform"] = report.platform;
   for (const LimitReached& each : report.limits_reached)
     out["limits_reached"].push_back({{"limit", each.name}, {"times", each.times}});
@@ -462,7 +464,8 @@ std::string account_text(const Report& report) {
 }  // namespace
 
 std::string render_text(const Report& report, bool colour) {
-  const bool ok = report.outcome == Outcome::kOk || report.outcome == Outcome::kFrozen;
+  const bool ok = report.outcome == Outcome::kOk || report.outcome == Outcome::kFrozen ||
+                  report.outcome == Outcome::kWaiting;
   std::string out = printable(said_text(report));
   if (colour) out += ok ? kGreen : kRed;
   out += "outcome: " + std::string(name_of(report.outcome));

@@ -1,0 +1,69 @@
+#!/usr/bin/env python3
+"""The package as a stranger installs it: built by pip over the library of a build directory, in a virtual environment, where its tests and
+the programs of its README run.
+
+    MEMBRANE_BUILD=build/release python/tests/package_test.py
+"""
+
+import os
+import re
+import subprocess
+import sys
+import tempfile
+import textwrap
+import unittest
+from pathlib import Path
+
+PYTHON = Path(__file__).resolve().parent.parent
+BUILD = Path(os.environ.get("MEMBRANE_BUILD", PYTHON.parent / "build" / "release")).resolve()
+SECONDS = 900
+SECTION = "## In this process"
+
+
+def programs_of_readme():
+    section = (PYTHON / "README.md").read_text().split(SECTION, 1)[1].split("\n## ", 1)[0]
+    return re.findall(r"^```python\n(.*?)^```", section, re.M | re.S)
+
+
+class Package(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        folder = tempfile.TemporaryDirectory()
+        cls.addClassCleanup(folder.cleanup)
+        cls.folder = Path(folder.name)
+        venv = cls.folder / "venv"
+        for words in ([sys.executable, "-m", "venv", venv],
+                      [venv / "bin/pip", "install", "-q", PYTHON, "-C", f"cmake.define.membrane_DIR={BUILD}"]):
+            done = subprocess.run(words, capture_output=True, text=True, timeout=SECONDS, check=False)
+            if done.returncode != 0 and "_native" not in done.stderr:
+                raise unittest.SkipTest(f"pip could not bring what the package needs: {done.stderr[-400:]}")
+            if done.returncode != 0:
+                raise AssertionError(done.stderr[-4000:])
+        cls.python = venv / "bin/python"
+        has = cls.ran("-c", "import membrane; membrane.open_language('python')")
+        if has.returncode != 0 and "is not installed" in has.stderr:
+            raise unittest.SkipTest(has.stderr.strip().splitlines()[-1])
+
+    @classmethod
+    def ran(cls, *words):
+        return subprocess.run([cls.python, "-B", *words], capture_output=True, text=True, timeout=SECONDS, check=False, cwd=cls.folder)
+
+    def test_sessions(self):
+        done = self.ran(PYTHON / "tests" / "session_test.py")
+        self.assertEqual(done.returncode, 0, done.stderr[-8000:])
+        self.assertNotIn("skipped", done.stderr)
+
+    def test_programs_of_the_readme(self):
+        programs = programs_of_readme()
+        self.assertTrue(programs)
+        for program in programs:
+            path = self.folder / "program.py"
+            path.write_text(textwrap.dedent(program))
+            done = self.ran(path)
+            self.assertEqual(done.returncode, 0, f"{program}\n{done.stderr}")
+            said = "".join(line.partition("#>")[2].strip() + "\n" for line in program.splitlines() if "#>" in line)
+            self.assertEqual(done.stdout, said, program)
+
+
+if __name__ == "__main__":
+    unittest.main()
