@@ -226,6 +226,7 @@ interface Internals {
 let internals: (session: Session) => Internals
 let made: (language: string, native: NativeSession, registry: Registry) => Session
 
+const dispose: typeof Symbol.dispose = Symbol.dispose ?? (Symbol.for('Symbol.dispose') as never) // Node 18 has none
 const longestTimerMs = 2 ** 31 - 1
 const stopsAgainMs = 5 // a turn that has not begun yet does not see that it is stopped
 
@@ -425,6 +426,7 @@ export class Session {
 
   /** Ends it, and gives its memory back. A turn that runs is stopped first. */
   close(): void {
+    this.cancel()
     const native = this.#native
     if (native && this.#last) {
       const stop = stopperOf(native, AbortSignal.abort())
@@ -432,14 +434,10 @@ export class Session {
     }
     this.#end('the session is closed')
   }
+  [dispose](): void {
+    this.close()
+  }
 }
-
-/** What `using` of TypeScript 5.2 and Node 24 calls. */
-export interface Session {
-  [Symbol.dispose](): void
-}
-const dispose: typeof Symbol.dispose = (Symbol.dispose ?? Symbol.for('Symbol.dispose')) as typeof Symbol.dispose
-Object.defineProperty(Session.prototype, dispose, { value: Session.prototype.close, configurable: true, writable: true })
 
 /** Stops the turn when the signal says so. */
 function stopperOf(native: NativeSession, signal: AbortSignal | undefined): { end(): void } {
@@ -451,7 +449,7 @@ function stopperOf(native: NativeSession, signal: AbortSignal | undefined): { en
   if (signal?.aborted) stop()
   else signal?.addEventListener('abort', stop, { once: true })
   return {
-    end: () => {
+    end() {
       signal?.removeEventListener('abort', stop)
       clearInterval(timer)
     },
