@@ -51,7 +51,8 @@ Policy policy_of(Napi::Env env, const Napi::Object& given) {
   if (given.Get("text").IsString())
     made = value_or_throw(env, Policy::parse(text_of(given.Get("text")), text_of(given.Get("name"))));
   for (const std::string& grant : all_of(given.Get("allow"), text_of)) value_or_throw(env, made.allow(grant));
-  for (const auto& [name, value] : all_of(given.Get("limits"), pair_of)) value_or_throw(env, made.limit(name, value));
+  for (const auto& [name, value] : all_of(given.Get("limits"), pair_of))
+    value_or_throw(env, made.limit(name, value));
   return made;
 }
 
@@ -65,8 +66,10 @@ SessionOptions options_of(Napi::Env env, const Napi::Value& given) {
   options.inputs = all_of(of.Get("inputs"), pair_of);
   options.call_many = [](std::span<const FunctionCall> calls) { return Turn::answer(calls); };
   const auto host = of.Get("host").As<Napi::Object>();
-  if (host.Get("onStdout").IsFunction()) options.on_stdout = [](std::string_view text) { Turn::hear("onStdout", text); };
-  if (host.Get("onStderr").IsFunction()) options.on_stderr = [](std::string_view text) { Turn::hear("onStderr", text); };
+  if (host.Get("onStdout").IsFunction())
+    options.on_stdout = [](std::string_view text) { Turn::hear("onStdout", text); };
+  if (host.Get("onStderr").IsFunction())
+    options.on_stderr = [](std::string_view text) { Turn::hear("onStderr", text); };
   return options;
 }
 
@@ -78,11 +81,15 @@ Napi::Value open_language(const Napi::CallbackInfo& info) {
   const auto loop = *env.GetInstanceData<std::shared_ptr<Loop>>();
   const auto promise = Napi::Promise::Deferred::New(env);
   // On the loop's thread it goes, too; it stays where the environment is over before.
-  auto* const listener = info[1].IsFunction() ? new Napi::FunctionReference(Napi::Persistent(info[1].As<Napi::Function>())) : nullptr;
+  auto* const listener = info[1].IsFunction()
+                             ? new Napi::FunctionReference(Napi::Persistent(info[1].As<Napi::Function>()))
+                             : nullptr;
   LanguageOptions options;
   if (listener != nullptr)
     options.on_progress = [loop, listener](std::string_view step) {
-      loop->post([listener, step = std::string(step)](Napi::Env env) { listener->Call({Napi::String::New(env, step)}); });
+      loop->post([listener, step = std::string(step)](Napi::Env env) {
+        listener->Call({Napi::String::New(env, step)});
+      });
     };
   loop->expect();
   run_on_thread([loop, promise, listener, options, name = text_of(info[0])] {
@@ -90,7 +97,8 @@ Napi::Value open_language(const Napi::CallbackInfo& info) {
       delete listener;
       loop->expect_no_more();
       if (!opened) return promise.Reject(error_of(env, opened.error()).Value());
-      promise.Resolve(Napi::External<Language>::New(env, new Language(*opened), [](Napi::BasicEnv, Language* made) { delete made; }));
+      promise.Resolve(Napi::External<Language>::New(env, new Language(*opened),
+                                                    [](Napi::BasicEnv, Language* made) { delete made; }));
     });
   });
   return promise.Promise();
@@ -100,7 +108,8 @@ Napi::Value open_language(const Napi::CallbackInfo& info) {
 Napi::Value open_language_sync(const Napi::CallbackInfo& info) {
   const Napi::Env env = info.Env();
   auto opened = value_or_throw(env, Language::open(text_of(info[0])));
-  return Napi::External<Language>::New(env, new Language(std::move(opened)), [](Napi::BasicEnv, Language* made) { delete made; });
+  return Napi::External<Language>::New(env, new Language(std::move(opened)),
+                                       [](Napi::BasicEnv, Language* made) { delete made; });
 }
 
 // (language, options): session
@@ -116,7 +125,8 @@ Napi::Value load(const Napi::CallbackInfo& info) {
   const Napi::Env env = info.Env();
   const Language& language = *info[0].As<Napi::External<Language>>().Data();
   const auto bytes = info[2].As<Napi::Uint8Array>();
-  auto made = value_or_throw(env, Session::load(language, {bytes.Data(), bytes.ByteLength()}, options_of(env, info[1])));
+  auto made = value_or_throw(
+      env, Session::load(language, {bytes.Data(), bytes.ByteLength()}, options_of(env, info[1])));
   return SessionWrap::make(env, std::move(made), info[1].As<Napi::Object>().Get("host"));
 }
 
@@ -136,5 +146,7 @@ Napi::Object begin(Napi::Env env, Napi::Object exports) {
 
 }  // namespace membrane::node
 
-static Napi::Object membrane_begin(Napi::Env env, Napi::Object exports) { return membrane::node::begin(env, exports); }
+static Napi::Object membrane_begin(Napi::Env env, Napi::Object exports) {
+  return membrane::node::begin(env, exports);
+}
 NODE_API_MODULE(membrane, membrane_begin)

@@ -49,13 +49,15 @@ Napi::Error error_of(Napi::Env env, const Failure& failure) {
 }
 
 Napi::Function SessionWrap::define(Napi::Env env) {
-  return DefineClass(env, "NativeSession",
-                     {InstanceMethod<&SessionWrap::run>("run"), InstanceMethod<&SessionWrap::run_sync>("runSync"),
-                      InstanceMethod<&SessionWrap::resume>("resume"), InstanceMethod<&SessionWrap::waits_for>("waitsFor"),
-                      InstanceMethod<&SessionWrap::fork>("fork"), InstanceMethod<&SessionWrap::dump>("dump"),
-                      InstanceMethod<&SessionWrap::read_file>("readFile"), InstanceMethod<&SessionWrap::write_file>("writeFile"),
-                      InstanceMethod<&SessionWrap::files>("files"), InstanceMethod<&SessionWrap::complete>("complete"),
-                      InstanceMethod<&SessionWrap::cancel>("cancel"), InstanceMethod<&SessionWrap::close>("close")});
+  return DefineClass(
+      env, "NativeSession",
+      {InstanceMethod<&SessionWrap::run>("run"), InstanceMethod<&SessionWrap::run_sync>("runSync"),
+       InstanceMethod<&SessionWrap::resume>("resume"), InstanceMethod<&SessionWrap::waits_for>("waitsFor"),
+       InstanceMethod<&SessionWrap::fork>("fork"), InstanceMethod<&SessionWrap::dump>("dump"),
+       InstanceMethod<&SessionWrap::read_file>("readFile"),
+       InstanceMethod<&SessionWrap::write_file>("writeFile"), InstanceMethod<&SessionWrap::files>("files"),
+       InstanceMethod<&SessionWrap::complete>("complete"), InstanceMethod<&SessionWrap::cancel>("cancel"),
+       InstanceMethod<&SessionWrap::close>("close")});
 }
 
 // -- its life -------------------------------------------------------------------------------------------------------
@@ -82,13 +84,19 @@ void SessionWrap::close(const Napi::CallbackInfo& info) {
 }
 
 Session& SessionWrap::idle(Napi::Env env) const {
-  if (!session_) throw error_of(env, {.code = "session_over", .message = "the session is closed", .hint = "", .place = {}, .backtrace = {}});
-  if (turn_)
-    throw error_of(env, {.code = "busy",
-                         .message = "a turn of this session runs",
-                         .hint = "Await it first. A function that a turn calls cannot use the turn's own session.",
+  if (!session_)
+    throw error_of(env, {.code = "session_over",
+                         .message = "the session is closed",
+                         .hint = "",
                          .place = {},
                          .backtrace = {}});
+  if (turn_)
+    throw error_of(env,
+                   {.code = "busy",
+                    .message = "a turn of this session runs",
+                    .hint = "Await it first. A function that a turn calls cannot use the turn's own session.",
+                    .place = {},
+                    .backtrace = {}});
   return *session_;
 }
 
@@ -116,23 +124,30 @@ Napi::Value SessionWrap::begin(Napi::Env env, std::function<Report(Session&)> ac
 }
 
 Napi::Value SessionWrap::run(const Napi::CallbackInfo& info) {
-  return begin(info.Env(), [cell = cell_of(info[0])](Session& session) { return session.run(cell); }, info[1].ToBoolean());
+  return begin(
+      info.Env(), [cell = cell_of(info[0])](Session& session) { return session.run(cell); },
+      info[1].ToBoolean());
 }
 
 Napi::Value SessionWrap::run_sync(const Napi::CallbackInfo& info) {
   idle(info.Env());
   const Cell cell = cell_of(info[0]);
-  const auto turn = turn_ = std::make_shared<Turn>(loop_of(info.Env()), session_, this, true, info[1].ToBoolean());
+  const auto turn = turn_ =
+      std::make_shared<Turn>(loop_of(info.Env()), session_, this, true, info[1].ToBoolean());
   const std::string json = turn->run([&](Session& session) { return session.run(cell); });
   turn_.reset();
   return Napi::String::New(info.Env(), json);
 }
 
 Napi::Value SessionWrap::resume(const Napi::CallbackInfo& info) {
-  return begin(info.Env(), [answers = answers_of(info[0])](Session& session) { return session.resume(answers); }, true);
+  return begin(
+      info.Env(), [answers = answers_of(info[0])](Session& session) { return session.resume(answers); },
+      true);
 }
 
-Napi::Value SessionWrap::waits_for(const Napi::CallbackInfo& info) { return array_of(info.Env(), idle(info.Env()).waits_for()); }
+Napi::Value SessionWrap::waits_for(const Napi::CallbackInfo& info) {
+  return array_of(info.Env(), idle(info.Env()).waits_for());
+}
 
 void SessionWrap::cancel(const Napi::CallbackInfo&) {
   if (turn_) turn_->stop();
@@ -148,7 +163,8 @@ Napi::Value SessionWrap::fork(const Napi::CallbackInfo& info) {
 Napi::Value SessionWrap::dump(const Napi::CallbackInfo& info) {
   const Napi::Env env = info.Env();
   const std::vector<uint8_t> content = value_or_throw(env, idle(env).dump());
-  return bytes_of(env, view_of(info[0].As<Napi::Uint8Array>()), {reinterpret_cast<const char*>(content.data()), content.size()});
+  return bytes_of(env, view_of(info[0].As<Napi::Uint8Array>()),
+                  {reinterpret_cast<const char*>(content.data()), content.size()});
 }
 
 Napi::Value SessionWrap::read_file(const Napi::CallbackInfo& info) {
@@ -176,7 +192,8 @@ Napi::Value SessionWrap::files(const Napi::CallbackInfo& info) {
 Napi::Value SessionWrap::complete(const Napi::CallbackInfo& info) {
   const Napi::Env env = info.Env();
   const Napi::Array made = Napi::Array::New(env);
-  for (const std::string& name : idle(env).complete(text_of(info[0]))) made.Set(made.Length(), Napi::String::New(env, name));
+  for (const std::string& name : idle(env).complete(text_of(info[0])))
+    made.Set(made.Length(), Napi::String::New(env, name));
   return made;
 }
 

@@ -8,7 +8,9 @@ namespace {
 
 thread_local Turn* current = nullptr;
 
-std::vector<Answer> all_failed(size_t count, const std::string& why) { return std::vector(count, Answer::error("", why)); }
+std::vector<Answer> all_failed(size_t count, const std::string& why) {
+  return std::vector(count, Answer::error("", why));
+}
 
 }  // namespace
 
@@ -17,7 +19,8 @@ Napi::Array array_of(Napi::Env env, std::span<const FunctionCall> calls) {
   for (uint32_t i = 0; i < calls.size(); ++i) {
     const Napi::Array call = Napi::Array::New(env, 4);
     uint32_t place = 0;
-    for (const std::string* part : {&calls[i].name, &calls[i].arguments, &calls[i].keywords, &calls[i].object})
+    for (const std::string* part :
+         {&calls[i].name, &calls[i].arguments, &calls[i].keywords, &calls[i].object})
       call.Set(place++, Napi::String::New(env, *part));
     made.Set(i, call);
   }
@@ -30,7 +33,8 @@ std::vector<Answer> answers_of(const Napi::Value& given) {
   for (uint32_t i = 0; i < all.Length(); ++i) {
     const auto each = all.Get(i).As<Napi::Array>();
     const auto text = [&](uint32_t place) { return each.Get(place).As<Napi::String>().Utf8Value(); };
-    answers.push_back({static_cast<Answer::Kind>(each.Get(uint32_t{0}).As<Napi::Number>().Uint32Value()), text(1), text(2), text(3)});
+    answers.push_back({static_cast<Answer::Kind>(each.Get(uint32_t{0}).As<Napi::Number>().Uint32Value()),
+                       text(1), text(2), text(3)});
   }
   return answers;
 }
@@ -104,15 +108,17 @@ std::vector<Answer> Turn::answer_by_loop(std::span<const FunctionCall> calls) {
     batch_ = batch;
   }
   const size_t count = calls.size();
-  const bool is_posted = loop_->post([turn = shared_from_this(), batch, calls = std::vector(calls.begin(), calls.end())](Napi::Env env) {
-    try {
-      const auto reply = Napi::Function::New(env, [batch](const Napi::CallbackInfo& info) { batch->settle(answers_of(info[0])); });
-      const auto function = turn->host().Get("answer").As<Napi::Function>();
-      function.Call({array_of(env, calls), Napi::Boolean::New(env, turn->waits_), reply});
-    } catch (const Napi::Error& error) {
-      batch->settle(all_failed(calls.size(), error.Message()));
-    }
-  });
+  const bool is_posted = loop_->post(
+      [turn = shared_from_this(), batch, calls = std::vector(calls.begin(), calls.end())](Napi::Env env) {
+        try {
+          const auto reply = Napi::Function::New(
+              env, [batch](const Napi::CallbackInfo& info) { batch->settle(answers_of(info[0])); });
+          const auto function = turn->host().Get("answer").As<Napi::Function>();
+          function.Call({array_of(env, calls), Napi::Boolean::New(env, turn->waits_), reply});
+        } catch (const Napi::Error& error) {
+          batch->settle(all_failed(calls.size(), error.Message()));
+        }
+      });
   std::vector<Answer> answers;
   if (is_posted) answers = batch->wait();
   const std::scoped_lock lock(mutex_);
@@ -127,14 +133,16 @@ void Turn::hear(const char* listener, std::string_view text) {
     const Napi::Env env = current->owner_->Env();
     const Napi::HandleScope scope(env);
     try {
-      current->host().Get(listener).As<Napi::Function>().Call({Napi::String::New(env, text.data(), text.size())});
+      current->host().Get(listener).As<Napi::Function>().Call(
+          {Napi::String::New(env, text.data(), text.size())});
     } catch (const Napi::Error&) {  // src/session.ts has caught what listeners throw
     }
     return;
   }
-  current->loop_->post([turn = current->shared_from_this(), listener, text = std::string(text)](Napi::Env env) {
-    turn->host().Get(listener).As<Napi::Function>().Call({Napi::String::New(env, text)});
-  });
+  current->loop_->post(
+      [turn = current->shared_from_this(), listener, text = std::string(text)](Napi::Env env) {
+        turn->host().Get(listener).As<Napi::Function>().Call({Napi::String::New(env, text)});
+      });
 }
 
 }  // namespace membrane::node

@@ -28,8 +28,13 @@ std::vector<Answer> answers_of(const Napi::Value& given);
 class Turn : public std::enable_shared_from_this<Turn> {
  public:
   // `owner` has the functions, as its property "host"; it is there while the turn is. `waits`: functions may answer later.
-  Turn(std::shared_ptr<Loop> loop, std::shared_ptr<Session> session, Napi::Reference<Napi::Object>* owner, bool is_sync, bool waits)
-      : loop_(std::move(loop)), session_(std::move(session)), owner_(owner), is_sync_(is_sync), waits_(waits) {}
+  Turn(std::shared_ptr<Loop> loop, std::shared_ptr<Session> session, Napi::Reference<Napi::Object>* owner,
+       bool is_sync, bool waits)
+      : loop_(std::move(loop)),
+        session_(std::move(session)),
+        owner_(owner),
+        is_sync_(is_sync),
+        waits_(waits) {}
 
   // On the thread of the turn: its report as JSON.
   std::string run(const std::function<Report(Session&)>& act);
