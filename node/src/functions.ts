@@ -213,7 +213,7 @@ export class Registry {
 
   /** By the name that the error has, or else its class. */
   static error(error: unknown): Answer {
-    if (!(error instanceof Error)) return [errorKind, '', '', String(error)]
+    if (!(error instanceof Error || kinds.isNativeError(error))) return [errorKind, '', '', String(error)]
     return [errorKind, '', error.name !== 'Error' ? error.name : classOf(error), error.message]
   }
 

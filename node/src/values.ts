@@ -1,6 +1,8 @@
 // Values between a program and this one: JSON, and for what JSON lacks an object whose only member's name begins with "$".
 // lang/python/guest/membrane/_values.py and lang/javascript/guest/functions.js are the other side.
 
+import { types as kinds } from 'node:util'
+
 export interface Reference {
   readonly id: number
   readonly type: string
@@ -38,12 +40,12 @@ function objectToWire(value: object, referenceTo?: ReferenceTo): unknown {
   if (Array.isArray(value)) return Array.from(value, inner)
   const reference = referenceTo?.(value)
   if (reference) return { $object: reference }
-  if (value instanceof Uint8Array) return { $bytes: base64Of(value) }
-  if (value instanceof ArrayBuffer) return { $bytes: base64Of(new Uint8Array(value)) }
+  if (kinds.isUint8Array(value)) return { $bytes: base64Of(value) }
+  if (kinds.isAnyArrayBuffer(value)) return { $bytes: base64Of(new Uint8Array(value)) }
   if (ArrayBuffer.isView(value) && Symbol.iterator in value) return Array.from(value as Iterable<number | bigint>, inner)
-  if (value instanceof Date) return { $time: value.toISOString() }
-  if (value instanceof Map) return { $map: Array.from(value, ([key, each]) => [inner(key), inner(each)]) }
-  if (value instanceof Set) return { $set: Array.from(value, inner) }
+  if (kinds.isDate(value)) return { $time: value.toISOString() }
+  if (kinds.isMap(value)) return { $map: Array.from(value, ([key, each]) => [inner(key), inner(each)]) }
+  if (kinds.isSet(value)) return { $set: Array.from(value, inner) }
   if ('toJSON' in value && typeof value.toJSON === 'function') return inner(value.toJSON())
   const entries = Object.entries(value).filter(([, each]) => each !== undefined && typeof each !== 'function')
   if (entries.length === 1 && entries[0]![0].startsWith('$')) return { $map: entries.map(([key, each]) => [key, inner(each)]) }
