@@ -1,5 +1,6 @@
 // The engine in this process, for src/native.ts: languages and sessions of include/membrane/session.hpp, with texts for values.
 
+#include <dlfcn.h>
 #include <napi.h>
 
 #include <membrane/session.hpp>
@@ -130,7 +131,16 @@ Napi::Value load(const Napi::CallbackInfo& info) {
   return SessionWrap::make(env, std::move(made), info[1].As<Napi::Object>().Get("host"));
 }
 
+// Node unloads an addon with the last environment that has it, as a worker thread's; threads of turns and the engine's handler of faults are
+// still there then.
+void stay_loaded() {
+  Dl_info here;
+  if (dladdr(reinterpret_cast<void*>(&stay_loaded), &here) != 0)
+    dlopen(here.dli_fname, RTLD_NOW | RTLD_NODELETE);
+}
+
 Napi::Object begin(Napi::Env env, Napi::Object exports) {
+  stay_loaded();
   const auto loop = Loop::create(env);
   loop->session_class = Napi::Persistent(SessionWrap::define(env));
   env.SetInstanceData(new std::shared_ptr<Loop>(loop));

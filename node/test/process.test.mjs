@@ -57,7 +57,7 @@ test('worker threads have sessions of their own, and end while one runs', { skip
       parentPort.postMessage((await session.run('await f(41)')).text)
       session.run('while True: pass')
     \`
-    const worker = new Worker(source, { eval: true, type: 'module', execArgv: ['--input-type=module'] })
+    const worker = new Worker(source, { eval: true, execArgv: ['--input-type=module'] })
     worker.on('message', async (text) => {
       console.log(text)
       await worker.terminate()
@@ -68,6 +68,28 @@ test('worker threads have sessions of their own, and end while one runs', { skip
     worker.on('error', (error) => console.log(error))
   `
   assert.deepEqual(ran(program), { status: 0, signal: null, stdout: '42\n42\n', stderr: '' })
+})
+
+test('worker threads come and go where the main thread has no session', { skip }, () => {
+  const program = `
+    import { Worker } from 'node:worker_threads'
+    const source = \`
+      import { parentPort } from 'node:worker_threads'
+      import { Session } from 'membrane'
+      const make = () => Session.create('python', { limits: { wall: '10min', fuel: '1e15' }, functions: { f: async (n) => n + 1 } })
+      const sessions = await Promise.all([make(), make(), make(), make()])
+      for (const session of sessions.slice(1)) session.run('while True: pass')
+      parentPort.postMessage('begun')
+      for (;;) await sessions[0].run('await f(1)')
+    \`
+    for (let i = 0; i < 8; ++i) {
+      const worker = new Worker(source, { eval: true, execArgv: ['--input-type=module'] })
+      await new Promise((resolve) => worker.on('message', resolve))
+      await worker.terminate()
+    }
+    console.log('over')
+  `
+  assert.deepEqual(ran(program), { status: 0, signal: null, stdout: 'over\n', stderr: '' })
 })
 
 test('without the engine, the package is the client of a service', () => {
