@@ -1,38 +1,9 @@
 // The C face over the C++ one: handles, and no exception across.
 
-#include <cstring>
-#include <new>
-
+#include "face/c_handles.h"
 #include "face/convert.h"
-#include "membrane/membrane.h"
-#include "membrane/membrane.hpp"
 
-using membrane::Failure;
-
-struct membrane_error {
-  Failure failure;
-};
-
-struct membrane_policy {
-  membrane::Policy policy{};
-  std::string text{};  // what explain gave last
-};
-
-struct membrane_budget {
-  membrane::Budget budget;
-};
-
-struct membrane_sandbox {
-  membrane::Sandbox sandbox;
-  std::vector<std::pair<std::string, std::string>> environment{};
-};
-
-struct membrane_report {
-  membrane::Report report;
-  std::optional<membrane_error> error{};
-  std::string json{};
-  std::string text{};
-};
+using namespace membrane::face;
 
 struct membrane_module {
   membrane::Module module;
@@ -54,38 +25,6 @@ struct membrane_host_call {
 };
 
 namespace {
-
-void give(membrane_error** error, Failure failure) {
-  if (error != nullptr) *error = new (std::nothrow) membrane_error{std::move(failure)};
-}
-
-// What `body` returns; without memory, or when anything else is thrown, T{} and an error.
-template <typename T, typename Body>
-T guarded(membrane_error** error, Body body) noexcept {
-  try {
-    return body();
-  } catch (const std::bad_alloc&) {
-    try {
-      give(error, {"exhausted", "the system has no memory left", "", {}, {}});
-    } catch (...) {
-      if (error != nullptr) *error = nullptr;  // then the caller has to do without the words
-    }
-  } catch (...) {
-    if (error != nullptr) *error = nullptr;
-  }
-  return T{};
-}
-
-std::string_view view(const char* text, size_t size) {
-  if (text == nullptr) return {};
-  return {text, size == 0 ? std::strlen(text) : size};
-}
-std::string_view view(const char* text) { return view(text, 0); }
-
-const char* sized(const std::string& text, size_t* size) {
-  if (size != nullptr) *size = text.size();
-  return text.c_str();
-}
 
 // -- values ------------------------------------------------------------------------------------
 
@@ -158,17 +97,6 @@ membrane::Program program_for(const membrane_sandbox& sandbox, const membrane_pr
   membrane::Program made = to_cpp(program);
   made.environment = sandbox.environment;
   return made;
-}
-
-bool succeeded(const membrane::Expected<void>& done, membrane_error** error) {
-  if (!done) give(error, done.error());
-  return done.has_value();
-}
-
-membrane_policy* handle_of(membrane::Expected<membrane::Policy> made, membrane_error** error) {
-  if (made) return new membrane_policy{std::move(*made)};
-  give(error, std::move(made).error());
-  return nullptr;
 }
 
 }  // namespace
@@ -269,19 +197,6 @@ uint64_t membrane_budget_fuel_left(const membrane_budget* budget) { return budge
 void membrane_budget_free(membrane_budget* budget) { delete budget; }
 
 // -- sandboxes and reports --------------------------------------------------------------------------------
-
-namespace {
-
-template <typename Run>
-membrane_report* reported(Run run) {
-  return guarded<membrane_report*>(nullptr, [&] {
-    auto made = std::make_unique<membrane_report>(run());
-    if (!made->report.failures.empty()) made->error.emplace(made->report.failures.front());
-    return made.release();
-  });
-}
-
-}  // namespace
 
 membrane_sandbox* membrane_sandbox_new(const membrane_policy* policy) {
   return guarded<membrane_sandbox*>(nullptr,

@@ -1,5 +1,7 @@
 #include "sandbox/guest_functions.h"
 
+#include <algorithm>
+
 #include "base/json.h"
 #include "host/read_json.h"
 
@@ -25,7 +27,47 @@ host::HostResult<FunctionCall> call_of(const Json& wanted) {
   return call;
 }
 
+// The arguments, as JSON without the brackets.
+std::string summary_of(const FunctionCall& call) {
+  std::string text = call.arguments.substr(1, call.arguments.size() - 2);
+  if (call.keywords.size() > 2)
+    text += (text.empty() ? "" : ", ") + call.keywords.substr(1, call.keywords.size() - 2);
+  return host::bounded_summary(std::move(text));
+}
+
 }  // namespace
+
+bool is_waiting(const KeptCalls& calls) {
+  return std::ranges::any_of(calls.answers, [](const FunctionAnswer& answer) {
+    return answer.kind == FunctionAnswer::Kind::kLater;
+  });
+}
+
+std::vector<FunctionCall> waiting_of(const std::optional<KeptCalls>& calls) {
+  std::vector<FunctionCall> waiting;
+  for (size_t i = 0; calls && i < calls->calls.size(); ++i)
+    if (calls->answers[i].kind == FunctionAnswer::Kind::kLater) waiting.push_back(calls->calls[i]);
+  return waiting;
+}
+
+bool fill_in(KeptCalls& calls, std::vector<FunctionAnswer> answers) {
+  auto given = answers.begin();
+  for (FunctionAnswer& answer : calls.answers)
+    if (answer.kind == FunctionAnswer::Kind::kLater && given != answers.end()) answer = std::move(*given++);
+  return given == answers.end();
+}
+
+std::vector<FunctionAnswer> answer_paid_calls(const GuestFunctions& functions, host::World& world,
+                                              std::span<const FunctionCall> calls) {
+  size_t paid = 0;
+  while (paid < calls.size() && world.take_host_call()) ++paid;
+  std::vector<FunctionAnswer> answers;
+  if (paid > 0) answers = functions.call(calls.first(paid));
+  answers.resize(paid, FunctionAnswer::error("", "the function has not answered"));
+  answers.resize(calls.size(),
+                 FunctionAnswer::error("", std::string(policy::used_up(policy::Resource::kHostCalls))));
+  return answers;
+}
 
 host::HostResult<std::vector<FunctionCall>> read_function_calls(std::string_view request,
                                                                 uint64_t memory_bytes) {
@@ -64,11 +106,15 @@ std::string write_function_answers(std::span<const FunctionAnswer> answers) {
   return text + "]}";
 }
 
-std::string summary_of(const FunctionCall& call) {
-  std::string text = call.arguments.substr(1, call.arguments.size() - 2);
-  if (call.keywords.size() > 2)
-    text += (text.empty() ? "" : ", ") + call.keywords.substr(1, call.keywords.size() - 2);
-  return host::bounded_summary(std::move(text));
+host::CallRecord line_of(const FunctionCall& call, const FunctionAnswer& answer, uint64_t latency_us) {
+  const bool has_failed = answer.kind != FunctionAnswer::Kind::kValue;
+  return {.name = call.name,
+          .code = has_failed ? host::Errno::kHost : host::Errno::kOk,
+          .reason = has_failed ? host::bounded_reason(answer.message) : "",
+          .arguments = summary_of(call),
+          .bytes_in = answer.value.size(),
+          .bytes_out = call.arguments.size() + call.keywords.size(),
+          .latency_us = latency_us};
 }
 
 }  // namespace membrane::sandbox

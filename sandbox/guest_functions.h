@@ -25,7 +25,9 @@
 #include <vector>
 
 #include "base/result.h"
+#include "host/dispatch.h"
 #include "host/errno.h"
+#include "host/world.h"
 
 namespace membrane::sandbox {
 
@@ -61,11 +63,24 @@ struct GuestFunctions {
   std::function<std::vector<FunctionAnswer>(std::span<const FunctionCall>)> call;
 };
 
+// Functions that were called at once, and their answers, of which some may be still to come.
+struct KeptCalls {
+  std::vector<FunctionCall> calls;
+  std::vector<FunctionAnswer> answers;  // as many
+};
+bool is_waiting(const KeptCalls& calls);
+std::vector<FunctionCall> waiting_of(const std::optional<KeptCalls>& calls);  // those that have no answer yet
+// Puts the answers in the places of those that are "later", in their order. False when there are more of them.
+bool fill_in(KeptCalls& calls, std::vector<FunctionAnswer> answers);
+// Calls what host calls are left for in `world`; the others fail. As many answers as calls.
+std::vector<FunctionAnswer> answer_paid_calls(const GuestFunctions& functions, host::World& world,
+                                              std::span<const FunctionCall> calls);
+
 // Of a request. Errors: kInvalid for what is none; kTooBig.
 host::HostResult<std::vector<FunctionCall>> read_function_calls(std::string_view request, uint64_t memory_bytes);
 // {"answers":[…]}. A value that is no JSON becomes an error. None may be kLater.
 std::string write_function_answers(std::span<const FunctionAnswer> answers);
-// For a line of a report: the arguments, as JSON without the brackets.
-std::string summary_of(const FunctionCall& call);
+// The report's line of a call that has its answer.
+host::CallRecord line_of(const FunctionCall& call, const FunctionAnswer& answer, uint64_t latency_us);
 
 }  // namespace membrane::sandbox

@@ -183,7 +183,6 @@ class Session::Impl final : public host::DoorSession {
   // What the bytes of a session borrow while they are written.
   using KeptBytes = std::deque<std::vector<uint8_t>>;
   Status start_program(const Turn& turn);
-  std::vector<FunctionAnswer> answer_calls(std::span<const FunctionCall> calls);
   void record_calls(const KeptCalls& calls, double latency_us);
   Result<Checkpoint> checkpoint(uint64_t number);
   Result<Image> capture();
@@ -411,19 +410,13 @@ Report Session::Impl::go_on(std::optional<uint64_t> pause_at_fuel) {
 Report Session::Impl::resume(std::vector<FunctionAnswer> answers) {
   if (!body_->is_paused() || !calls_)
     return refusal({ErrorCode::kInvalidArgument, "no turn waits for a function", "Begin one with exec()."});
-  auto given = answers.begin();
-  for (FunctionAnswer& answer : calls_->answers)
-    if (answer.kind == FunctionAnswer::Kind::kLater && given != answers.end()) answer = std::move(*given++);
-  if (given != answers.end())
+  if (!fill_in(*calls_, std::move(answers)))
     return refusal({ErrorCode::kInvalidArgument, "there are more answers than calls that wait", ""});
   return go_on(std::nullopt);
 }
 
 std::vector<FunctionCall> Session::Impl::waits_for() const {
-  std::vector<FunctionCall> waiting;
-  for (size_t i = 0; calls_ && body_->is_paused() && i < calls_->calls.size(); ++i)
-    if (calls_->answers[i].kind == FunctionAnswer::Kind::kLater) waiting.push_back(calls_->calls[i]);
-  return waiting;
+  return body_->is_paused() ? waiting_of(calls_) : std::vector<FunctionCall>();
 }
 
 Report Session::Impl::run_part(Checkpoint before, const std::function<bool(uint64_t fuel)>& run) {
@@ -544,14 +537,12 @@ host::HostResult<Session::Impl::JsonAnswer> Session::Impl::call_functions(std::s
   MEMBRANE_ASSIGN(auto calls, read_function_calls(request, memory.left_for_call()));
   const Clock::time_point start = Clock::now();
   if (!calls_ || calls_->calls != calls) {
-    std::vector<FunctionAnswer> answers = answer_calls(calls);
-    answers.resize(calls.size(), FunctionAnswer::error("", "the function has not answered"));
+    std::vector<FunctionAnswer> answers = answer_paid_calls(*options_.guest_functions, *world_, calls);
     calls_ = KeptCalls{std::move(calls), std::move(answers)};
   }
-  const auto waits = [](const FunctionAnswer& answer) { return answer.kind == FunctionAnswer::Kind::kLater; };
-  if (may_wait && std::ranges::any_of(calls_->answers, waits)) return JsonAnswer{{}, host::CallEnd::kWaits};
+  if (may_wait && is_waiting(*calls_)) return JsonAnswer{{}, host::CallEnd::kWaits};
   for (FunctionAnswer& answer : calls_->answers)
-    if (waits(answer))
+    if (answer.kind == FunctionAnswer::Kind::kLater)
       answer = FunctionAnswer::error("", "the program cannot wait for an answer here: call it outside of a module's own code");
   const KeptCalls answered = *std::exchange(calls_, std::nullopt);
   record_calls(answered, microseconds_since(start));
@@ -562,30 +553,9 @@ host::HostResult<Session::Impl::JsonAnswer> Session::Impl::call_functions(std::s
   return JsonAnswer{std::move(text)};
 }
 
-// Each counts as a host call, also one that is answered later.
-std::vector<FunctionAnswer> Session::Impl::answer_calls(std::span<const FunctionCall> calls) {
-  size_t paid = 0;
-  while (paid < calls.size() && world_->take_host_call()) ++paid;
-  std::vector<FunctionAnswer> answers;
-  if (paid > 0) answers = options_.guest_functions->call(calls.first(paid));
-  answers.resize(paid, FunctionAnswer::error("", "the function has not answered"));
-  answers.resize(calls.size(), FunctionAnswer::error("", std::string(policy::used_up(policy::Resource::kHostCalls))));
-  return answers;
-}
-
 void Session::Impl::record_calls(const KeptCalls& calls, double latency_us) {
-  for (size_t i = 0; i < calls.calls.size(); ++i) {
-    const FunctionCall& call = calls.calls[i];
-    const FunctionAnswer& answer = calls.answers[i];
-    const bool has_failed = answer.kind == FunctionAnswer::Kind::kError;
-    body_->dispatcher().list({.name = call.name,
-                              .code = has_failed ? host::Errno::kHost : host::Errno::kOk,
-                              .reason = has_failed ? host::bounded_reason(answer.message) : "",
-                              .arguments = summary_of(call),
-                              .bytes_in = answer.value.size(),
-                              .bytes_out = call.arguments.size() + call.keywords.size(),
-                              .latency_us = static_cast<uint64_t>(latency_us)});
-  }
+  for (size_t i = 0; i < calls.calls.size(); ++i)
+    body_->dispatcher().list(line_of(calls.calls[i], calls.answers[i], static_cast<uint64_t>(latency_us)));
 }
 
 host::HostResult<void> Session::Impl::take_result(std::string_view request, host::HostMemory& memory) {

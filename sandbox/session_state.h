@@ -41,12 +41,6 @@ struct KeptDenial {
   std::string reason, grant;
 };
 
-// The functions of the embedder that a paused turn has called at once, and their answers, of which some are still to come.
-struct KeptCalls {
-  std::vector<FunctionCall> calls;
-  std::vector<FunctionAnswer> answers;  // as many
-};
-
 // A turn that is paused.
 struct KeptPause {
   std::span<const uint8_t> frames;

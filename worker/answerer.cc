@@ -49,6 +49,8 @@ Answerer::Answerer(const sandbox::RunOptions& options, std::unique_ptr<host::Wor
 
 void Answerer::begin() {
   ledger_.begin();
+  functions_.reset();
+  function_lines_.clear();
   acts_ = true;
   bound_queries();
 }
@@ -115,8 +117,10 @@ std::optional<std::string> Answerer::difference(std::span<const host::CallRecord
     ++listed_before;
   }
   if (dropped < before.dropped) return "leaves out calls that were counted before";
+  const auto others = without_functions(calls.subspan(listed_before), dropped);
+  if (!others) return others.error();
   const auto grants = [this](std::string_view path, bool writes) { return grants_file(path, writes); };
-  return ledger_.difference({.lines = calls.subspan(listed_before),
+  return ledger_.difference({.lines = *others,
                              .before = calls.first(listed_before),
                              .dropped = dropped - before.dropped,
                              .is_paused = how.is_paused,
@@ -158,7 +162,7 @@ std::optional<std::string> Answerer::difference(const sandbox::Report& report,
       return "lists " + line.name + " of " + line.arguments + " with a decision that is none";
   }
   using enum sandbox::Outcome;
-  const bool is_paused = report.outcome == kFrozen;
+  const bool is_paused = report.outcome == kFrozen || report.outcome == kWaiting;
   const bool may_end_short = is_paused || report.outcome == kOutOfFuel || report.outcome == kTimedOut ||
                              report.outcome == kCancelled;
   return difference(calls, report.host_calls_dropped, HowItEnds{is_paused, may_end_short}, before);
@@ -174,6 +178,7 @@ void Answerer::tell_calls(const CallsBefore& before, sandbox::Report& report) co
   report.host_calls.clear();
   for (const host::CallRecord& call : before.calls) report.host_calls.push_back(sandbox::line_of(call));
   for (const host::CallRecord& call : ledger_.lines()) report.host_calls.push_back(sandbox::line_of(call));
+  for (const host::CallRecord& call : function_lines_) report.host_calls.push_back(sandbox::line_of(call));
   report.host_calls_dropped = before.dropped + ledger_.not_kept();
 }
 
@@ -210,6 +215,44 @@ Result<std::string> Answerer::answer_query(Reader& in) {
   return bytes_of(std::pair(std::move(rows), work));
 }
 
+// -- functions of the embedder ------------------------------------------------------------------------------
+
+std::vector<sandbox::FunctionAnswer> Answerer::call_functions(std::span<const sandbox::FunctionCall> calls) {
+  functions_ = {{calls.begin(), calls.end()}, sandbox::answer_paid_calls(*options_.guest_functions, *world_, calls)};
+  std::vector<sandbox::FunctionAnswer> answers = functions_->answers;
+  list_functions();
+  return answers;
+}
+
+void Answerer::take_answers(std::vector<sandbox::FunctionAnswer> answers) {
+  if (!functions_) return;
+  sandbox::fill_in(*functions_, std::move(answers));
+  list_functions();
+}
+
+// Once all that were called at once have answered, as a session does.
+void Answerer::list_functions() {
+  constexpr size_t kMostLines = host::Dispatcher::kMaxRecords;
+  if (sandbox::is_waiting(*functions_)) return;
+  for (size_t i = 0; i < functions_->calls.size() && function_lines_.size() < kMostLines; ++i)
+    function_lines_.push_back(sandbox::line_of(functions_->calls[i], functions_->answers[i], 0));
+  functions_.reset();
+}
+
+std::expected<std::vector<host::CallRecord>, std::string> Answerer::without_functions(
+    std::span<const host::CallRecord> lines, uint64_t dropped) const {
+  std::vector<host::CallRecord> others;
+  size_t listed = 0;
+  for (const host::CallRecord& line : lines) {
+    const bool is_next = listed < function_lines_.size() && is_same_line(line, function_lines_[listed]);
+    if (is_next) ++listed;
+    else others.push_back(line);
+  }
+  if (listed < function_lines_.size() && dropped == 0)
+    return std::unexpected("leaves out " + function_lines_[listed].name + ", a function that was called");
+  return others;
+}
+
 Result<std::string> Answerer::answer(std::string_view question) {
   Reader in(question);
   const auto done = [&](auto&& act) -> Result<std::string> {
@@ -243,6 +286,11 @@ Result<std::string> Answerer::answer(std::string_view question) {
     case Question::kGoTo: {
       const auto position = in.get<host::World::Position>();
       return done([&] { return world_->go_to(position), true; });
+    }
+    case Question::kFunctions: {
+      const auto calls = in.get<std::vector<sandbox::FunctionCall>>();
+      if (!acts_ || options_.guest_functions == nullptr || calls.empty()) return no_question();
+      return done([&] { return call_functions(calls); });
     }
     case Question::kInput: {
       const auto patience_ms = std::min(in.get<uint64_t>(), kLongestPatienceMs);

@@ -19,6 +19,7 @@
 #include "host/decisions.h"
 #include "host/world.h"
 #include "sandbox/sandbox.h"
+#include "sandbox/session_state.h"
 #include "worker/broker_calls.h"
 #include "worker/wire.h"
 
@@ -65,6 +66,14 @@ class Answerer {
   // What a run or a turn has used at least: its word, or what its queries took.
   [[nodiscard]] uint64_t fuel_used(const sandbox::Report& report);
 
+  // The answers to calls of functions that were "later" before: of a turn that is resumed.
+  void take_answers(std::vector<sandbox::FunctionAnswer> answers);
+  // What a session that was kept waits for; and what a fork does, as its parent.
+  void wait_for(sandbox::KeptCalls calls) { functions_ = std::move(calls); }
+  void copy_functions(const Answerer& of) { functions_ = of.functions_; }
+  // The calls that have no answer yet.
+  [[nodiscard]] std::vector<sandbox::FunctionCall> waits_for() const { return sandbox::waiting_of(functions_); }
+
   // When calls must have ended, from now on; `cancel` is borrowed, and may be null.
   void bound(std::chrono::steady_clock::time_point end, const std::atomic<bool>* cancel);
   // A worker's clock begins when its command has come, so its guest may fail by a call that was ended at the end of its
@@ -76,6 +85,11 @@ class Answerer {
  private:
   Result<std::string> answer_call(Reader& in);
   Result<std::string> answer_query(Reader& in);
+  std::vector<sandbox::FunctionAnswer> call_functions(std::span<const sandbox::FunctionCall> calls);
+  void list_functions();
+  // The worker's lines without those of functions, which must be the ones that were answered here, in their order.
+  [[nodiscard]] std::expected<std::vector<host::CallRecord>, std::string> without_functions(
+      std::span<const host::CallRecord> lines, uint64_t dropped) const;
   void bound_queries();
   [[nodiscard]] bool may_answer(BrokerCall call) const;
   struct HowItEnds {
@@ -96,6 +110,8 @@ class Answerer {
   uint64_t left_for_call_ = 0;
   std::chrono::steady_clock::time_point end_ = std::chrono::steady_clock::time_point::max();
   bool had_late_call_ = false;
+  std::optional<sandbox::KeptCalls> functions_;    // that were called last, and have not all answered
+  std::vector<host::CallRecord> function_lines_;  // of the turn, as it is known here
 };
 
 }  // namespace membrane::worker

@@ -63,6 +63,7 @@ class Worker {
 
   // What the supervisor has of it.
   std::function<sandbox::InputPiece(std::chrono::milliseconds)> input_of(uint32_t subject);
+  std::shared_ptr<const sandbox::GuestFunctions> functions_of(const std::string& description, uint32_t subject);
   [[nodiscard]] sandbox::RunOptions options_of(const GuestOptions& said, uint32_t subject);
   static std::unexpected<Error> no_session() {
     return fail(ErrorCode::kInternal, "the worker has no such session");
@@ -167,6 +168,11 @@ std::string Worker::answer(const Frame& command, Reader& in) {
       const auto pause = in.get<std::optional<uint64_t>>();
       return bytes_of(turn(subject, left, [&](Session& s) { return s.go_on(pause); }));
     }
+    case Kind::kResume: {
+      const auto left = in.get<SharedLeft>();
+      auto answers = in.get<std::vector<sandbox::FunctionAnswer>>();
+      return bytes_of(turn(subject, left, [&](Session& s) { return s.resume(std::move(answers)); }));
+    }
     case Kind::kFork: {
       const auto number = in.get<uint64_t>();
       return bytes_of(fork(subject, number, in.get<uint32_t>()));
@@ -258,6 +264,18 @@ std::function<sandbox::InputPiece(std::chrono::milliseconds)> Worker::input_of(u
   };
 }
 
+std::shared_ptr<const sandbox::GuestFunctions> Worker::functions_of(const std::string& description,
+                                                                    uint32_t subject) {
+  auto functions = std::make_shared<sandbox::GuestFunctions>();
+  functions->description = description;
+  functions->call = [this, subject](std::span<const sandbox::FunctionCall> calls) {
+    const std::vector<sandbox::FunctionCall> asked(calls.begin(), calls.end());
+    const std::string bytes = link_.ask(subject, bytes_of(Question::kFunctions, asked));
+    return Reader(bytes).get<std::vector<sandbox::FunctionAnswer>>();
+  };
+  return functions;
+}
+
 sandbox::RunOptions Worker::options_of(const GuestOptions& said, uint32_t subject) {
   sandbox::RunOptions options;
   options.policy = said.policy;
@@ -281,6 +299,7 @@ sandbox::RunOptions Worker::options_of(const GuestOptions& said, uint32_t subjec
   options.freeze_after_fuel = said.freeze_after_fuel;
   options.packages_by = said.packages_by;
   options.is_single_turn = said.is_single_turn;
+  if (said.functions) options.guest_functions = functions_of(*said.functions, subject);
   options.on_poll = [this] { link_.flush_if_old(); };
   options.make_world = [this] { return make_remote_world(link_, next_world_, said_); };
   return options;
@@ -308,11 +327,12 @@ Status Worker::create(uint32_t subject, const GuestOptions& said, const sandbox:
 template <typename Act>
 TurnEnd Worker::turn(uint32_t subject, const SharedLeft& left, Act act) {
   const auto found = sessions_.find(subject);
-  if (found == sessions_.end()) return {sandbox::refusal(no_session().error()), std::nullopt};
+  if (found == sessions_.end()) return {sandbox::refusal(no_session().error()), std::nullopt, {}};
   Kept& kept = found->second;
   if (kept.budget) take_over(left, *kept.budget);
-  TurnEnd end{act(*kept.session), std::nullopt};
+  TurnEnd end{act(*kept.session), std::nullopt, {}};
   end.paused_at_fuel = kept.session->paused_at_fuel();
+  end.waits_for = kept.session->waits_for();
   return end;
 }
 

@@ -64,6 +64,7 @@ enum class Kind : uint16_t {
   kKeep,          // number of a fork, or nothing for itself, and what SaidAlong::Sources has ─▶ Result<bytes>
   kExec,          // SharedLeft, Turn, whether it has input of its own ─▶ TurnEnd
   kGoOn,          // SharedLeft, pause_at_fuel ─▶ TurnEnd
+  kResume,        // SharedLeft, answers of functions ─▶ TurnEnd
   kFork,          // number, subject of the fork ─▶ Status
   kComplete,      // subject of a scratch fork, text ─▶ names
   kFiles,         // ─▶ files
@@ -91,8 +92,9 @@ enum class Question : uint8_t {
   kGoTo,         // World::Position ─▶ nothing
   kHasStore,     // ─▶ bool
   kInput,        // patience in ms ─▶ InputPiece
+  kFunctions,    // calls of functions of the embedder ─▶ their answers
 };
-constexpr Question wire_last(Question) { return Question::kInput; }
+constexpr Question wire_last(Question) { return Question::kFunctions; }
 
 // What a guest's run or session needs of RunOptions in the worker.
 struct GuestOptions {
@@ -104,11 +106,12 @@ struct GuestOptions {
   std::optional<uint64_t> freeze_after_fuel;
   sandbox::PackagesBy packages_by = sandbox::PackagesBy::kPolicy;
   bool is_single_turn = false;
+  std::optional<std::string> functions;  // of the embedder: their description
 };
 inline auto wire_fields(GuestOptions& o) {
   return std::tie(o.policy, o.tier, o.fuel_left, o.wall_left_ms, o.hears_stdout, o.hears_stderr,
                   o.hears_bytes, o.hears_files, o.reads_input, o.input_is_ambient, o.freeze_after_fuel,
-                  o.packages_by, o.is_single_turn);
+                  o.packages_by, o.is_single_turn, o.functions);
 }
 
 inline auto wire_fields(WallLimits& l) { return std::tie(l.hashes, l.memory_bytes); }
@@ -122,7 +125,8 @@ inline auto wire_fields(SharedLeft& l) { return std::tie(l.fuel, l.wall_ms); }
 struct TurnEnd {
   sandbox::Report report;
   std::optional<uint64_t> paused_at_fuel;
+  std::vector<sandbox::FunctionCall> waits_for;
 };
-inline auto wire_fields(TurnEnd& t) { return std::tie(t.report, t.paused_at_fuel); }
+inline auto wire_fields(TurnEnd& t) { return std::tie(t.report, t.paused_at_fuel, t.waits_for); }
 
 }  // namespace membrane::worker

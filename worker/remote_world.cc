@@ -36,7 +36,7 @@ class RemoteWorld final : public host::World, private host::Broker {
   void go_on() override {}
   Amounts left() override { return ask<Amounts>(Question::kLeft); }
   void take_after(const Amounts& used) override { tell(Question::kTakeAfter, used); }
-  bool take_host_call() override { return true; }  // functions of an embedder are not for workers
+  bool take_host_call() override { return true; }  // the supervisor counts those of functions
   void give_back_host_call() override {}
   // The supervisor bounds them by its own count.
   void bound_queries(uint64_t /*fuel*/) override {}

@@ -88,7 +88,7 @@ inline auto wire_fields(World::Amounts& a) {
 
 namespace membrane::sandbox {
 
-constexpr Outcome wire_last(Outcome) { return Outcome::kRaised; }
+constexpr Outcome wire_last(Outcome) { return Outcome::kWaiting; }
 constexpr Language wire_last(Language) { return Language::kWasm; }
 constexpr PackagesBy wire_last(PackagesBy) { return PackagesBy::kFlag; }
 inline auto wire_fields(ReportPlace& p) { return std::tie(p.function, p.offset, p.line, p.column, p.file); }
@@ -101,12 +101,17 @@ inline auto wire_fields(HostCallRecord& r) {
   return std::tie(r.name, r.allowed, r.error, r.reason, r.grant, r.arguments, r.bytes_in, r.bytes_out,
                   r.latency_us);
 }
+inline auto wire_fields(WaitingCall& c) { return std::tie(c.name, c.arguments, c.keywords, c.object); }
+constexpr FunctionAnswer::Kind wire_last(FunctionAnswer::Kind) { return FunctionAnswer::Kind::kLater; }
+inline auto wire_fields(FunctionCall& c) { return std::tie(c.name, c.arguments, c.keywords, c.object); }
+inline auto wire_fields(FunctionAnswer& a) { return std::tie(a.kind, a.value, a.type, a.message); }
 inline auto wire_fields(ReportValue& v) { return std::tie(v.type, v.value, v.bits); }
 inline auto wire_fields(Report& r) {
   return std::tie(r.outcome, r.errors, r.results, r.result, r.value, r.displays, r.files, r.kept, r.exit_code,
                   r.answer, r.submitted, r.stdout_text, r.stderr_text, r.fuel_used, r.cost_version,
                   r.memory_peak_bytes, r.tokens_used, r.compile_us, r.run_us, r.host_calls,
-                  r.output_bytes_cut, r.host_calls_dropped, r.snapshot, r.snapshot_bytes, r.platform);
+                  r.output_bytes_cut, r.host_calls_dropped, r.snapshot, r.snapshot_bytes, r.platform,
+                  r.waits_for);
 }
 inline auto wire_fields(Program& p) {
   return std::tie(p.source, p.name, p.language, p.entry, p.arguments, p.input, p.environment);

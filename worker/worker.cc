@@ -78,6 +78,7 @@ GuestOptions guest_options(const RunOptions& options) {
   said.freeze_after_fuel = options.freeze_after_fuel;
   said.packages_by = options.packages_by;
   said.is_single_turn = options.is_single_turn;
+  if (options.guest_functions) said.functions = options.guest_functions->description;
   return said;
 }
 
@@ -586,6 +587,8 @@ class RemoteSession final : public sandbox::Session {
     if (state) answerer_.world().go_to(state->sources);
     if (state && state->pause) {
       paused_at_fuel_ = state->pause->fuel_used;
+      if (state->pause->calls) answerer_.wait_for(*state->pause->calls);
+      waits_for_ = sandbox::waiting_of(state->pause->calls);
       if (!options_.budget) answerer_.world().take_after(amounts_of(*state->pause));
       before_ = calls_of(std::move(state->pause->history));
     }
@@ -619,6 +622,15 @@ class RemoteSession final : public sandbox::Session {
     answerer_.go_on();
     return take_turn(Kind::kGoOn, std::move(payload), Part::kRuns, pause_at_fuel.has_value());
   }
+  Report resume(std::vector<sandbox::FunctionAnswer> answers) override {
+    const SharedLeft left = left_of(options_);
+    if (!paused_at_fuel_ || answers.size() > waits_for_.size())
+      return take_turn(Kind::kResume, bytes_of(left, answers), Part::kRefused);
+    answerer_.go_on();
+    answerer_.take_answers(answers);
+    return take_turn(Kind::kResume, bytes_of(left, answers), Part::kRuns);
+  }
+  std::vector<sandbox::FunctionCall> waits_for() const override { return waits_for_; }
   void end(Report& report) override {
     sandbox::end_replay(answerer_.world(), report);
     if (const auto divergence = answerer_.world().divergence())
@@ -637,6 +649,8 @@ class RemoteSession final : public sandbox::Session {
     MEMBRANE_TRY(made);
     child->answerer_.world().add_flows(answerer_.world().flow_state());
     child->paused_at_fuel_ = paused_at_fuel_;
+    child->waits_for_ = waits_for_;
+    child->answerer_.copy_functions(answerer_);
     child->fuel_of_turn_ = fuel_of_turn_;
     child->has_past_ = child->before_.has_past = true;
     return child;
@@ -812,9 +826,11 @@ class RemoteSession final : public sandbox::Session {
       return worker_->disbelieve("is not that of a turn that is refused", answerer_, before_);
     }
     auto how = answerer_.difference(report, before_);
-    const bool is_paused = report.outcome == Outcome::kFrozen;
-    if (!how && (is_paused != ended.paused_at_fuel.has_value() || (is_paused && !may_pause)))
+    const bool waits = report.outcome == Outcome::kWaiting;
+    const bool is_paused = report.outcome == Outcome::kFrozen || waits;
+    if (!how && (is_paused != ended.paused_at_fuel.has_value() || (is_paused && !waits && !may_pause)))
       how = "is not paused as it was asked to";
+    if (!how && ended.waits_for != answerer_.waits_for()) how = "waits for other functions than were called";
     if (how) {
       Report told = worker_->disbelieve(*how, answerer_, before_);
       pay(told);
@@ -822,6 +838,7 @@ class RemoteSession final : public sandbox::Session {
     }
     Answerer::complete(before_, report);
     paused_at_fuel_ = ended.paused_at_fuel;
+    waits_for_ = std::move(ended.waits_for);
     report.flows = world.flow_report();
     answerer_.tell_late_call(limits, report);
     sandbox::tell_unanswered(report);
@@ -840,6 +857,7 @@ class RemoteSession final : public sandbox::Session {
   CallsBefore before_;     // of the turn, when it was paused before the session was restored
   bool has_past_ = false;  // it was restored or forked
   std::optional<uint64_t> paused_at_fuel_;
+  std::vector<sandbox::FunctionCall> waits_for_;
   const std::atomic<bool>* turn_cancel_ = nullptr;  // of the last turn, as its ears
   std::function<void(std::string_view)> turn_stdout_, turn_stderr_;
   uint64_t fuel_of_turn_ = 0;  // that is taken from a shared budget already

@@ -1,0 +1,97 @@
+// What the handles of the C face hold, and what its functions share.
+#pragma once
+
+#include <cstring>
+#include <memory>
+#include <new>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "membrane/membrane.h"
+#include "membrane/session.h"
+#include "membrane/session.hpp"
+
+struct membrane_error {
+  membrane::Failure failure;
+};
+
+struct membrane_policy {
+  membrane::Policy policy{};
+  std::string text{};  // what explain gave last
+};
+
+struct membrane_budget {
+  membrane::Budget budget;
+};
+
+struct membrane_sandbox {
+  membrane::Sandbox sandbox;
+  std::vector<std::pair<std::string, std::string>> environment{};
+};
+
+struct membrane_report {
+  membrane::Report report;
+  std::optional<membrane_error> error{};
+  std::string json{};
+  std::string text{};
+  membrane_function_call waiting{};  // that was asked for last
+};
+
+namespace membrane::face {
+
+inline void give(membrane_error** error, Failure failure) {
+  if (error != nullptr) *error = new (std::nothrow) membrane_error{std::move(failure)};
+}
+
+// What `body` returns; without memory, or when anything else is thrown, T{} and an error.
+template <typename T, typename Body>
+T guarded(membrane_error** error, Body body) noexcept {
+  try {
+    return body();
+  } catch (const std::bad_alloc&) {
+    try {
+      give(error, {"exhausted", "the system has no memory left", "", {}, {}});
+    } catch (...) {
+      if (error != nullptr) *error = nullptr;  // then the caller has to do without the words
+    }
+  } catch (...) {
+    if (error != nullptr) *error = nullptr;
+  }
+  return T{};
+}
+
+inline std::string_view view(const char* text, size_t size) {
+  if (text == nullptr) return {};
+  return {text, size == 0 ? std::strlen(text) : size};
+}
+inline std::string_view view(const char* text) { return view(text, 0); }
+
+inline const char* sized(const std::string& text, size_t* size) {
+  if (size != nullptr) *size = text.size();
+  return text.c_str();
+}
+
+inline bool succeeded(const membrane::Expected<void>& done, membrane_error** error) {
+  if (!done) give(error, done.error());
+  return done.has_value();
+}
+
+inline membrane_policy* handle_of(membrane::Expected<membrane::Policy> made, membrane_error** error) {
+  if (made) return new membrane_policy{std::move(*made)};
+  give(error, std::move(made).error());
+  return nullptr;
+}
+
+template <typename Run>
+membrane_report* reported(Run run) {
+  return guarded<membrane_report*>(nullptr, [&] {
+    auto made = std::make_unique<membrane_report>(run());
+    if (!made->report.failures.empty()) made->error.emplace(made->report.failures.front());
+    return made.release();
+  });
+}
+
+}  // namespace membrane::face

@@ -1,0 +1,220 @@
+// The C face of sessions over the C++ one.
+
+#include <algorithm>
+#include <cstdlib>
+
+#include "face/c_handles.h"
+#include "face/convert.h"
+
+using namespace membrane::face;
+
+struct membrane_language {
+  membrane::Language language;
+};
+
+struct membrane_session {
+  membrane::Session session;
+};
+
+struct membrane_answer {
+  membrane::Answer answer = membrane::Answer::error("", "the function has not answered");
+};
+
+namespace {
+
+std::function<void(std::string_view)> listener_of(membrane_listener listener, void* user_data) {
+  if (listener == nullptr) return nullptr;
+  return [=](std::string_view text) { listener(user_data, text.data(), text.size()); };
+}
+
+membrane_function_call to_c(const membrane::FunctionCall& call) {
+  return {call.name.c_str(), call.arguments.c_str(), call.keywords.c_str(), call.object.c_str()};
+}
+
+std::vector<membrane::Answer> call_back(membrane_functions_callback callback, void* user_data,
+                                        std::span<const membrane::FunctionCall> calls) {
+  std::vector<membrane_function_call> seen;
+  for (const membrane::FunctionCall& call : calls) seen.push_back(to_c(call));
+  std::vector<membrane_answer> said(calls.size());
+  std::vector<membrane_answer*> handles;
+  for (membrane_answer& each : said) handles.push_back(&each);
+  callback(user_data, seen.data(), seen.size(), handles.data());
+  std::vector<membrane::Answer> answers;
+  for (membrane_answer& each : said) answers.push_back(std::move(each.answer));
+  return answers;
+}
+
+// A struct of a caller that knows fewer fields than this library, or more.
+template <typename T>
+T as_known(const T* given) {
+  T known{};
+  if (given != nullptr) std::memcpy(&known, given, std::min(given->size, sizeof known));
+  return known;
+}
+
+membrane::SessionOptions to_cpp(const membrane_session_options* given) {
+  const auto options = as_known(given);
+  membrane::SessionOptions made;
+  if (options.policy != nullptr) made.policy = options.policy->policy;
+  for (size_t i = 0; i < options.function_count; ++i) {
+    const membrane_guest_function& function = options.functions[i];
+    made.functions.push_back({.module = std::string(view(function.module)),
+                              .name = std::string(view(function.name)),
+                              .signature = std::string(view(function.signature)),
+                              .doc = std::string(view(function.doc)),
+                              .is_async = function.is_async});
+  }
+  for (size_t i = 0; i < options.input_count; ++i)
+    made.inputs.emplace_back(view(options.inputs[i].name), view(options.inputs[i].json));
+  if (options.call != nullptr)
+    made.call_many = [call = options.call, data = options.user_data](std::span<const membrane::FunctionCall> calls) {
+      return call_back(call, data, calls);
+    };
+  made.on_stdout = listener_of(options.on_stdout, options.user_data);
+  made.on_stderr = listener_of(options.on_stderr, options.user_data);
+  if (options.budget != nullptr) made.budget = options.budget->budget;
+  return made;
+}
+
+membrane::Cell to_cpp(const membrane_cell* given) {
+  const auto cell = as_known(given);
+  membrane::Cell made{.code = std::string(view(cell.code, cell.code_size)), .name = std::string(view(cell.name))};
+  made.is_script = cell.is_script;
+  made.only_checks = cell.only_checks;
+  for (size_t i = 0; i < cell.argument_count; ++i) made.arguments.emplace_back(view(cell.arguments[i]));
+  made.input = view(cell.input, cell.input_size);
+  return made;
+}
+
+membrane_session* handle_of(membrane::Expected<membrane::Session> made, membrane_error** error) {
+  if (made) return new membrane_session{std::move(*made)};
+  give(error, std::move(made).error());
+  return nullptr;
+}
+
+// A copy that the caller frees; NULL without memory.
+uint8_t* copied(std::string_view bytes, size_t* size) {
+  auto* const copy = static_cast<uint8_t*>(std::malloc(std::max<size_t>(bytes.size(), 1)));
+  if (copy == nullptr) throw std::bad_alloc();
+  std::memcpy(copy, bytes.data(), bytes.size());
+  if (size != nullptr) *size = bytes.size();
+  return copy;
+}
+
+}  // namespace
+
+membrane_policy* membrane_policy_new_for_languages(void) {
+  return guarded<membrane_policy*>(nullptr, [] { return new membrane_policy{membrane::Policy::for_languages()}; });
+}
+
+// -- languages and answers ---------------------------------------------------------------------------
+
+membrane_language* membrane_language_open(const char* name, membrane_listener on_progress, void* user_data,
+                                          membrane_error** error) {
+  return guarded<membrane_language*>(error, [&]() -> membrane_language* {
+    membrane::LanguageOptions options;
+    options.on_progress = listener_of(on_progress, user_data);
+    auto opened = membrane::Language::open(view(name), options);
+    if (opened) return new membrane_language{*std::move(opened)};
+    give(error, std::move(opened).error());
+    return nullptr;
+  });
+}
+void membrane_language_free(membrane_language* language) { delete language; }
+
+void membrane_answer_value(membrane_answer* answer, const char* json, size_t size) {
+  guarded<bool>(nullptr, [&] { return answer->answer = membrane::Answer::value(std::string(view(json, size))), true; });
+}
+void membrane_answer_error(membrane_answer* answer, const char* type, const char* message) {
+  guarded<bool>(nullptr, [&] {
+    return answer->answer = membrane::Answer::error(std::string(view(type)), std::string(view(message))), true;
+  });
+}
+void membrane_answer_later(membrane_answer* answer) { answer->answer = membrane::Answer::later(); }
+
+// -- sessions ----------------------------------------------------------------------------------------
+
+membrane_session* membrane_session_new(const membrane_language* language, const membrane_session_options* options,
+                                       membrane_error** error) {
+  return guarded<membrane_session*>(error, [&] {
+    return handle_of(membrane::Session::create(language->language, to_cpp(options)), error);
+  });
+}
+
+membrane_session* membrane_session_load(const membrane_language* language, const uint8_t* bytes, size_t size,
+                                        const membrane_session_options* options, membrane_error** error) {
+  return guarded<membrane_session*>(error, [&] {
+    return handle_of(membrane::Session::load(language->language, {bytes, size}, to_cpp(options)), error);
+  });
+}
+
+membrane_report* membrane_session_run(membrane_session* session, const membrane_cell* cell) {
+  return reported([&] { return session->session.run(to_cpp(cell)); });
+}
+
+membrane_report* membrane_session_resume(membrane_session* session, const char* const* values,
+                                         const char* const* errors, size_t count) {
+  return reported([&] {
+    std::vector<membrane::Answer> answers;
+    for (size_t i = 0; i < count; ++i) {
+      const bool has_failed = errors != nullptr && errors[i] != nullptr;
+      const char* const value = values != nullptr ? values[i] : nullptr;
+      answers.push_back(has_failed           ? membrane::Answer::error("", std::string(view(errors[i])))
+                        : value == nullptr   ? membrane::Answer::later()
+                                             : membrane::Answer::value(value));
+    }
+    return session->session.resume(std::move(answers));
+  });
+}
+
+membrane_session* membrane_session_fork(membrane_session* session, membrane_error** error) {
+  return guarded<membrane_session*>(error, [&] { return handle_of(session->session.fork(), error); });
+}
+
+uint8_t* membrane_session_dump(const membrane_session* session, size_t* size, membrane_error** error) {
+  return guarded<uint8_t*>(error, [&]() -> uint8_t* {
+    const auto bytes = session->session.dump();
+    if (bytes) return copied({reinterpret_cast<const char*>(bytes->data()), bytes->size()}, size);
+    give(error, bytes.error());
+    return nullptr;
+  });
+}
+void membrane_bytes_free(uint8_t* bytes) { std::free(bytes); }
+
+uint8_t* membrane_session_read_file(const membrane_session* session, const char* path, size_t* size,
+                                    membrane_error** error) {
+  return guarded<uint8_t*>(error, [&]() -> uint8_t* {
+    const auto bytes = session->session.read_file(view(path));
+    if (bytes) return copied(*bytes, size);
+    give(error, bytes.error());
+    return nullptr;
+  });
+}
+
+bool membrane_session_write_file(membrane_session* session, const char* path, const uint8_t* bytes, size_t size,
+                                 membrane_error** error) {
+  return guarded<bool>(error, [&] {
+    const std::string_view content(reinterpret_cast<const char*>(bytes), size);
+    return succeeded(session->session.write_file(view(path), content), error);
+  });
+}
+
+void membrane_session_cancel(membrane_session* session) { session->session.cancel(); }
+void membrane_session_free(membrane_session* session) { delete session; }
+
+// -- their reports -----------------------------------------------------------------------------------
+
+size_t membrane_report_waiting_count(const membrane_report* report) { return report->report.waits_for.size(); }
+
+const membrane_function_call* membrane_report_waiting(membrane_report* report, size_t index) {
+  if (index >= report->report.waits_for.size()) return nullptr;
+  const membrane::Report::Waiting& call = report->report.waits_for[index];
+  report->waiting = {call.name.c_str(), call.arguments.c_str(), call.keywords.c_str(), call.object.c_str()};
+  return &report->waiting;
+}
+
+const char* membrane_report_form(const membrane_report* report, const char* type, size_t* size) {
+  for (const membrane::Report::Part& part : report->report.value)
+    if (part.type == view(type)) return sized(part.data, size);
+  return nullptr;
+}

@@ -1,0 +1,370 @@
+"""Sessions in this process, of the installed package. Skipped where it has no engine, or the language is not installed."""
+
+import asyncio
+import datetime
+import gc
+import math
+import os
+import subprocess
+import sys
+import textwrap
+import threading
+import unittest
+import uuid
+from dataclasses import dataclass
+from decimal import Decimal
+
+import membrane
+from membrane import LATER, AsyncSession, Call, FunctionCall, MembraneError, Object, Session, load
+
+
+def setUpModule():
+    try:
+        membrane.open_language("python")
+    except MembraneError as error:
+        raise unittest.SkipTest(str(error)) from None
+
+
+def resident_kib():
+    with open("/proc/self/status") as status:
+        return next(int(line.split()[1]) for line in status if line.startswith("VmRSS"))
+
+
+class Turns(unittest.TestCase):
+    def test_state_stays(self):
+        with Session() as session:
+            session.run("x = 20").check()
+            result = session.run("print('said'); x + 22")
+            self.assertEqual((result.text, result.stdout, result.ok), ("42", "said\n", True))
+            self.assertGreater(result.fuel, 0)
+
+    def test_forms_of_a_value(self):
+        with Session() as session:
+            result = session.run("class T:\n  def _repr_html_(self): return '<b>t</b>'\nT()")
+            self.assertEqual(result.html, "<b>t</b>")
+
+    def test_an_error_of_the_program_is_a_result(self):
+        with Session() as session:
+            result = session.run("1 / 0")
+            self.assertEqual((result.outcome, result.error.code), ("raised", "ZeroDivisionError"))
+            self.assertIn("<cell 1>", result.error.traceback)
+            with self.assertRaises(membrane.ProgramError):
+                result.check()
+
+    def test_limits(self):
+        with Session(limits={"fuel": "2e9"}) as session:
+            session.run("x = 1")
+            self.assertEqual(session.run("while True: pass").outcome, "out_of_fuel")
+            self.assertEqual(session.run("x").text, "1")
+        with self.assertRaises(MembraneError) as raised:
+            Session(limits={"patience": 1})
+        self.assertTrue(raised.exception.hint)
+
+    def test_nothing_is_granted(self):
+        with Session() as session:
+            self.assertEqual(session.run("from membrane import http\nhttp.get('http://127.0.0.1:1/')").outcome, "denied")
+
+    def test_files(self):
+        with Session() as session:
+            session.files.write("/tmp/in.txt", "hello")
+            session.run("open('/tmp/out.txt', 'w').write(open('/tmp/in.txt').read().upper())").check()
+            self.assertEqual(session.files.read_text("/tmp/out.txt"), "HELLO")
+            self.assertIn("/tmp/out.txt", [each.path for each in session.files.list()])
+            with self.assertRaises(membrane.NotFoundError):
+                session.files.read("/tmp/none")
+
+    def test_output_is_heard_as_it_comes(self):
+        heard = []
+        with Session(on_stdout=heard.append) as session:
+            session.run("print('one'); print('two')")
+        self.assertEqual("".join(heard), "one\ntwo\n")
+
+    def test_scripts_have_arguments_and_input(self):
+        with Session() as session:
+            ran = session.run("import sys; print(sys.argv[1], input())", script=True, name="s.py", arguments=["a"], stdin="b\n")
+            self.assertEqual(ran.stdout, "a b\n")
+
+    def test_a_turn_is_cancelled(self):
+        heard = threading.Event()
+        with Session(limits={"wall": "10min", "fuel": "1e15"}, on_stdout=lambda _: heard.set()) as session:
+            threading.Thread(target=lambda: (heard.wait(), session.cancel())).start()
+            self.assertEqual(session.run("print('begun', flush=True)\nwhile True: pass").outcome, "cancelled")
+            self.assertEqual(session.run("1").text, "1")
+
+    def test_text_that_is_checked_does_not_run(self):
+        with Session() as session:
+            self.assertEqual(session.check("x = = 1").error.code, "SyntaxError")
+            self.assertTrue(session.check("x = 1").ok)
+            self.assertEqual(session.run("x").error.code, "NameError")
+
+    def test_what_is_over(self):
+        session = Session()
+        session.close()
+        with self.assertRaises(membrane.SessionOverError):
+            session.run("1")
+        with Session(lifetime_s=0) as session:
+            session._timer.join()
+            with self.assertRaises(membrane.SessionOverError):
+                session.run("1")
+
+    def test_javascript(self):
+        try:
+            session = Session("js", functions={"price": lambda item: 350})
+        except MembraneError as error:
+            self.skipTest(str(error))
+        with session:
+            self.assertEqual(session.run("price('tea') * 2").text, "700")
+
+
+class Functions(unittest.TestCase):
+    def test_values_go_both_ways(self):
+        seen = []
+
+        def echo(value):
+            seen.append(value)
+            return value
+
+        values = [None, True, 1, -(1 << 80), 1.5, math.inf, "text €", b"\x00\xff", [1, [2]], (1, "a"), {"a": 1}, {1: "b"}, {"$x": 1},
+                  {1, 2}, datetime.datetime(2026, 1, 2, 3, 4), datetime.date(2026, 1, 2), datetime.timedelta(seconds=90),
+                  Decimal("1.10"), uuid.UUID(int=5)]
+        with Session(functions={"echo": echo}, inputs={"given": values}) as session:
+            ran = session.run("[echo(each) == each and type(echo(each)) is type(each) for each in given]")
+            self.assertEqual(ran.text, str([True] * len(values)), ran.error)
+            self.assertEqual([type(each) for each in seen[::2]], [type(each) for each in values])
+            self.assertEqual(session.run("import math\necho(math.nan) != echo(math.nan)").text, "True")
+            self.assertEqual(session.run("echo(object())").error.code, "TypeError")
+
+    def test_a_function_is_as_its_source_says(self):
+        def price(item: str, count: int = 1) -> int:
+            """What an item costs."""
+            return 350 * count
+
+        with Session(functions=[price], modules={"shop": {"price": price}}) as session:
+            self.assertEqual(session.run("from shop import price as p\np('tea', count=2)").text, "700")
+            shown = session.run("help(price)").stdout
+            self.assertIn("price(item: str, count: int = 1) -> int", shown)
+            self.assertIn("What an item costs.", shown)
+            wrong = session.run("price()")
+            self.assertEqual(wrong.error.code, "TypeError")
+            self.assertEqual(wrong.report["host_calls"], [])
+
+    def test_errors_arrive_by_their_names(self):
+        def fail():
+            raise LookupError("no such item")
+
+        class OwnError(Exception):
+            pass
+
+        def fail_otherwise():
+            raise OwnError("ours")
+
+        with Session(functions=[fail, fail_otherwise]) as session:
+            ran = session.run("try:\n  fail()\nexcept LookupError as error:\n  said = str(error)\nsaid")
+            self.assertEqual(ran.text, "'no such item'")
+            self.assertIn("OwnError: ours", session.run("fail_otherwise()").error.message)
+
+    def test_coroutines_run_concurrently(self):
+        both = []
+
+        async def meet(name):
+            both.append(name)
+            while len(both) < 2:
+                await asyncio.sleep(0)
+            return name
+
+        with Session(functions=[meet]) as session:
+            self.assertEqual(session.run("import asyncio\nawait asyncio.gather(meet('a'), meet('b'))").text, "['a', 'b']")
+
+    def test_a_gate_sees_each_call(self):
+        seen = []
+
+        def gate(call: FunctionCall):
+            seen.append((call.name, call.args))
+            return call.args != (2,)
+
+        with Session(functions={"f": lambda x: x}, gate=gate) as session:
+            self.assertEqual(session.run("f(1)").text, "1")
+            self.assertEqual(session.run("f(2)").error.code, "PermissionError")
+        self.assertEqual(seen, [("f", (1,)), ("f", (2,))])
+
+    def test_objects_show_what_they_are_allowed_to(self):
+        @dataclass
+        class Account:
+            balance: int
+            secret: str = "key"
+
+            def deposit(self, amount: int) -> int:
+                self.balance += amount
+                return self.balance
+
+        account = Account(100)
+        back = []
+        wrapped = Object(account, methods=["deposit"], attributes=["balance"])
+        with Session(inputs={"account": wrapped}, functions={"give": back.append}) as session:
+            self.assertEqual(session.run("account.deposit(5), account.balance").text, "(105, 105)")
+            self.assertEqual(session.run("account.secret").error.code, "AttributeError")
+            session.run("give(account)").check()
+        self.assertIs(back[0], account)
+
+    def test_a_guest_that_forges_gets_nothing(self):
+        class Box:
+            def open(self):
+                return "opened"
+
+            def hidden(self):
+                return "hidden"
+
+        with Session(inputs={"box": Object(Box(), methods=["open"])}) as session:
+            forged = """
+from membrane import _door
+def ask(**call): return _door.ask({'functions': [call]})['answers'][0]
+[ask(call='Box.hidden', object=1), ask(call='Box.open', object=99), ask(call='Box.__class__', object=1), ask(call='nosuch')]
+"""
+            for answer in (text := session.run(forged).text).split("}, {"):
+                self.assertIn("error", answer, text)
+            self.assertNotIn("hidden'", text.replace("no method hidden'", ""))
+
+    def test_functions_see_the_session_as_it_is_used(self):
+        calls = []
+        with Session(functions={"f": lambda: calls.append(1)}) as session:
+            branch = session.fork()
+            branch.run("f()").check()
+            branch.close()
+            session.run("f()").check()
+        self.assertEqual(calls, [1, 1])
+
+
+class Waiting(unittest.TestCase):
+    def test_a_call_that_waits(self):
+        with Session() as session:
+            call = session.start("approve(transfer(120))")
+            self.assertIsInstance(call, Call)
+            self.assertEqual((call.name, call.args), ("transfer", (120,)))
+            call = call.resume({"id": 7})
+            self.assertEqual((call.name, call.args), ("approve", ({"id": 7},)))
+            self.assertEqual(call.resume(True).text, "True")
+            self.assertEqual(session.run("1").text, "1")
+
+    def test_in_another_process(self):
+        with Session(functions={"approve": LATER, "double": lambda n: 2 * n}) as session:
+            session.run("total = double(21)").check()
+            blob = session.start("total if approve(total) else 'refused'").dump()
+        self.assertLess(len(blob), 256 << 10)
+        program = """
+            import sys, membrane
+            call = membrane.load(sys.stdin.buffer.read(), functions={"double": lambda n: 2 * n})
+            print(call.name, call.args, call.resume(True).text)
+        """
+        ran = subprocess.run([sys.executable, "-c", textwrap.dedent(program)], input=blob, capture_output=True, check=True)
+        self.assertEqual(ran.stdout, b"approve (42,) 42\n")
+
+    def test_it_may_fail(self):
+        with Session() as session:
+            end = session.start("try:\n  approve()\nexcept PermissionError as error:\n  said = str(error)\nsaid").fail(
+                PermissionError("not today"))
+            self.assertEqual(end.text, "'not today'")
+
+    def test_several_wait_together(self):
+        async def unused():
+            pass
+
+        with Session(functions={"f": LATER}) as session:
+            session.run("import asyncio\nfrom membrane import _functions").check()
+            call = session.start("await asyncio.gather(_functions.call_async('f', (1,)), _functions.call_async('f', (2,)))")
+            self.assertEqual([each.args for each in call.calls], [(1,), (2,)])
+            call = call.resume("a")
+            self.assertEqual([each.args for each in call.calls], [(2,)])
+            self.assertEqual(call.resume("b").text, "['a', 'b']")
+
+    def test_a_waiting_session_is_forked_and_run_does_not_wait(self):
+        with Session(functions={"f": LATER}) as session:
+            self.assertEqual(session.run("f()").error.code, "RuntimeError")
+            session.start("f()")
+            self.assertEqual(session.run("1").outcome, "invalid")
+            with session.fork() as branch:
+                self.assertEqual(branch._resume([branch._registry.value(2)]).text, "2")
+
+    def test_an_idle_session_is_dumped_too(self):
+        with Session() as session:
+            session.run("x = 41")
+            blob = session.dump()
+        with load(blob) as again:
+            self.assertEqual(again.run("x + 1").text, "42")
+
+    def test_damaged_bytes(self):
+        with Session() as session:
+            blob = session.dump()
+        for damaged in (b"", blob[:10], blob[:-1], blob[:200] + b"x" + blob[201:], b"MEMBPY1\n\xff\xff\xff\xff", b"MEMBPY1\n\x02\0\0\0[]"):
+            with self.assertRaises(MembraneError):
+                load(damaged)
+
+
+class Asyncio(unittest.TestCase):
+    def test_functions_are_of_the_loop(self):
+        async def main():
+            loop = asyncio.get_running_loop()
+
+            async def here(n):
+                assert asyncio.get_running_loop() is loop
+                return n + 1
+
+            async with AsyncSession(functions=[here]) as session:
+                return (await session.run("await here(41)")).text
+
+        self.assertEqual(asyncio.run(main()), "42")
+
+    def test_a_cancelled_task_stops_its_turn(self):
+        async def main():
+            begun = asyncio.Event()
+            loop = asyncio.get_running_loop()
+            async with AsyncSession(limits={"wall": "10min", "fuel": "1e15"},
+                                    on_stdout=lambda _: loop.call_soon_threadsafe(begun.set)) as session:
+                turn = asyncio.create_task(session.run("print('begun', flush=True)\nwhile True: pass"))
+                await begun.wait()
+                turn.cancel()
+                with self.assertRaises(asyncio.CancelledError):
+                    await turn
+                return (await session.run("1")).text
+
+        self.assertEqual(asyncio.run(main()), "1")
+
+    def test_a_call_that_waits(self):
+        async def main():
+            async with AsyncSession() as session:
+                call = await session.start("approve(1)")
+                return (await call.resume(True)).text
+
+        self.assertEqual(asyncio.run(main()), "True")
+
+
+class Memory(unittest.TestCase):
+    def test_sessions_give_their_memory_back(self):
+        many = int(os.environ.get("MEMBRANE_MANY_SESSIONS", "300"))
+
+        def cycle():
+            with Session(functions={"f": lambda: 1}) as session:
+                session.run("x = f()")
+                blob = session.dump()
+            load(blob, functions={"f": lambda: 1}).close()
+
+        for _ in range(50):
+            cycle()
+        gc.collect()
+        before = resident_kib()
+        for _ in range(many):
+            cycle()
+        gc.collect()
+        self.assertLess(resident_kib() - before, 24 << 10)
+
+    def test_a_session_that_nobody_has_goes(self):
+        import weakref
+
+        session = Session(functions={"f": lambda: 1})
+        gone = weakref.ref(session)
+        del session
+        gc.collect()
+        self.assertIsNone(gone())
+
+
+if __name__ == "__main__":
+    unittest.main()
