@@ -78,7 +78,7 @@ test('a turn that was loaded is stopped, too', { skip }, async () => {
   const blob = (await session.start('f()\nprint("begun", flush=True)\nwhile True: pass')).dump()
   session.close()
   const call = load(blob, { limits: { wall: '10min', fuel: '1e15' }, onStdout: () => call.session.cancel() })
-  assert.equal((await call.resume()).outcome, 'waiting') // an answer that is missing keeps it waiting
+  assert.ok((await call.resume()) instanceof Call) // an answer that is missing keeps it waiting
   assert.equal((await call.resume(null)).outcome, 'cancelled')
   call.session.close()
 })

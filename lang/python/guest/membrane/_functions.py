@@ -4,6 +4,7 @@ A call is {"functions":[{"call":"shop.price","arguments":[…],"keywords":{…}}
 {"error":{"type":…,"message":…}}]}, with values as _values.py has them.
 """
 
+import __future__
 import ast
 import asyncio
 import builtins
@@ -116,16 +117,29 @@ def _send_queued():
 # --- what the program sees ------------------------------------------------------------------------------------------
 
 
+class _Source(str):
+    """Shown as it is written, without quotes."""
+
+    __repr__ = str.__str__
+
+
 def _signature_of(text):
     """Of "(item: str, count: int = 1) -> int"; None for what is none. Annotations stay text."""
     if not text:
         return None
     namespace = {}
     try:
-        exec(f"from __future__ import annotations\ndef f{text}: pass", {"__builtins__": {}}, namespace)
-        return inspect.signature(namespace["f"])
+        code = compile(f"def f{text}: pass", "<signature>", "exec", __future__.annotations.compiler_flag, dont_inherit=True)
+        exec(code, {"__builtins__": {}}, namespace)
+        signature = inspect.signature(namespace["f"])
     except Exception:
         return None
+
+    def source_of(annotation):
+        return _Source(annotation) if isinstance(annotation, str) else annotation
+
+    parameters = [each.replace(annotation=source_of(each.annotation)) for each in signature.parameters.values()]
+    return signature.replace(parameters=parameters, return_annotation=source_of(signature.return_annotation))
 
 
 def _function_of(spec, full_name, is_method=False):
