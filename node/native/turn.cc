@@ -104,7 +104,10 @@ std::vector<Answer> Turn::answer_by_loop(std::span<const FunctionCall> calls) {
   const auto batch = std::make_shared<Batch>();
   {
     const std::scoped_lock lock(mutex_);
-    if (is_stopped_) return all_failed(calls.size(), "the turn was stopped");
+    if (is_stopped_) {
+      session_->cancel();  // the turn had not begun, and has not seen it
+      return all_failed(calls.size(), "the turn was stopped");
+    }
     batch_ = batch;
   }
   const size_t count = calls.size();
