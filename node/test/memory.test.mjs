@@ -19,7 +19,7 @@ test(`${many} sessions are made, dumped, loaded and closed`, { skip }, async () 
     assert.equal(again.runSync('x').text, '3')
     again.close()
   }
-  for (let i = 0; i < 100; ++i) await cycle()
+  for (let i = 0; i < 500; ++i) await cycle()
   const before = residentKib()
   for (let i = 0; i < many; ++i) await cycle()
   const grown = residentKib() - before
