@@ -234,11 +234,13 @@ Report Session::run(const Cell& cell) {
 
 Report Session::resume(std::vector<Answer> answers) {
   *state_->cancelled = false;
+  state_->session->cancel_by(state_->cancelled.get());
   return face::report_of(state_->session->resume(Functions::answers_of(std::move(answers))));
 }
 
 Report Session::resume_paused(std::optional<uint64_t> pause_at_fuel) {
   *state_->cancelled = false;
+  state_->session->cancel_by(state_->cancelled.get());
   return face::report_of(state_->session->go_on(pause_at_fuel));
 }
 

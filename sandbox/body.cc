@@ -119,7 +119,7 @@ bool is_always_alike(wasi::FunctionId function) {
 HostAction Body::call_wasi(const wasi::Function& function, engine::HostCall& call) {
   if (runs_on_) return HostAction::kTrap;
   const uint64_t fuel_before = call.execution.fuel_left();
-  const uint64_t first = call.arguments.empty() ? 0 : call.arguments[0];  // where the result may go, too
+  const uint64_t first_argument = call.arguments.empty() ? 0 : call.arguments[0];
   WasiConsequence consequence = sandbox::call_wasi(*system_, function, *guest_, call);
   while (consequence.waits && around_.give_input) {
     if (!around_.give_input()) {
@@ -132,8 +132,8 @@ HostAction Body::call_wasi(const wasi::Function& function, engine::HostCall& cal
   list_calls_of_system();
   awaits_answer_ = std::exchange(door_waits_, false);
   if (std::exchange(door_lacks_fuel_, false) || awaits_answer_) {
-    // Nothing was done: the call is made again when there is more, or an answer.
-    if (!call.results.empty()) call.results[0] = first;
+    // Nothing was done: the call is made again when there is more, or an answer. Its result has replaced its first argument.
+    if (!call.results.empty()) call.results[0] = first_argument;
     engine::give_back_fuel(call, fuel_before - call.execution.fuel_left());
     return HostAction::kOutOfFuel;
   }

@@ -190,6 +190,20 @@ TEST_P(GuestFunctionsIn, MayFailLaterAndBeLateAgain) {
   EXPECT_EQ(result("add(1)"), "2");
 }
 
+TEST_P(GuestFunctionsIn, MayBeCancelledWhereTheTurnGoesOn) {
+  const std::string loop = std::string(GetParam().name) == "js" ? "for (;;) {}" : "while True: pass";
+  ASSERT_EQ(session_->exec({.code = "approve(1)\n" + loop}).outcome, Outcome::kWaiting);
+  const auto fork = session_->fork(1);
+  ASSERT_TRUE(fork) << fork.error().message;
+  const auto restored = kept_and_restored(*session_, template_, options());
+  ASSERT_NE(restored, nullptr);
+  const std::atomic<bool> cancel = true;
+  for (Session* const each : {session_.get(), fork->get(), restored.get()}) {
+    each->cancel_by(&cancel);
+    EXPECT_EQ(each->resume({{.value = "1"}}).outcome, Outcome::kCancelled);
+  }
+}
+
 // What a wait costs is what the call costs.
 TEST_P(GuestFunctionsIn, UseTheSameFuelLaterAndAtOnce) {
   const auto fuel_of = [](Session& session, const char* code) {

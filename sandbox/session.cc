@@ -143,6 +143,7 @@ class Session::Impl final : public host::DoorSession {
   Report exec(const Turn& turn);
   Report go_on(std::optional<uint64_t> pause_at_fuel);
   Report resume(std::vector<FunctionAnswer> answers);
+  void cancel_by(const std::atomic<bool>* cancel) { cancel_ = cancel; }
   [[nodiscard]] std::vector<FunctionCall> waits_for() const;
   Result<std::unique_ptr<Impl>> fork(uint64_t number) { return fork_as(number, options_); }
   std::vector<std::string> complete(std::string_view code);
@@ -1086,6 +1087,7 @@ class Session::Local final : public Session {
     if (const auto& divergence = impl_->world_->divergence()) tell_divergence(*divergence, "turns", report);
   }
   Report resume(std::vector<FunctionAnswer> answers) override { return impl_->resume(std::move(answers)); }
+  void cancel_by(const std::atomic<bool>* cancel) override { impl_->cancel_by(cancel); }
   std::vector<FunctionCall> waits_for() const override { return impl_->waits_for(); }
   std::optional<uint64_t> paused_at_fuel() const override {
     return impl_->body_->is_paused() ? std::optional(impl_->body_->fuel_used()) : std::nullopt;

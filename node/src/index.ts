@@ -9,6 +9,20 @@ export {
   ProgramError,
   UnreachableError,
 } from './errors.js'
+export {
+  HostObject,
+  LATER,
+  type Callable,
+  type FunctionCall,
+  type FunctionOptions,
+  type Functions,
+  type Gate,
+  type HostFunction,
+  type HostType,
+  type Later,
+  type Members,
+  type Modules,
+} from './functions.js'
 export { Secrets, Snapshots } from './kept.js'
 export {
   Approvals,
@@ -29,6 +43,18 @@ export {
   type TerminalSize,
   type TurnOptions,
 } from './sandbox.js'
+export {
+  Call,
+  load,
+  openLanguage,
+  Session,
+  SessionFiles,
+  SessionOverError,
+  type LoadOptions,
+  type RunOptions,
+  type SessionOptions,
+  type StartOptions,
+} from './session.js'
 export { type ConnectionOptions } from './settings.js'
 export {
   Result,

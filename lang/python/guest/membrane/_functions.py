@@ -117,17 +117,29 @@ def _send_queued():
 # --- what the program sees ------------------------------------------------------------------------------------------
 
 
+class _Source(str):
+    """Shown as it is written, without quotes."""
+
+    __repr__ = str.__str__
+
+
 def _signature_of(text):
     """Of "(item: str, count: int = 1) -> int"; None for what is none. Annotations stay text."""
     if not text:
         return None
     namespace = {}
     try:
-        source = compile(f"def f{text}: pass", "<signature>", "exec", __future__.annotations.compiler_flag, dont_inherit=True)
-        exec(source, {"__builtins__": {}}, namespace)
-        return inspect.signature(namespace["f"])
+        code = compile(f"def f{text}: pass", "<signature>", "exec", __future__.annotations.compiler_flag, dont_inherit=True)
+        exec(code, {"__builtins__": {}}, namespace)
+        signature = inspect.signature(namespace["f"])
     except Exception:
         return None
+
+    def source_of(annotation):
+        return _Source(annotation) if isinstance(annotation, str) else annotation
+
+    parameters = [each.replace(annotation=source_of(each.annotation)) for each in signature.parameters.values()]
+    return signature.replace(parameters=parameters, return_annotation=source_of(signature.return_annotation))
 
 
 def _function_of(spec, full_name, is_method=False):

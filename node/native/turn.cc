@@ -1,0 +1,151 @@
+#include "turn.h"
+
+#include <chrono>
+
+namespace membrane::node {
+
+namespace {
+
+thread_local Turn* current = nullptr;
+
+std::vector<Answer> all_failed(size_t count, const std::string& why) {
+  return std::vector(count, Answer::error("", why));
+}
+
+}  // namespace
+
+Napi::Array array_of(Napi::Env env, std::span<const FunctionCall> calls) {
+  const Napi::Array made = Napi::Array::New(env, calls.size());
+  for (uint32_t i = 0; i < calls.size(); ++i) {
+    const Napi::Array call = Napi::Array::New(env, 4);
+    uint32_t place = 0;
+    for (const std::string* part :
+         {&calls[i].name, &calls[i].arguments, &calls[i].keywords, &calls[i].object})
+      call.Set(place++, Napi::String::New(env, *part));
+    made.Set(i, call);
+  }
+  return made;
+}
+
+std::vector<Answer> answers_of(const Napi::Value& given) {
+  const auto all = given.As<Napi::Array>();
+  std::vector<Answer> answers;
+  for (uint32_t i = 0; i < all.Length(); ++i) {
+    const auto each = all.Get(i).As<Napi::Array>();
+    const auto text = [&](uint32_t place) { return each.Get(place).As<Napi::String>().Utf8Value(); };
+    answers.push_back({static_cast<Answer::Kind>(each.Get(uint32_t{0}).As<Napi::Number>().Uint32Value()),
+                       text(1), text(2), text(3)});
+  }
+  return answers;
+}
+
+// -- answers that come from another thread --------------------------------------------------------------------------
+
+void Turn::Batch::settle(std::vector<Answer> with) {
+  const std::scoped_lock lock(mutex);
+  if (answers) return;  // the turn was stopped before
+  answers = std::move(with);
+  changed.notify_one();
+}
+
+std::vector<Answer> Turn::Batch::wait() {
+  std::unique_lock lock(mutex);
+  changed.wait(lock, [this] { return answers.has_value(); });
+  return std::move(*answers);
+}
+
+// -- a turn ---------------------------------------------------------------------------------------------------------
+
+std::string Turn::run(const std::function<Report(Session&)>& act) {
+  Turn* const outer = std::exchange(current, this);
+  std::string json = act(*session_).to_json();
+  current = outer;
+  const std::scoped_lock lock(mutex_);
+  session_.reset();
+  is_over_ = true;
+  over_.notify_all();
+  return json;
+}
+
+void Turn::stop() {
+  const std::scoped_lock lock(mutex_);
+  if (is_over_) return;
+  is_stopped_ = true;
+  session_->cancel();
+  if (batch_) batch_->settle({});
+}
+
+void Turn::stop_and_wait() {
+  using namespace std::chrono_literals;
+  for (int i = 0; i < 1000; ++i) {
+    stop();  // again: a turn that has only just begun may not have seen it
+    std::unique_lock lock(mutex_);
+    if (over_.wait_for(lock, 5ms, [this] { return is_over_; })) return;
+  }
+}
+
+std::vector<Answer> Turn::answer(std::span<const FunctionCall> calls) {
+  if (current == nullptr) return all_failed(calls.size(), "no turn runs");
+  return current->is_sync_ ? current->answer_here(calls) : current->answer_by_loop(calls);
+}
+
+std::vector<Answer> Turn::answer_here(std::span<const FunctionCall> calls) {
+  const Napi::Env env = owner_->Env();
+  const Napi::HandleScope scope(env);
+  try {
+    const auto function = host().Get("answerSync").As<Napi::Function>();
+    return answers_of(function.Call({array_of(env, calls), Napi::Boolean::New(env, waits_)}));
+  } catch (const Napi::Error& error) {
+    return all_failed(calls.size(), error.Message());
+  }
+}
+
+std::vector<Answer> Turn::answer_by_loop(std::span<const FunctionCall> calls) {
+  const auto batch = std::make_shared<Batch>();
+  {
+    const std::scoped_lock lock(mutex_);
+    if (is_stopped_) {
+      session_->cancel();  // the turn had not begun, and has not seen it
+      return all_failed(calls.size(), "the turn was stopped");
+    }
+    batch_ = batch;
+  }
+  const size_t count = calls.size();
+  const bool is_posted = loop_->post(
+      [turn = shared_from_this(), batch, calls = std::vector(calls.begin(), calls.end())](Napi::Env env) {
+        try {
+          const auto reply = Napi::Function::New(
+              env, [batch](const Napi::CallbackInfo& info) { batch->settle(answers_of(info[0])); });
+          const auto function = turn->host().Get("answer").As<Napi::Function>();
+          function.Call({array_of(env, calls), Napi::Boolean::New(env, turn->waits_), reply});
+        } catch (const Napi::Error& error) {
+          batch->settle(all_failed(calls.size(), error.Message()));
+        }
+      });
+  std::vector<Answer> answers;
+  if (is_posted) answers = batch->wait();
+  const std::scoped_lock lock(mutex_);
+  batch_.reset();
+  if (answers.size() < count) return all_failed(count, "the turn was stopped");
+  return answers;
+}
+
+void Turn::hear(const char* listener, std::string_view text) {
+  if (current == nullptr) return;
+  if (current->is_sync_) {
+    const Napi::Env env = current->owner_->Env();
+    const Napi::HandleScope scope(env);
+    try {
+      current->host().Get(listener).As<Napi::Function>().Call(
+          {Napi::String::New(env, text.data(), text.size())});
+    } catch (const Napi::Error&) {  // src/session.ts has caught what listeners throw
+    }
+    return;
+  }
+  current->loop_->post(
+      [turn = current->shared_from_this(), listener, text = std::string(text)](Napi::Env env) {
+        turn->host().Get(listener).As<Napi::Function>().Call({Napi::String::New(env, text)});
+      });
+}
+
+}  // namespace membrane::node

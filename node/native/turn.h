@@ -1,0 +1,76 @@
+// A turn that runs, and how it reaches the functions and listeners of its session.
+//
+// The engine calls them on the turn's thread. That one waits for the event loop, which calls them; or is the loop's own (runSync()).
+//
+// Threads: stop() from any; the rest as told.
+#pragma once
+
+#include <napi.h>
+
+#include <condition_variable>
+#include <membrane/session.hpp>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "loop.h"
+
+namespace membrane::node {
+
+// [name, arguments, keywords, object] and [kind, json, type, message], as src/functions.ts has them.
+Napi::Array array_of(Napi::Env env, std::span<const FunctionCall> calls);
+std::vector<Answer> answers_of(const Napi::Value& given);
+
+class Turn : public std::enable_shared_from_this<Turn> {
+ public:
+  // `owner` has the functions, as its property "host"; it is there while the turn is. `waits`: functions may answer later.
+  Turn(std::shared_ptr<Loop> loop, std::shared_ptr<Session> session, Napi::Reference<Napi::Object>* owner,
+       bool is_sync, bool waits)
+      : loop_(std::move(loop)),
+        session_(std::move(session)),
+        owner_(owner),
+        is_sync_(is_sync),
+        waits_(waits) {}
+
+  // On the thread of the turn: its report as JSON.
+  std::string run(const std::function<Report(Session&)>& act);
+
+  void stop();
+  // For some seconds.
+  void stop_and_wait();
+
+  // On the thread of the turn that runs.
+  static std::vector<Answer> answer(std::span<const FunctionCall> calls);
+  static void hear(const char* listener, std::string_view text);
+
+ private:
+  // Answers that come from another thread.
+  struct Batch {
+    std::mutex mutex;
+    std::condition_variable changed;
+    std::optional<std::vector<Answer>> answers;
+
+    void settle(std::vector<Answer> with);
+    std::vector<Answer> wait();
+  };
+
+  std::vector<Answer> answer_here(std::span<const FunctionCall> calls);
+  std::vector<Answer> answer_by_loop(std::span<const FunctionCall> calls);
+  [[nodiscard]] Napi::Object host() const { return owner_->Value().Get("host").As<Napi::Object>(); }
+
+  std::shared_ptr<Loop> loop_;
+  std::shared_ptr<Session> session_;
+  Napi::Reference<Napi::Object>* owner_;
+  bool is_sync_, waits_;
+
+  std::mutex mutex_;
+  std::condition_variable over_;
+  bool is_stopped_ = false, is_over_ = false;
+  std::shared_ptr<Batch> batch_;  // that it waits for
+};
+
+}  // namespace membrane::node

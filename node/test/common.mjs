@@ -1,0 +1,28 @@
+// What the tests of sessions share. They use dist/, and are skipped where it has no engine or the language is not installed.
+
+import { readFileSync } from 'node:fs'
+import { openLanguage } from 'membrane'
+
+async function whyNot(language) {
+  try {
+    await openLanguage(language)
+    return false
+  } catch (error) {
+    return `${error.message}: ${error.hint}`
+  }
+}
+
+export const noPython = await whyNot('python')
+export const noJavaScript = await whyNot('js')
+
+export function residentKib() {
+  globalThis.gc?.()
+  return Number(/VmRSS:\s*(\d+)/.exec(readFileSync('/proc/self/status', 'utf8'))[1])
+}
+
+/** A promise, and what settles it. */
+export function later() {
+  const made = {}
+  made.promise = new Promise((resolve, reject) => Object.assign(made, { resolve, reject }))
+  return made
+}

@@ -1,0 +1,41 @@
+// Sessions give back what they had. Needs --expose-gc.
+
+import assert from 'node:assert/strict'
+import { existsSync } from 'node:fs'
+import { test } from 'node:test'
+import { load, Session } from 'membrane'
+import { noPython, residentKib } from './common.mjs'
+
+const skip = noPython || (!existsSync('/proc/self/status') && 'there is no /proc here') || (!globalThis.gc && 'runs with --expose-gc')
+const many = Number(process.env.MEMBRANE_MANY_SESSIONS ?? 2000)
+
+test(`${many} sessions are made, dumped, loaded and closed`, { skip }, async () => {
+  const functions = { f: () => 1, g: async () => 2 }
+  const cycle = async () => {
+    const session = await Session.create('python', { functions })
+    await session.run('x = f() + await g()')
+    const again = load(session.dump(), { functions })
+    session.close()
+    assert.equal(again.runSync('x').text, '3')
+    again.close()
+  }
+  for (let i = 0; i < 500; ++i) await cycle()
+  const before = residentKib()
+  for (let i = 0; i < many; ++i) await cycle()
+  const grown = residentKib() - before
+  assert.ok(grown < 24 << 10, `${grown} KiB more after ${many} sessions`)
+})
+
+test('a session that nobody has goes, also one that its functions refer to', { skip }, async () => {
+  const make = async () => {
+    const session = await Session.create('python', { functions: { f: () => session.language } })
+    session.runSync('f()').check()
+    return new WeakRef(session)
+  }
+  const gone = await make()
+  for (let i = 0; i < 20 && gone.deref(); ++i) {
+    await new Promise(setImmediate)
+    globalThis.gc()
+  }
+  assert.equal(gone.deref(), undefined)
+})

@@ -1,0 +1,76 @@
+// Values on the wire, without the engine.
+
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { ofWire, toWire } from '../dist/values.js'
+
+const both = [
+  [null, null],
+  [true, true],
+  ['text €', 'text €'],
+  [1.5, 1.5],
+  [2n ** 70n, { $integer: '1180591620717411303424' }],
+  [Infinity, { $number: 'inf' }],
+  [-Infinity, { $number: '-inf' }],
+  [NaN, { $number: 'nan' }],
+  [new Uint8Array([0, 255]), { $bytes: 'AP8=' }],
+  [new Date(Date.UTC(2026, 0, 2, 3, 4)), { $time: '2026-01-02T03:04:00.000Z' }],
+  [[1, [2]], [1, [2]]],
+  [{ a: 1, b: { c: null } }, { a: 1, b: { c: null } }],
+  [new Map([[1, 'b']]), { $map: [[1, 'b']] }],
+  [new Set([1, 2]), { $set: [1, 2] }],
+]
+
+test('values go both ways', () => {
+  for (const [value, wire] of both) {
+    assert.deepEqual(toWire(value), wire)
+    assert.deepEqual(ofWire(JSON.parse(JSON.stringify(wire))), value)
+  }
+})
+
+test('what has no form of its own takes the nearest', () => {
+  assert.equal(toWire(undefined), null)
+  assert.deepEqual(toWire({ a: undefined, b() {}, c: 1 }), { c: 1 })
+  assert.deepEqual(toWire(Buffer.from('ab').subarray(1)), { $bytes: 'Yg==' })
+  assert.deepEqual(toWire(new Uint8Array([1]).buffer), { $bytes: 'AQ==' })
+  assert.deepEqual(toWire(new Float64Array([1, NaN])), [1, { $number: 'nan' }])
+  assert.deepEqual(toWire(new URL('https://example.org/')), 'https://example.org/')
+  assert.deepEqual(toWire({ $x: 1 }), { $map: [['$x', 1]] })
+  assert.deepEqual(ofWire({ $tuple: [1, { $uuid: 'u' }] }), [1, 'u'])
+  assert.deepEqual(ofWire({ $decimal: '1.10' }), '1.10')
+  assert.equal(ofWire({ $integer: '5' }), 5)
+  assert.equal(ofWire({ $seconds: 90 }), 90)
+})
+
+test('times without a zone are in UTC, and times of day stay text', () => {
+  assert.deepEqual(ofWire({ $time: '2026-01-02T03:04:05' }), new Date(Date.UTC(2026, 0, 2, 3, 4, 5)))
+  assert.deepEqual(ofWire({ $time: '2026-01-02' }), new Date(Date.UTC(2026, 0, 2)))
+  assert.deepEqual(ofWire({ $time: '2026-01-02T03:04:05+01:00' }), new Date(Date.UTC(2026, 0, 2, 2, 4, 5)))
+  assert.equal(ofWire({ $time: '03:04:05' }), '03:04:05')
+})
+
+test('what cannot pass is a TypeError', () => {
+  assert.throws(() => toWire(() => 1), TypeError)
+  assert.throws(() => toWire([Symbol('a')]), TypeError)
+})
+
+test('names of a program reach no prototype', () => {
+  const made = ofWire(JSON.parse('{"__proto__": {"polluted": 1}, "b": 2}'))
+  assert.deepEqual(Object.keys(made), ['__proto__', 'b'])
+  assert.equal(Object.getPrototypeOf(made), Object.prototype)
+  assert.equal(made.polluted, undefined)
+  for (const name of ['constructor', 'toString', '__proto__'])
+    assert.deepEqual(Object.keys(ofWire(JSON.parse(`{"${name}": 1}`))), [name])
+})
+
+test('references are for who knows the objects', () => {
+  const account = {}
+  assert.deepEqual(
+    toWire([account], (each) => (each === account ? { id: 1, type: 'Account' } : undefined)),
+    [{ $object: { id: 1, type: 'Account' } }],
+  )
+  assert.deepEqual(
+    ofWire([{ $object: { id: 1, type: 'Account' } }], ({ id }) => `object ${id}`),
+    ['object 1'],
+  )
+})
