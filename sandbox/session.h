@@ -72,7 +72,7 @@ class Session {
   // in their order. Those that are missing, or are "later" again, keep it waiting. As go_on() else.
   virtual Report resume(std::vector<FunctionAnswer> answers) = 0;
   // In the place of Turn::cancel, for the turn that is paused: a fork and what was restored have none. Borrowed as that is.
-  virtual void cancel_by(const std::atomic<bool>*) {}
+  virtual void cancel_by(const std::atomic<bool>* cancel) = 0;
   // The calls that the paused turn waits for; none when it waits for nothing.
   [[nodiscard]] virtual std::vector<FunctionCall> waits_for() const = 0;
   // No turn comes after the one that ended in `report`. When that one ended by itself, and the journal that it was

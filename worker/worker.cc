@@ -630,6 +630,7 @@ class RemoteSession final : public sandbox::Session {
     answerer_.take_answers(answers);
     return take_turn(Kind::kResume, bytes_of(left, answers), Part::kRuns);
   }
+  void cancel_by(const std::atomic<bool>* cancel) override { turn_cancel_ = cancel; }
   std::vector<sandbox::FunctionCall> waits_for() const override { return waits_for_; }
   void end(Report& report) override {
     sandbox::end_replay(answerer_.world(), report);
