@@ -76,6 +76,10 @@ class ComputerSession final : public sandbox::Session {
   sandbox::Report go_on(std::optional<uint64_t>) override {
     return sandbox::refusal(Error{ErrorCode::kInvalidArgument, "no turn is paused", ""});
   }
+  // Programs of Linux call no functions of the embedder.
+  sandbox::Report resume(std::vector<sandbox::FunctionAnswer>) override { return go_on(std::nullopt); }
+  void cancel_by(const std::atomic<bool>*) override {}
+  [[nodiscard]] std::vector<sandbox::FunctionCall> waits_for() const override { return {}; }
   void end(sandbox::Report&) override {}
   [[nodiscard]] std::optional<uint64_t> paused_at_fuel() const override { return std::nullopt; }
 

@@ -50,7 +50,7 @@ class Language {
 
 // -- functions of yours ---------------------------------------------------------------------------------------------
 
-// What a function gives. Values are JSON; what JSON lacks is written as docs/embedding.md says: {"$bytes":"…"}, {"$integer":"…"}.
+// What a function gives. Values are JSON; what JSON lacks is written as docs/embedded-sessions.md says: {"$bytes":"…"}, {"$integer":"…"}.
 struct Answer {
   enum class Kind : uint8_t { kValue, kError, kLater };
   Kind kind = Kind::kValue;
