@@ -77,9 +77,11 @@ uint64_t Answerer::fuel_used(const sandbox::Report& report) {
   return std::max(report.fuel_used, world_->query_fuel_used(is_over));
 }
 
-void Answerer::tell_late_call(const policy::Limits& limits, sandbox::Report& report) const {
+void Answerer::tell_late_call(const policy::Limits& limits, Of what, sandbox::Report& report) const {
   using sandbox::Outcome;
-  if (!had_late_call_ || (report.outcome != Outcome::kTrapped && report.outcome != Outcome::kRaised)) return;
+  const bool has_failed = report.outcome == Outcome::kTrapped || report.outcome == Outcome::kRaised;
+  const bool is_good_run = what == Of::kRun && report.outcome == Outcome::kOk;
+  if (!had_late_call_ || (!has_failed && !is_good_run)) return;
   report.outcome = Outcome::kTimedOut;
   report.errors = {sandbox::stop_error(Outcome::kTimedOut, limits)};
 }

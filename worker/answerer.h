@@ -77,8 +77,10 @@ class Answerer {
   // When calls must have ended, from now on; `cancel` is borrowed, and may be null.
   void bound(std::chrono::steady_clock::time_point end, const std::atomic<bool>* cancel);
   // A worker's clock begins when its command has come, so its guest may fail by a call that was ended at the end of its
-  // time before it finds that time over. That is what the report says then.
-  void tell_late_call(const policy::Limits& limits, sandbox::Report& report) const;
+  // time before it finds that time over, or even end well. That is what the report says then; of a session's turn only where it
+  // failed, for one that ended well has changed the session.
+  enum class Of : uint8_t { kRun, kTurn };
+  void tell_late_call(const policy::Limits& limits, Of what, sandbox::Report& report) const;
 
   [[nodiscard]] host::World& world() { return *world_; }
 

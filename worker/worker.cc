@@ -535,7 +535,7 @@ Report Worker::run_alone(Kind kind, std::string payload, const RunOptions& optio
     report.snapshot = *std::move(snapshot);
     report.snapshot_bytes = report.snapshot.size();
   }
-  answerer.tell_late_call(limits, report);
+  answerer.tell_late_call(limits, Answerer::Of::kRun, report);
   pay(report);
   report.tokens_used = std::max(report.tokens_used, world.tokens_used());
   sandbox::tell_end_of_replay(world, report);
@@ -841,7 +841,7 @@ class RemoteSession final : public sandbox::Session {
     paused_at_fuel_ = ended.paused_at_fuel;
     waits_for_ = std::move(ended.waits_for);
     report.flows = world.flow_report();
-    answerer_.tell_late_call(limits, report);
+    answerer_.tell_late_call(limits, Answerer::Of::kTurn, report);
     sandbox::tell_unanswered(report);
     pay(report);
     report.tokens_used = world.tokens_used() - tokens_before;
