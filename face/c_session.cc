@@ -67,7 +67,8 @@ membrane::SessionOptions to_cpp(const membrane_session_options* given) {
   for (size_t i = 0; i < options.input_count; ++i)
     made.inputs.emplace_back(view(options.inputs[i].name), view(options.inputs[i].json));
   if (options.call != nullptr)
-    made.call_many = [call = options.call, data = options.user_data](std::span<const membrane::FunctionCall> calls) {
+    made.call_many = [call = options.call,
+                      data = options.user_data](std::span<const membrane::FunctionCall> calls) {
       return call_back(call, data, calls);
     };
   made.on_stdout = listener_of(options.on_stdout, options.user_data);
@@ -78,7 +79,8 @@ membrane::SessionOptions to_cpp(const membrane_session_options* given) {
 
 membrane::Cell to_cpp(const membrane_cell* given) {
   const auto cell = as_known(given);
-  membrane::Cell made{.code = std::string(view(cell.code, cell.code_size)), .name = std::string(view(cell.name))};
+  membrane::Cell made{.code = std::string(view(cell.code, cell.code_size)),
+                      .name = std::string(view(cell.name))};
   made.is_script = cell.is_script;
   made.only_checks = cell.only_checks;
   for (size_t i = 0; i < cell.argument_count; ++i) made.arguments.emplace_back(view(cell.arguments[i]));
@@ -104,7 +106,8 @@ uint8_t* copied(std::string_view bytes, size_t* size) {
 }  // namespace
 
 membrane_policy* membrane_policy_new_for_languages(void) {
-  return guarded<membrane_policy*>(nullptr, [] { return new membrane_policy{membrane::Policy::for_languages()}; });
+  return guarded<membrane_policy*>(nullptr,
+                                   [] { return new membrane_policy{membrane::Policy::for_languages()}; });
 }
 
 // -- languages and answers ---------------------------------------------------------------------------
@@ -123,19 +126,21 @@ membrane_language* membrane_language_open(const char* name, membrane_listener on
 void membrane_language_free(membrane_language* language) { delete language; }
 
 void membrane_answer_value(membrane_answer* answer, const char* json, size_t size) {
-  guarded<bool>(nullptr, [&] { return answer->answer = membrane::Answer::value(std::string(view(json, size))), true; });
+  guarded<bool>(
+      nullptr, [&] { return answer->answer = membrane::Answer::value(std::string(view(json, size))), true; });
 }
 void membrane_answer_error(membrane_answer* answer, const char* type, const char* message) {
   guarded<bool>(nullptr, [&] {
-    return answer->answer = membrane::Answer::error(std::string(view(type)), std::string(view(message))), true;
+    return answer->answer = membrane::Answer::error(std::string(view(type)), std::string(view(message))),
+           true;
   });
 }
 void membrane_answer_later(membrane_answer* answer) { answer->answer = membrane::Answer::later(); }
 
 // -- sessions ----------------------------------------------------------------------------------------
 
-membrane_session* membrane_session_new(const membrane_language* language, const membrane_session_options* options,
-                                       membrane_error** error) {
+membrane_session* membrane_session_new(const membrane_language* language,
+                                       const membrane_session_options* options, membrane_error** error) {
   return guarded<membrane_session*>(error, [&] {
     return handle_of(membrane::Session::create(language->language, to_cpp(options)), error);
   });
@@ -159,9 +164,9 @@ membrane_report* membrane_session_resume(membrane_session* session, const char* 
     for (size_t i = 0; i < count; ++i) {
       const bool has_failed = errors != nullptr && errors[i] != nullptr;
       const char* const value = values != nullptr ? values[i] : nullptr;
-      answers.push_back(has_failed           ? membrane::Answer::error("", std::string(view(errors[i])))
-                        : value == nullptr   ? membrane::Answer::later()
-                                             : membrane::Answer::value(value));
+      answers.push_back(has_failed         ? membrane::Answer::error("", std::string(view(errors[i])))
+                        : value == nullptr ? membrane::Answer::later()
+                                           : membrane::Answer::value(value));
     }
     return session->session.resume(std::move(answers));
   });
@@ -191,8 +196,8 @@ uint8_t* membrane_session_read_file(const membrane_session* session, const char*
   });
 }
 
-bool membrane_session_write_file(membrane_session* session, const char* path, const uint8_t* bytes, size_t size,
-                                 membrane_error** error) {
+bool membrane_session_write_file(membrane_session* session, const char* path, const uint8_t* bytes,
+                                 size_t size, membrane_error** error) {
   return guarded<bool>(error, [&] {
     const std::string_view content(reinterpret_cast<const char*>(bytes), size);
     return succeeded(session->session.write_file(view(path), content), error);
@@ -204,7 +209,9 @@ void membrane_session_free(membrane_session* session) { delete session; }
 
 // -- their reports -----------------------------------------------------------------------------------
 
-size_t membrane_report_waiting_count(const membrane_report* report) { return report->report.waits_for.size(); }
+size_t membrane_report_waiting_count(const membrane_report* report) {
+  return report->report.waits_for.size();
+}
 
 const membrane_function_call* membrane_report_waiting(membrane_report* report, size_t index) {
   if (index >= report->report.waits_for.size()) return nullptr;

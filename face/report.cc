@@ -16,8 +16,7 @@ std::vector<Report::Part> parts_of(const sandbox::RichValue& value) {
 Report::Result result_of(const sandbox::ReportValue& value) {
   Report::Result result{value.type, value.value, std::nullopt};
   for (const ValueType type : {ValueType::kI32, ValueType::kI64, ValueType::kF32, ValueType::kF64})
-    if (value.type == wasm::name_of(wasm_type_of(type)))
-      result.value = value_of(type, value.bits);
+    if (value.type == wasm::name_of(wasm_type_of(type))) result.value = value_of(type, value.bits);
   return result;
 }
 

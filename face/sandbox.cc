@@ -56,13 +56,13 @@ Report Sandbox::run(const Program& program, std::optional<uint64_t> freeze_after
   sandbox::RunOptions options = state_->options;
   options.freeze_after_fuel = freeze_after_fuel;
   return face::report_of(sandbox::run({.source = program.source,
-                                 .name = program.name,
-                                 .language = sandbox::Language::kAuto,
-                                 .entry = program.entry,
-                                 .arguments = program.arguments,
-                                 .input = program.input,
-                                 .environment = program.environment},
-                                options));
+                                       .name = program.name,
+                                       .language = sandbox::Language::kAuto,
+                                       .entry = program.entry,
+                                       .arguments = program.arguments,
+                                       .input = program.input,
+                                       .environment = program.environment},
+                                      options));
 }
 
 Report Sandbox::thaw(std::span<const uint8_t> snapshot, std::optional<uint64_t> freeze_after_fuel) const {

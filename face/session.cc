@@ -16,7 +16,8 @@ namespace membrane {
 using Json = nlohmann::ordered_json;
 using face::failure_of;
 
-static_assert(static_cast<int>(Answer::Kind::kLater) == static_cast<int>(sandbox::FunctionAnswer::Kind::kLater));
+static_assert(static_cast<int>(Answer::Kind::kLater) ==
+              static_cast<int>(sandbox::FunctionAnswer::Kind::kLater));
 
 // -- Language -----------------------------------------------------------------------------------
 
@@ -26,7 +27,8 @@ struct Language::State {
 };
 
 Expected<Language> Language::open(std::string_view name, const LanguageOptions& options) {
-  sandbox::TemplateOptions how{.cache_directory = options.cache_directory, .on_progress = options.on_progress};
+  sandbox::TemplateOptions how{.cache_directory = options.cache_directory,
+                               .on_progress = options.on_progress};
   if (how.cache_directory.empty()) how.cache_directory = sandbox::Languages::default_cache_directory();
   auto opened = sandbox::Languages(std::move(how)).open_for_session(name);
   if (!opened) return std::unexpected(failure_of(opened.error()));
@@ -55,7 +57,8 @@ Json described(const GuestFunction& function) {
 }
 
 Json described(const GuestType& type) {
-  Json spec = {{"name", type.name}, {"module", type.module}, {"doc", type.doc}, {"attributes", type.attributes}};
+  Json spec = {
+      {"name", type.name}, {"module", type.module}, {"doc", type.doc}, {"attributes", type.attributes}};
   spec["methods"] = Json::array();
   for (const GuestFunction& method : type.methods) spec["methods"].push_back(described(method));
   return spec;
@@ -117,7 +120,8 @@ class Functions {
     is_empty_ = options.functions.empty() && options.types.empty() && options.inputs.empty();
     return std::nullopt;
   }
-  std::optional<Failure> add(const std::string& owner, const GuestFunction& function, const SessionOptions& options) {
+  std::optional<Failure> add(const std::string& owner, const GuestFunction& function,
+                             const SessionOptions& options) {
     if (!is_identifier(function.name)) return no_name(function.name);
     const std::string name = full_name(owner, function.name);
     if (!function.call && !options.call_many)
@@ -188,7 +192,11 @@ Expected<sandbox::RunOptions> run_options(SessionOptions& options) {
 }
 
 Failure failure_of_file(const host::HostError& error) {
-  return {.code = std::string(host::name_of(error.code)), .message = error.reason, .hint = error.grant, .place = {}, .backtrace = {}};
+  return {.code = std::string(host::name_of(error.code)),
+          .message = error.reason,
+          .hint = error.grant,
+          .place = {},
+          .backtrace = {}};
 }
 
 }  // namespace
@@ -247,7 +255,8 @@ Report Session::resume_paused(std::optional<uint64_t> pause_at_fuel) {
 std::vector<FunctionCall> Session::waits_for() const {
   std::vector<FunctionCall> calls;
   for (sandbox::FunctionCall& call : state_->session->waits_for())
-    calls.push_back({std::move(call.name), std::move(call.arguments), std::move(call.keywords), std::move(call.object)});
+    calls.push_back(
+        {std::move(call.name), std::move(call.arguments), std::move(call.keywords), std::move(call.object)});
   return calls;
 }
 

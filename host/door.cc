@@ -263,10 +263,10 @@ std::string Door::answer_any(std::string_view request, bool may_wait) {
   if (kind.name == "registry" &&
       read_json(request, "the request", kAskLimits).value_or(nullptr) == json{{"registry", true}})
     return capabilities_json_of_values();
-  return error_answer(
-      HostError{Errno::kInvalid,
-                R"(a request is {"call":…,"arguments":[…]}, {"registry":true}, {"session":…}, {"files":…} or {"functions":…})",
-                {}});
+  return error_answer(HostError{
+      Errno::kInvalid,
+      R"(a request is {"call":…,"arguments":[…]}, {"registry":true}, {"session":…}, {"files":…} or {"functions":…})",
+      {}});
 }
 
 std::string Door::answer_call(std::string_view request) {

@@ -165,7 +165,7 @@ host::CallEnd told_to_door(wasi::End end) {
 }  // namespace
 
 host::DoorSession::JsonAnswer answer_files(wasi::System& system, host::Guest& guest,
-                                            std::string_view request) {
+                                           std::string_view request) {
   const auto fields = host::read_json_for_guest(request, "the request",
                                                 {.bytes = host::Door::kMaxRequestBytes,
                                                  .depth = 3,

@@ -13,6 +13,6 @@ namespace membrane::sandbox {
 
 // Not inside of another call of the system.
 host::DoorSession::JsonAnswer answer_files(wasi::System& system, host::Guest& guest,
-                                            std::string_view request);
+                                           std::string_view request);
 
 }  // namespace membrane::sandbox

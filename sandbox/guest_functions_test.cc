@@ -124,8 +124,10 @@ TEST_P(GuestFunctionsIn, RaiseWhatTheyFailWith) {
 }
 
 TEST_P(GuestFunctionsIn, StayInForksAndAfterATurnThatWasUndone) {
-  EXPECT_EQ(session_->exec({.code = std::string(GetParam().name) == "js" ? "for (;;) {}" : "while True: pass"}).outcome,
-            Outcome::kOutOfFuel);
+  EXPECT_EQ(
+      session_->exec({.code = std::string(GetParam().name) == "js" ? "for (;;) {}" : "while True: pass"})
+          .outcome,
+      Outcome::kOutOfFuel);
   EXPECT_EQ(result("add(2)"), "3");
   const auto fork = session_->fork(1);
   ASSERT_TRUE(fork);
@@ -223,18 +225,21 @@ INSTANTIATE_TEST_SUITE_P(Each, GuestFunctionsIn, ::testing::Values(kPython, kJav
 
 TEST(GuestFunctionCalls, AreReadAsHostileBytes) {
   constexpr uint64_t kMost = 1u << 20;
-  const auto calls = read_function_calls(R"({"functions":[{"call":"a","arguments":[1],"keywords":{"b":[]}}]})", kMost);
+  const auto calls =
+      read_function_calls(R"({"functions":[{"call":"a","arguments":[1],"keywords":{"b":[]}}]})", kMost);
   ASSERT_TRUE(calls);
   EXPECT_EQ(*calls, (std::vector<FunctionCall>{{"a", "[1]", R"({"b":[]})", ""}}));
-  for (const char* text : {"{}", "[]", R"({"functions":[]})", R"({"functions":[1]})", R"({"functions":[{}]})",
-                           R"({"functions":[{"call":1}]})", R"({"functions":[{"call":"a","arguments":{}}]})",
-                           R"({"functions":[{"call":"a","object":"x"}]})", R"({"functions":[{"call":"a"}],"more":1})"})
+  for (const char* text :
+       {"{}", "[]", R"({"functions":[]})", R"({"functions":[1]})", R"({"functions":[{}]})",
+        R"({"functions":[{"call":1}]})", R"({"functions":[{"call":"a","arguments":{}}]})",
+        R"({"functions":[{"call":"a","object":"x"}]})", R"({"functions":[{"call":"a"}],"more":1})"})
     EXPECT_FALSE(read_function_calls(text, kMost)) << text;
 }
 
 TEST(GuestFunctionCalls, AnswersAreValuesOrErrors) {
-  EXPECT_EQ(write_function_answers(std::vector<FunctionAnswer>{{.value = "[1]"}, FunctionAnswer::error("E", "m")}),
-            R"({"answers":[{"value":[1]},{"error":{"message":"m","type":"E"}}]})");
+  EXPECT_EQ(
+      write_function_answers(std::vector<FunctionAnswer>{{.value = "[1]"}, FunctionAnswer::error("E", "m")}),
+      R"({"answers":[{"value":[1]},{"error":{"message":"m","type":"E"}}]})");
   EXPECT_TRUE(write_function_answers(std::vector<FunctionAnswer>{{.value = "1},{"}}).contains("no JSON"));
 }
 

@@ -188,7 +188,8 @@ std::string render_json(const Report& report, bool pretty) {
   if (report.output_bytes_cut != 0) out["output_bytes_cut"] = report.output_bytes_cut;
   if (report.snapshot_bytes) out["snapshot_bytes"] = *report.snapshot_bytes;
   for (const WaitingCall& call : report.waits_for)
-    out["waits_for"].push_back({{"name", call.name}, {"arguments", call.arguments}, {"keywords", call.keywords}});
+    out["waits_for"].push_back(
+        {{"name", call.name}, {"arguments", call.arguments}, {"keywords", call.keywords}});
   if (!report.platform.empty()) out["platform"] = report.platform;
   for (const LimitReached& each : report.limits_reached)
     out["limits_reached"].push_back({{"limit", each.name}, {"times", each.times}});

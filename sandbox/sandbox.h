@@ -90,7 +90,8 @@ struct RunOptions {
   host::JournalSink* record = nullptr;          // when set, every host call is written here
   const std::atomic<bool>* cancel = nullptr;    // set it to stop the run at its next safepoint
   std::vector<OwnFunction> functions;           // of the embedder; found before a capability of the same name
-  std::shared_ptr<const GuestFunctions> guest_functions = nullptr;  // of the embedder, for programs in languages
+  std::shared_ptr<const GuestFunctions> guest_functions =
+      nullptr;  // of the embedder, for programs in languages
   // Called as the program writes; may be null. They hear UTF-8, or with `hears_bytes` what a WASI program writes byte
   // for byte. The report has UTF-8 in any case.
   std::function<void(std::string_view)> on_stdout, on_stderr;

@@ -253,14 +253,14 @@ class Session::Impl final : public host::DoorSession {
   RandomStream fresh_;  // what turns are given of it is never given again, whatever they end in
 
   std::optional<KeptCalls> calls_;  // that the turn waits for, or that were answered while it was paused
-  bool completes_ = false;                                       // its turn is to say which names there are
-  std::optional<Turn> turn_;                                     // until it was asked for
+  bool completes_ = false;          // its turn is to say which names there are
+  std::optional<Turn> turn_;        // until it was asked for
   const std::atomic<bool>* cancel_ = options_.cancel;            // of the turn
   std::function<void(std::string_view)> on_stdout_, on_stderr_;  // that the turn came with
   std::optional<Checkpoint> before_;                             // of a turn that is paused
   bool tells_functions_ = false;  // with the next turn, since the memory was copied
-  bool needs_entropy_ = true;  // the memory was copied since the program was given fresh entropy
-  bool is_changed_ = false;    // since it began as the template
+  bool needs_entropy_ = true;     // the memory was copied since the program was given fresh entropy
+  bool is_changed_ = false;       // since it began as the template
   // Between two turns: what was captured, and how it differs from the template, so that the next fork or step back does
   // not look again. Until the instance runs.
   Image as_it_stands_;
@@ -543,7 +543,8 @@ host::HostResult<Session::Impl::JsonAnswer> Session::Impl::call_functions(std::s
   if (may_wait && is_waiting(*calls_)) return JsonAnswer{{}, host::CallEnd::kWaits};
   for (FunctionAnswer& answer : calls_->answers)
     if (answer.kind == FunctionAnswer::Kind::kLater)
-      answer = FunctionAnswer::error("", "the program cannot wait for an answer here: call it outside of a module's own code");
+      answer = FunctionAnswer::error(
+          "", "the program cannot wait for an answer here: call it outside of a module's own code");
   const KeptCalls answered = *std::exchange(calls_, std::nullopt);
   record_calls(answered, microseconds_since(start));
   std::string text = write_function_answers(answered.answers);

@@ -62,7 +62,8 @@ void turn(Io& io, Turn& t) {
 template <typename Io>
 void calls(Io& io, KeptCalls& c) {
   io.list(c.calls, [&](FunctionCall& call) {
-    for (std::string* const part : {&call.name, &call.arguments, &call.keywords, &call.object}) io.bytes(*part);
+    for (std::string* const part : {&call.name, &call.arguments, &call.keywords, &call.object})
+      io.bytes(*part);
   });
   io.list(c.answers, [&](FunctionAnswer& answer) {
     auto kind = static_cast<uint8_t>(answer.kind);
@@ -130,7 +131,7 @@ bool is_sound(const KeptCalls& c) {
 bool is_sound(const SessionState& s) {
   return is_sound(s.place) && s.flows.is_sound() && s.heap_next <= kMostHeap && s.fresh.has_value() &&
          (!s.pause || (is_sound(s.pause->before) && is_sound_history(s.pause->history) &&
-                        (!s.pause->calls || is_sound(*s.pause->calls))));
+                       (!s.pause->calls || is_sound(*s.pause->calls))));
 }
 
 std::unexpected<Error> damaged(const char* what) {

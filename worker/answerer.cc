@@ -220,7 +220,8 @@ Result<std::string> Answerer::answer_query(Reader& in) {
 // -- functions of the embedder ------------------------------------------------------------------------------
 
 std::vector<sandbox::FunctionAnswer> Answerer::call_functions(std::span<const sandbox::FunctionCall> calls) {
-  functions_ = {{calls.begin(), calls.end()}, sandbox::answer_paid_calls(*options_.guest_functions, *world_, calls)};
+  functions_ = {{calls.begin(), calls.end()},
+                sandbox::answer_paid_calls(*options_.guest_functions, *world_, calls)};
   std::vector<sandbox::FunctionAnswer> answers = functions_->answers;
   list_functions();
   return answers;

@@ -72,7 +72,9 @@ class Answerer {
   void wait_for(sandbox::KeptCalls calls) { functions_ = std::move(calls); }
   void copy_functions(const Answerer& of) { functions_ = of.functions_; }
   // The calls that have no answer yet.
-  [[nodiscard]] std::vector<sandbox::FunctionCall> waits_for() const { return sandbox::waiting_of(functions_); }
+  [[nodiscard]] std::vector<sandbox::FunctionCall> waits_for() const {
+    return sandbox::waiting_of(functions_);
+  }
 
   // When calls must have ended, from now on; `cancel` is borrowed, and may be null.
   void bound(std::chrono::steady_clock::time_point end, const std::atomic<bool>* cancel);
@@ -112,7 +114,7 @@ class Answerer {
   uint64_t left_for_call_ = 0;
   std::chrono::steady_clock::time_point end_ = std::chrono::steady_clock::time_point::max();
   bool had_late_call_ = false;
-  std::optional<sandbox::KeptCalls> functions_;    // that were called last, and have not all answered
+  std::optional<sandbox::KeptCalls> functions_;   // that were called last, and have not all answered
   std::vector<host::CallRecord> function_lines_;  // of the turn, as it is known here
 };
 

@@ -63,7 +63,8 @@ class Worker {
 
   // What the supervisor has of it.
   std::function<sandbox::InputPiece(std::chrono::milliseconds)> input_of(uint32_t subject);
-  std::shared_ptr<const sandbox::GuestFunctions> functions_of(const std::string& description, uint32_t subject);
+  std::shared_ptr<const sandbox::GuestFunctions> functions_of(const std::string& description,
+                                                              uint32_t subject);
   [[nodiscard]] sandbox::RunOptions options_of(const GuestOptions& said, uint32_t subject);
   static std::unexpected<Error> no_session() {
     return fail(ErrorCode::kInternal, "the worker has no such session");

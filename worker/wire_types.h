@@ -117,7 +117,8 @@ inline auto wire_fields(Program& p) {
   return std::tie(p.source, p.name, p.language, p.entry, p.arguments, p.input, p.environment);
 }
 inline auto wire_fields(Turn& t) {
-  return std::tie(t.code, t.name, t.is_script, t.only_checks, t.declares_calls, t.arguments, t.input, t.pause_at_fuel);
+  return std::tie(t.code, t.name, t.is_script, t.only_checks, t.declares_calls, t.arguments, t.input,
+                  t.pause_at_fuel);
 }
 inline auto wire_fields(InputPiece& p) { return std::tie(p.bytes, p.is_end); }
 

@@ -44,13 +44,14 @@ typedef struct membrane_function_call {
 typedef struct membrane_answer membrane_answer;
 
 /* What a callback says; each replaces what was said before, and without any the program gets an error. Texts are copied. */
-void membrane_answer_value(membrane_answer* answer, const char* json, size_t size); /* size 0: to the 0 at its end */
+void membrane_answer_value(membrane_answer* answer, const char* json,
+                           size_t size); /* size 0: to the 0 at its end */
 void membrane_answer_error(membrane_answer* answer, const char* type, const char* message);
 void membrane_answer_later(membrane_answer* answer); /* the turn waits: membrane_session_resume */
 
 /* Answers calls that were made at once, in their order, on the thread of the turn. */
-typedef void (*membrane_functions_callback)(void* user_data, const membrane_function_call* calls, size_t count,
-                                            membrane_answer* const* answers);
+typedef void (*membrane_functions_callback)(void* user_data, const membrane_function_call* calls,
+                                            size_t count, membrane_answer* const* answers);
 
 typedef struct membrane_guest_function {
   const char* module;    /* NULL: among the program's own names */
@@ -68,7 +69,7 @@ typedef struct membrane_input {
 /* -- sessions ----------------------------------------------------------------------------------- */
 
 typedef struct membrane_session_options {
-  size_t size;                   /* sizeof(membrane_session_options): fields that a caller does not know are 0 */
+  size_t size; /* sizeof(membrane_session_options): fields that a caller does not know are 0 */
   const membrane_policy* policy; /* NULL: membrane_policy_new_for_languages() */
   const membrane_guest_function* functions;
   size_t function_count;
@@ -77,7 +78,7 @@ typedef struct membrane_session_options {
   membrane_functions_callback call; /* must be there where there are functions */
   membrane_listener on_stdout;      /* hear UTF-8 as it is written, on the thread of the turn; may be NULL */
   membrane_listener on_stderr;
-  void* user_data; /* of all callbacks; borrowed as long as the session and its forks live */
+  void* user_data;               /* of all callbacks; borrowed as long as the session and its forks live */
   const membrane_budget* budget; /* shared with other runs; may be NULL */
 } membrane_session_options;
 
@@ -85,8 +86,8 @@ typedef struct membrane_session_options {
 typedef struct membrane_session membrane_session;
 
 /* `options` may be NULL. */
-membrane_session* membrane_session_new(const membrane_language* language, const membrane_session_options* options,
-                                       membrane_error** error);
+membrane_session* membrane_session_new(const membrane_language* language,
+                                       const membrane_session_options* options, membrane_error** error);
 /* Continues from what membrane_session_dump gave. `bytes` are borrowed for the call. */
 membrane_session* membrane_session_load(const membrane_language* language, const uint8_t* bytes, size_t size,
                                         const membrane_session_options* options, membrane_error** error);
@@ -116,8 +117,8 @@ uint8_t* membrane_session_dump(const membrane_session* session, size_t* size, me
 void membrane_bytes_free(uint8_t* bytes);
 uint8_t* membrane_session_read_file(const membrane_session* session, const char* path, size_t* size,
                                     membrane_error** error);
-bool membrane_session_write_file(membrane_session* session, const char* path, const uint8_t* bytes, size_t size,
-                                 membrane_error** error);
+bool membrane_session_write_file(membrane_session* session, const char* path, const uint8_t* bytes,
+                                 size_t size, membrane_error** error);
 void membrane_session_cancel(membrane_session* session); /* any thread */
 void membrane_session_free(membrane_session* session);
 

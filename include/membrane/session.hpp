@@ -75,11 +75,13 @@ struct FunctionCall {
 
 // What programs call by its name, or import: `from shop import price`.
 struct GuestFunction {
-  std::string module{};     // "": it is among the program's own names
-  std::string name;         // an identifier
-  std::string signature{};  // as Python has it, for help() and for checking calls: "(item: str, count: int = 1) -> int"
+  std::string module{};  // "": it is among the program's own names
+  std::string name;      // an identifier
+  std::string
+      signature{};  // as Python has it, for help() and for checking calls: "(item: str, count: int = 1) -> int"
   std::string doc{};
-  bool is_async = false;  // programs await it; those that are awaited together are called at once, by one call of call_many
+  bool is_async =
+      false;  // programs await it; those that are awaited together are called at once, by one call of call_many
   // On the thread of the turn. May be null where SessionOptions::call_many is there.
   std::function<Answer(const FunctionCall&)> call{};
 };
@@ -102,7 +104,8 @@ struct SessionOptions {
   std::vector<GuestFunction> functions{};
   std::vector<GuestType> types{};
   std::vector<std::pair<std::string, std::string>> modules{};  // name and doc, of modules among the functions
-  std::vector<std::pair<std::string, std::string>> inputs{};   // names of the program's own, and their values as JSON
+  std::vector<std::pair<std::string, std::string>>
+      inputs{};  // names of the program's own, and their values as JSON
   // In the place of the functions' own: answers calls that are made at once, in their order, on the thread of the turn.
   std::function<std::vector<Answer>(std::span<const FunctionCall>)> call_many{};
   // Hear UTF-8 as the program writes it, on the thread of the turn.
@@ -113,10 +116,11 @@ struct SessionOptions {
 
 struct Cell {
   std::string code;
-  std::string name{};                    // for tracebacks; "": "<cell 1>", and so on
-  bool is_script = false;                // a whole program, which leaves no state but files
-  bool only_checks = false;              // says what is wrong with the text, and runs nothing of it
-  bool declares_calls = false;           // Python: names that the code calls and nobody has defined are functions of yours
+  std::string name{};        // for tracebacks; "": "<cell 1>", and so on
+  bool is_script = false;    // a whole program, which leaves no state but files
+  bool only_checks = false;  // says what is wrong with the text, and runs nothing of it
+  bool declares_calls =
+      false;  // Python: names that the code calls and nobody has defined are functions of yours
   std::vector<std::string> arguments{};  // sys.argv, process.argv
   std::string input{};                   // its standard input
   std::optional<uint64_t> pause_at_fuel{};

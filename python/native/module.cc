@@ -41,7 +41,8 @@ using AnswerTuple = std::tuple<int, std::string, std::string, std::string>;
 std::vector<membrane::Answer> answers_of(std::vector<AnswerTuple> given) {
   std::vector<membrane::Answer> answers;
   for (auto& [kind, json, type, message] : given)
-    answers.push_back({static_cast<membrane::Answer::Kind>(kind), std::move(json), std::move(type), std::move(message)});
+    answers.push_back(
+        {static_cast<membrane::Answer::Kind>(kind), std::move(json), std::move(type), std::move(message)});
   return answers;
 }
 using CallTuple = std::tuple<std::string, std::string, std::string, std::string>;
@@ -83,7 +84,8 @@ std::function<void(std::string_view)> listener_of(nb::object callable) {
   };
 }
 
-std::function<std::vector<membrane::Answer>(std::span<const membrane::FunctionCall>)> caller_of(nb::object callable) {
+std::function<std::vector<membrane::Answer>(std::span<const membrane::FunctionCall>)> caller_of(
+    nb::object callable) {
   auto held = hold(std::move(callable));
   if (held == nullptr) return nullptr;
   return [held](std::span<const membrane::FunctionCall> calls) {
@@ -103,7 +105,8 @@ struct Outcome {
   [[nodiscard]] std::string_view outcome() const { return membrane::name_of(report.outcome); }
   [[nodiscard]] std::vector<CallTuple> waits_for() const {
     std::vector<CallTuple> calls;
-    for (const auto& call : report.waits_for) calls.emplace_back(call.name, call.arguments, call.keywords, call.object);
+    for (const auto& call : report.waits_for)
+      calls.emplace_back(call.name, call.arguments, call.keywords, call.object);
     return calls;
   }
 };
@@ -123,7 +126,8 @@ membrane::GuestType type_of(const nb::tuple& words) {
   membrane::GuestType type{.name = nb::cast<std::string>(words[0]),
                            .module = nb::cast<std::string>(words[1]),
                            .doc = nb::cast<std::string>(words[2])};
-  for (const nb::handle method : nb::cast<nb::list>(words[3])) type.methods.push_back(function_of(nb::cast<nb::tuple>(method)));
+  for (const nb::handle method : nb::cast<nb::list>(words[3]))
+    type.methods.push_back(function_of(nb::cast<nb::tuple>(method)));
   type.attributes = nb::cast<std::vector<std::string>>(words[4]);
   return type;
 }
@@ -148,8 +152,8 @@ class Session {
  public:
   explicit Session(membrane::Session of) : session_(std::move(of)) {}
 
-  Outcome run(std::string code, std::string name, bool is_script, bool only_checks, std::vector<std::string> arguments,
-              std::string input, bool declares_calls) {
+  Outcome run(std::string code, std::string name, bool is_script, bool only_checks,
+              std::vector<std::string> arguments, std::string input, bool declares_calls) {
     const nb::gil_scoped_release released;
     return {session_.run({.code = std::move(code),
                           .name = std::move(name),
@@ -176,7 +180,9 @@ class Session {
     }
     return bytes_of(bytes);
   }
-  [[nodiscard]] nb::bytes read_file(std::string_view path) const { return bytes_of(value_or_throw(session_.read_file(path))); }
+  [[nodiscard]] nb::bytes read_file(std::string_view path) const {
+    return bytes_of(value_or_throw(session_.read_file(path)));
+  }
   void write_file(std::string_view path, const nb::bytes& content) {
     value_or_throw(session_.write_file(path, {content.c_str(), content.size()}));
   }
@@ -202,7 +208,8 @@ NB_MODULE(_native, module) {
   nb::set_leak_warnings(false);
 
   // (code, message, hint, traceback): what Failure of _embedded.py is made of.
-  static PyObject* const failure = PyErr_NewException("membrane._native.Failure", PyExc_RuntimeError, nullptr);
+  static PyObject* const failure =
+      PyErr_NewException("membrane._native.Failure", PyExc_RuntimeError, nullptr);
   module.attr("Failure") = nb::borrow(failure);
   nb::register_exception_translator([](const std::exception_ptr& thrown, void*) {
     try {
@@ -216,24 +223,27 @@ NB_MODULE(_native, module) {
 
   nb::class_<membrane::Policy>(module, "Policy")
       .def_static("for_languages", &membrane::Policy::for_languages)
-      .def_static("parse", [](std::string_view text, std::string_view name) {
-        return value_or_throw(membrane::Policy::parse(text, name));
-      })
-      .def("allow", [](membrane::Policy& policy, std::string_view grant) { value_or_throw(policy.allow(grant)); })
+      .def_static("parse",
+                  [](std::string_view text, std::string_view name) {
+                    return value_or_throw(membrane::Policy::parse(text, name));
+                  })
+      .def("allow",
+           [](membrane::Policy& policy, std::string_view grant) { value_or_throw(policy.allow(grant)); })
       .def("limit", [](membrane::Policy& policy, std::string_view name,
                        std::string_view value) { value_or_throw(policy.limit(name, value)); })
       .def("explain", &membrane::Policy::explain)
       .def("to_json", &membrane::Policy::to_json);
 
   nb::class_<membrane::Language>(module, "Language")
-      .def_static("open",
-                  [](std::string_view name, nb::object on_progress) {
-                    membrane::LanguageOptions options;
-                    options.on_progress = listener_of(std::move(on_progress));
-                    const nb::gil_scoped_release released;
-                    return value_or_throw(membrane::Language::open(name, options));
-                  },
-                  nb::arg("name"), nb::arg("on_progress").none())
+      .def_static(
+          "open",
+          [](std::string_view name, nb::object on_progress) {
+            membrane::LanguageOptions options;
+            options.on_progress = listener_of(std::move(on_progress));
+            const nb::gil_scoped_release released;
+            return value_or_throw(membrane::Language::open(name, options));
+          },
+          nb::arg("name"), nb::arg("on_progress").none())
       .def_prop_ro("name", &membrane::Language::name);
 
   nb::class_<Outcome>(module, "Outcome")
@@ -247,19 +257,21 @@ NB_MODULE(_native, module) {
       .def("to_json", [](const Outcome& of) { return of.report.to_json(); });
 
   nb::class_<Session>(module, "Session")
-      .def_static("create",
-                  [](const membrane::Language& language, const membrane::Policy& policy, const nb::dict& options) {
-                    membrane::SessionOptions how = options_of(policy, options);
-                    const nb::gil_scoped_release released;
-                    return Session(value_or_throw(membrane::Session::create(language, std::move(how))));
-                  })
-      .def_static("load",
-                  [](const membrane::Language& language, const nb::bytes& bytes, const membrane::Policy& policy,
-                     const nb::dict& options) {
-                    membrane::SessionOptions how = options_of(policy, options);
-                    const nb::gil_scoped_release released;
-                    return Session(value_or_throw(membrane::Session::load(language, span_of(bytes), std::move(how))));
-                  })
+      .def_static(
+          "create",
+          [](const membrane::Language& language, const membrane::Policy& policy, const nb::dict& options) {
+            membrane::SessionOptions how = options_of(policy, options);
+            const nb::gil_scoped_release released;
+            return Session(value_or_throw(membrane::Session::create(language, std::move(how))));
+          })
+      .def_static(
+          "load",
+          [](const membrane::Language& language, const nb::bytes& bytes, const membrane::Policy& policy,
+             const nb::dict& options) {
+            membrane::SessionOptions how = options_of(policy, options);
+            const nb::gil_scoped_release released;
+            return Session(value_or_throw(membrane::Session::load(language, span_of(bytes), std::move(how))));
+          })
       .def("run", &Session::run)
       .def("resume", &Session::resume)
       .def_prop_ro("waits_for", &Session::waits_for)
