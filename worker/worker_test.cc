@@ -764,6 +764,76 @@ TEST_F(PausedSession, HasForksThatOpenItsFilesAgain) {
   EXPECT_TRUE(report.errors.empty()) << report.errors[0].message;
 }
 
+// -- functions of the embedder
+
+class FunctionsInAWorker : public testing::Test {
+ protected:
+  void SetUp() override {
+    template_ = sandbox::open_template("js");
+    if (!template_) GTEST_SKIP() << "JavaScript is not installed";
+    options_.policy.limits = policy::language_limits();
+    auto functions = std::make_shared<sandbox::GuestFunctions>();
+    functions->description = R"({"functions":[{"name":"price"},{"name":"approve"}]})";
+    functions->call = [](std::span<const sandbox::FunctionCall> calls) {
+      std::vector<sandbox::FunctionAnswer> answers;
+      for (const sandbox::FunctionCall& call : calls)
+        answers.push_back(call.name == "price" ? sandbox::FunctionAnswer{.value = "350"}
+                                               : sandbox::FunctionAnswer::later());
+      return answers;
+    };
+    options_.guest_functions = std::move(functions);
+  }
+  std::unique_ptr<sandbox::Session> make(std::optional<std::vector<uint8_t>> kept = {}) {
+    const auto worker = Worker::start();
+    EXPECT_TRUE(worker && (*worker)->open(template_->spec()));
+    auto made = kept ? (*worker)->restore(template_->spec(), *kept, options_)
+                     : (*worker)->create(template_->spec(), options_);
+    EXPECT_TRUE(made) << made.error().message;
+    return made ? *std::move(made) : nullptr;
+  }
+
+  std::shared_ptr<const sandbox::Template> template_;
+  sandbox::RunOptions options_;
+};
+
+TEST_F(FunctionsInAWorker, AreAnsweredByItsSupervisor) {
+  const auto session = make();
+  ASSERT_NE(session, nullptr);
+  const Report report = session->exec({.code = "price('tea') + price('milk')"});
+  EXPECT_EQ(report.result, "700") << render_text(report, false);
+  ASSERT_EQ(report.host_calls.size(), 2u);
+  EXPECT_EQ(report.host_calls[1].arguments, "\"milk\"");
+}
+
+TEST_F(FunctionsInAWorker, CountAgainstTheLimitHere) {
+  options_.policy.limits.host_calls = 1;
+  const auto session = make();
+  ASSERT_NE(session, nullptr);
+  const Report report = session->exec({.code = "price(1); price(2)"});
+  EXPECT_EQ(report.outcome, Outcome::kRaised);
+  EXPECT_TRUE(report.errors.at(0).message.contains("host calls")) << report.errors.at(0).message;
+}
+
+TEST_F(FunctionsInAWorker, MayAnswerLaterInAnotherWorker) {
+  const auto session = make();
+  ASSERT_NE(session, nullptr);
+  const Report waiting = session->exec({.code = "price(1) + approve(2)"});
+  ASSERT_EQ(waiting.outcome, Outcome::kWaiting) << render_text(waiting, false);
+  ASSERT_EQ(session->waits_for().size(), 1u);
+  const auto kept = session->keep();
+  ASSERT_TRUE(kept) << kept.error().message;
+  const auto restored = make(*kept);
+  ASSERT_NE(restored, nullptr);
+  EXPECT_EQ(restored->waits_for(), session->waits_for());
+  const auto fork = session->fork(1);
+  ASSERT_TRUE(fork) << fork.error().message;
+  for (sandbox::Session* const each : {session.get(), restored.get(), fork->get()}) {
+    const Report report = each->resume({{.value = "1"}});
+    EXPECT_EQ(report.result, "351") << render_text(report, false);
+    EXPECT_EQ(each->exec({.code = "2 + 3"}).result, "5");
+  }
+}
+
 TEST(MisbehavingWorker, ItFreezesNoRunThatNobodyAskedItTo) {
   EXPECT_EQ(error_of([](Link& link, uint32_t subject) {
               Report frozen;

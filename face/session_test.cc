@@ -1,0 +1,196 @@
+// Sessions as an embedder has them, in C++ and in C. Skipped where JavaScript is not installed (tools/get-languages).
+
+#include "membrane/session.hpp"
+
+#include <gtest/gtest.h>
+
+#include <cstring>
+
+#include "membrane/session.h"
+#include "sandbox/template_testing.h"
+
+namespace membrane {
+namespace {
+
+class EmbeddedSession : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    setenv("XDG_CACHE_HOME", sandbox::template_cache().c_str(), 0);
+    auto opened = Language::open("js");
+    if (!opened) GTEST_SKIP() << opened.error().message;
+    language_ = *std::move(opened);
+  }
+  static SessionOptions with_functions() {
+    SessionOptions options;
+    options.functions.push_back({.module = "shop", .name = "price", .call = [](const FunctionCall& call) {
+                                   return call.arguments == R"(["tea"])"
+                                              ? Answer::value("350")
+                                              : Answer::error("RangeError", "no such item");
+                                 }});
+    options.functions.push_back(
+        {.name = "approve", .call = [](const FunctionCall&) { return Answer::later(); }});
+    options.inputs.emplace_back("given", R"({"a":[1,2]})");
+    return options;
+  }
+  Session session(SessionOptions options = {}) {
+    auto made = Session::create(language_, std::move(options));
+    EXPECT_TRUE(made) << made.error().message;
+    return *std::move(made);
+  }
+
+  Language language_;
+};
+
+TEST_F(EmbeddedSession, KeepsItsStateAndForks) {
+  std::string heard;
+  SessionOptions options;
+  options.on_stdout = [&](std::string_view text) { heard += text; };
+  Session first = session(std::move(options));
+  EXPECT_EQ(first.run({.code = "var x = 20; console.log('said')"}).outcome, Outcome::kOk);
+  EXPECT_EQ(heard, "said\n");
+  auto branch = first.fork();
+  ASSERT_TRUE(branch);
+  branch->run({.code = "x = 1"});
+  const Report report = first.run({.code = "x + 22"});
+  EXPECT_EQ(report.result, "42");
+  ASSERT_FALSE(report.value.empty());
+  EXPECT_EQ(report.value[0].type, "text/plain");
+  EXPECT_EQ(first.complete("given").size(), 0u);
+  const Report failed = first.run({.code = "throw new RangeError('no')"});
+  EXPECT_EQ(failed.outcome, Outcome::kRaised);
+  EXPECT_TRUE(failed.failures.at(0).traceback.contains("RangeError: no"));
+}
+
+TEST_F(EmbeddedSession, CallsFunctionsOfTheEmbedder) {
+  Session of = session(with_functions());
+  EXPECT_EQ(of.run({.code = "const { price } = require('shop'); price('tea') + given.a[1]"}).result, "352");
+  EXPECT_TRUE(of.run({.code = "price('tee')"}).failures.at(0).message.contains("no such item"));
+}
+
+TEST_F(EmbeddedSession, WaitsAndGoesOnFromItsBytes) {
+  Session of = session(with_functions());
+  const Report waiting = of.run({.code = "var n = approve('x', 1) + 1; n"});
+  ASSERT_EQ(waiting.outcome, Outcome::kWaiting);
+  EXPECT_EQ(waiting.waits_for.at(0).name, "approve");
+  EXPECT_EQ(waiting.waits_for.at(0).arguments, R"(["x",1])");
+  const auto bytes = of.dump();
+  ASSERT_TRUE(bytes);
+  auto again = Session::load(language_, *bytes, with_functions());
+  ASSERT_TRUE(again) << again.error().message;
+  EXPECT_EQ(again->waits_for().size(), 1u);
+  EXPECT_EQ(again->resume({Answer::value("41")}).result, "42");
+  EXPECT_EQ(of.resume({Answer::error("TypeError", "refused")}).outcome, Outcome::kRaised);
+  EXPECT_FALSE(Session::load(language_, std::span(*bytes).first(bytes->size() - 1)));
+}
+
+TEST_F(EmbeddedSession, HasFilesAndLimits) {
+  Session of = session();
+  ASSERT_TRUE(of.write_file("/tmp/a", "text"));
+  EXPECT_EQ(of.run({.code = "require('fs').readFileSync('/tmp/a', 'utf8')"}).result, "'text'");
+  EXPECT_EQ(of.read_file("/tmp/a").value(), "text");
+  EXPECT_EQ(of.read_file("/tmp/none").error().code, "ENOENT");
+  SessionOptions options;
+  ASSERT_TRUE(options.policy.limit("fuel", "1e8"));
+  Session bounded = session(std::move(options));
+  EXPECT_EQ(bounded.run({.code = "for (;;) {}"}).outcome, Outcome::kOutOfFuel);
+  EXPECT_EQ(bounded.run({.code = "1"}).result, "1");
+  EXPECT_EQ(bounded.run({.code = "x = = 1", .only_checks = true}).outcome, Outcome::kRaised);
+}
+
+TEST_F(EmbeddedSession, RefusesNamesAndFunctionsThatAreNone) {
+  SessionOptions options;
+  options.functions.push_back({.name = "no name", .call = [](const FunctionCall&) { return Answer(); }});
+  EXPECT_FALSE(Session::create(language_, options));
+  options.functions = {{.name = "nothing"}};
+  EXPECT_FALSE(Session::create(language_, options));
+  options.functions.clear();
+  options.inputs = {{"x", "{"}};
+  EXPECT_FALSE(Session::create(language_, options));
+  EXPECT_FALSE(Language::open("no-such-language"));
+}
+
+// -- C --------------------------------------------------------------------------------------------------------------
+
+void answer_calls(void* user_data, const membrane_function_call* calls, size_t count,
+                  membrane_answer* const* answers) {
+  for (size_t i = 0; i < count; ++i) {
+    ++*static_cast<int*>(user_data);
+    if (std::strcmp(calls[i].name, "twice") == 0) membrane_answer_value(answers[i], "42", 0);
+    else if (std::strcmp(calls[i].name, "later") == 0) membrane_answer_later(answers[i]);
+    else membrane_answer_error(answers[i], "TypeError", "no");
+  }
+}
+
+TEST_F(EmbeddedSession, IsThereInC) {
+  membrane_error* error = nullptr;
+  membrane_language* const language = membrane_language_open("js", nullptr, nullptr, &error);
+  ASSERT_NE(language, nullptr);
+  int calls = 0;
+  const membrane_guest_function functions[] = {{nullptr, "twice", nullptr, nullptr, false},
+                                               {nullptr, "later", nullptr, nullptr, false},
+                                               {nullptr, "fails", nullptr, nullptr, false}};
+  membrane_session_options options{};
+  options.size = sizeof options;
+  options.functions = functions;
+  options.function_count = 3;
+  options.call = &answer_calls;
+  options.user_data = &calls;
+  membrane_session* const session = membrane_session_new(language, &options, &error);
+  ASSERT_NE(session, nullptr) << membrane_error_message(error);
+  const auto run = [&](membrane_session* of, const char* code) {
+    membrane_cell cell{};
+    cell.size = sizeof cell;
+    cell.code = code;
+    return membrane_session_run(of, &cell);
+  };
+  membrane_report* report = run(session, "twice(21) + 0");
+  EXPECT_STREQ(membrane_report_result(report, nullptr), "42");
+  EXPECT_STREQ(membrane_report_form(report, "text/plain", nullptr), "42");
+  EXPECT_EQ(membrane_report_form(report, "text/html", nullptr), nullptr);
+  membrane_report_free(report);
+  report = run(session, "fails()");
+  EXPECT_STREQ(membrane_report_outcome(report), "raised");
+  membrane_report_free(report);
+  EXPECT_EQ(calls, 2);
+
+  report = run(session, "later(1) + 1");
+  EXPECT_STREQ(membrane_report_outcome(report), "waiting");
+  ASSERT_EQ(membrane_report_waiting_count(report), 1u);
+  EXPECT_STREQ(membrane_report_waiting(report, 0)->arguments, "[1]");
+  EXPECT_EQ(membrane_report_waiting(report, 1), nullptr);
+  membrane_report_free(report);
+  size_t size = 0;
+  uint8_t* const bytes = membrane_session_dump(session, &size, &error);
+  ASSERT_NE(bytes, nullptr);
+  membrane_session* const again = membrane_session_load(language, bytes, size, &options, &error);
+  ASSERT_NE(again, nullptr);
+  membrane_bytes_free(bytes);
+  const char* const values[] = {"41"};
+  report = membrane_session_resume(again, values, nullptr, 1);
+  EXPECT_STREQ(membrane_report_result(report, nullptr), "42");
+  membrane_report_free(report);
+
+  // A caller that was built when there were fewer fields.
+  membrane_cell old{};
+  old.size = offsetof(membrane_cell, name);
+  old.code = "6 * 7";
+  old.name = reinterpret_cast<const char*>(1);
+  report = membrane_session_run(again, &old);
+  EXPECT_STREQ(membrane_report_result(report, nullptr), "42");
+  membrane_report_free(report);
+  EXPECT_TRUE(
+      membrane_session_write_file(again, "/tmp/x", reinterpret_cast<const uint8_t*>("ab"), 2, nullptr));
+  uint8_t* const content = membrane_session_read_file(again, "/tmp/x", &size, nullptr);
+  ASSERT_NE(content, nullptr);
+  EXPECT_EQ(size, 2u);
+  membrane_bytes_free(content);
+  EXPECT_EQ(membrane_session_read_file(again, "/tmp/none", &size, &error), nullptr);
+  EXPECT_STREQ(membrane_error_code(error), "ENOENT");
+  membrane_error_free(error);
+  membrane_session_free(again);
+  membrane_session_free(session);
+  membrane_language_free(language);
+}
+
+}  // namespace
+}  // namespace membrane
