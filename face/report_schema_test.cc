@@ -157,6 +157,7 @@ json report_of_a_language() {
   report.kept = {"results/tmp/out.csv"};
   report.exit_code = 3;
   report.output_bytes_cut = 5;
+  report.waits_for = {{"shop.price", R"(["tea"])", "{}", ""}};
   report.flows.emplace();
   report.flows->state = {.calls = 3,
                          .private_reads = {{{1, "fs.read", "/mail/1"}}, 0},

@@ -13,7 +13,10 @@ from ._functions import FunctionCall, Functions, Modules, Registry
 from ._types import FileInfo, Result
 
 try:
-    from . import _native, _values
+    from . import _native as _loaded
+    from . import _values
+
+    _native: Any = _loaded
 except ImportError as error:  # the package without the engine, which is a client of services
     _native = None
     _why_no_engine = error
@@ -182,6 +185,8 @@ class Session:
     Threads: any; turns wait for each other. In a `with` block it is closed at the end.
     """
 
+    _native: Any
+
     def __init__(
         self,
         language: str = "python",
@@ -209,7 +214,7 @@ class Session:
         self.language, self._policy, self._registry = language, policy, registry
         self._on_stdout, self._on_stderr = on_stdout, on_stderr
         self._lock = threading.RLock()
-        self._native: Any = None
+        self._native = None
         self._why_over = "the session is closed"
         self._used_at = time.monotonic()
         self._timer: Optional[threading.Timer] = None
@@ -288,7 +293,8 @@ class Session:
         """All that the session is besides its language, as bytes; also where it waits. Neither the policy nor functions are in it."""
         with _translated, self._use() as native:
             head = json.dumps({"language": self.language}).encode()
-            return _MAGIC + len(head).to_bytes(4, "little") + head + native.dump()
+            content: bytes = native.dump()
+            return _MAGIC + len(head).to_bytes(4, "little") + head + content
 
     # -- its end
 

@@ -8,7 +8,7 @@ import inspect
 import json
 import threading
 import types
-from typing import Any, Awaitable, Callable, Dict, Iterable, List, Mapping, Optional, Sequence, Tuple, Union
+from typing import Any, Awaitable, Callable, Dict, Iterable, List, Mapping, Optional, Sequence, Tuple, Union, cast
 
 VALUE, ERROR, LATER_KIND = 0, 1, 2
 Answer = Tuple[int, str, str, str]  # kind, value as JSON, type and message of an error
@@ -99,7 +99,7 @@ def _named(functions: Union[Functions, types.ModuleType]) -> Dict[str, Function]
         return {name: getattr(functions, name) for name in names if inspect.isroutine(getattr(functions, name))}
     if isinstance(functions, Mapping):
         return dict(functions)
-    return {each.__name__: each for each in functions}
+    return {each.__name__: each for each in cast(Iterable[Callable[..., Any]], functions)}
 
 
 class Registry:

@@ -22,7 +22,7 @@ SECTION = "## In this process"
 
 def programs_of_readme():
     section = (PYTHON / "README.md").read_text().split(SECTION, 1)[1].split("\n## ", 1)[0]
-    return re.findall(r"^```python\n(.*?)^```", section, re.M | re.S)
+    return re.findall(r"^```py\n(.*?)^```", section, re.M | re.S)
 
 
 class Package(unittest.TestCase):

@@ -9,6 +9,8 @@
   const types = new Map();  // the classes that stand for the host's
   const ids = new WeakMap();
   let queued = [];
+  // One look of the engine's more, whether it is to stop: it looks twice in each round of a loop, and knows its line at every other one.
+  (() => {})();
 
   // --- values ---
 
