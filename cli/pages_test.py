@@ -94,6 +94,7 @@ BLOCKS_NOT_RUN = {
     ("docs/policy.md", "The trifecta rule closes egress: what was read is private (fs.read of /mail/1 (call 2)) and of "
      "untrusted origin (http.request of GET https://example.org/ (call 1))."):
         "the reason of a refusal: host/flows_test.cc and attacks/flows_attack_test.py read it",
+    ("README.md", "import membrane"): "of the Python package: python/tests/package_test.py runs it",
     ("docs/service.md", "$ membrane serve"): "what it prints, shortened: service/rest_test.py asks the same",
     ("docs/service.md", "[server]"): "the service's settings: service/config_test.cc reads them",
     ("docs/service.md", "$ membrane tokens create ci --scope sandboxes:read --scope sandboxes:write --scope exec --ttl 30d --quota sandboxes=10"):

@@ -21,8 +21,9 @@ SECTION = "## In this process"
 
 
 def programs_of_readme():
+    """Those of the package's page, and of the project's."""
     section = (PYTHON / "README.md").read_text().split(SECTION, 1)[1].split("\n## ", 1)[0]
-    return re.findall(r"^```py\n(.*?)^```", section, re.M | re.S)
+    return re.findall(r"^```py\n(.*?)^```", section + (PYTHON.parent / "README.md").read_text(), re.M | re.S)
 
 
 class Package(unittest.TestCase):
