@@ -14,7 +14,7 @@ BUILD := cmake --build --parallel $(JOBS) --preset
 CONFIGURE := tools/configure
 
 .DEFAULT_GOAL := help
-.PHONY: help setup build languages images demo demo-local-model test test-all test-quick test-aarch64 test-modules test-languages \
+.PHONY: help setup build languages python node images demo demo-local-model test test-all test-quick test-aarch64 test-modules test-languages \
         test-corpus fuzz \
         fuzz-diff bench bench-micro bench-engine bench-host bench-languages bench-linux bench-peers bench-process bench-service soak-service bench-programs format \
         format-check tidy coverage docs \
@@ -170,12 +170,21 @@ coverage:  ## Line and branch coverage: build/coverage/report/index.html
 docs: build  ## Write again the pages that are made from the program
 	@tools/generate-docs
 
+python: build  ## Build the Python package as a wheel for this machine: build/python
+	@$(BUILD) release --target libmembrane
+	@$(PYTHON) -m pip wheel --quiet --no-deps --wheel-dir build/python ./python -C cmake.define.membrane_DIR=$(CURDIR)/build/release
+	@ls build/python/*.whl
+
+node: build  ## Build the Node package with its addon: node/dist
+	@$(BUILD) release --target libmembrane
+	@cd node && npm install --ignore-scripts --no-package-lock --no-audit --no-fund --silent && npm run --silent build
+
 install: build  ## Install under PREFIX (/usr/local)
-	@$(BUILD) release --target libmembrane --target membrane-service --target words
+	@$(BUILD) release --target libmembrane --target libmembrane_shared --target membrane-service --target words
 	@DESTDIR='$(DESTDIR)' cmake --install build/release --prefix '$(PREFIX)'
 
 dist: build  ## A release archive: build/dist/membrane-VERSION-linux-MACHINE.tar.gz
-	@$(BUILD) release --target libmembrane --target membrane-service --target words
+	@$(BUILD) release --target libmembrane --target libmembrane_shared --target membrane-service --target words
 	@tools/make-dist
 
 clean:  ## Remove build/
