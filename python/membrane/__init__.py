@@ -44,6 +44,7 @@ from ._errors import (
     UnreachableError,
 )
 from ._functions import LATER, FunctionCall, Object
+from ._install import install
 from ._sync import Approvals, Contexts, Exec, Files, Sandbox, Secrets, Snapshots, Stream
 from ._types import (
     Approval,
@@ -77,6 +78,7 @@ __all__ = [
     "Session",
     "SessionFiles",
     "SessionOverError",
+    "install",
     "load",
     "open_language",
     "AsyncApprovals",

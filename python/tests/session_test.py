@@ -116,6 +116,18 @@ class Turns(unittest.TestCase):
             self.assertEqual(session.run("price('tea') * 2").text, "700")
 
 
+class Installation(unittest.TestCase):
+    def test_what_is_there_is_left_alone(self):
+        said = []
+        membrane.install("python", on_progress=said.append)
+        self.assertEqual([line for line in said if line.startswith("getting")], [])
+
+    def test_what_there_is_not_is_an_error(self):
+        with self.assertRaises(MembraneError) as raised:
+            membrane.install("cobol")
+        self.assertIn("there is no cobol", str(raised.exception))
+
+
 class Functions(unittest.TestCase):
     def test_values_go_both_ways(self):
         seen = []

@@ -1,0 +1,1 @@
+# Run as a program by _install.py.
