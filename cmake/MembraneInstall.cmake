@@ -17,15 +17,19 @@ target_compile_features(libmembrane INTERFACE $<INSTALL_INTERFACE:cxx_std_23>)
 add_library(membrane::membrane ALIAS libmembrane)
 
 # The same as a shared library, which exports the public face and nothing else (libmembrane.map). Before 1.0 a minor version may change it.
-add_library(libmembrane_shared SHARED ${objects})
-set_target_properties(libmembrane_shared PROPERTIES OUTPUT_NAME membrane EXPORT_NAME membrane_shared LINKER_LANGUAGE CXX
-  VERSION ${PROJECT_VERSION} SOVERSION ${PROJECT_VERSION_MAJOR}.${PROJECT_VERSION_MINOR}
-  LINK_DEPENDS ${PROJECT_SOURCE_DIR}/cmake/libmembrane.map)
-target_link_libraries(libmembrane_shared PRIVATE Threads::Threads ${CMAKE_DL_LIBS})
-target_link_options(libmembrane_shared PRIVATE LINKER:--version-script=${PROJECT_SOURCE_DIR}/cmake/libmembrane.map LINKER:--no-undefined)
-target_include_directories(libmembrane_shared INTERFACE
-  $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}/include> $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}>)
-target_compile_features(libmembrane_shared INTERFACE $<INSTALL_INTERFACE:cxx_std_23>)
+set(libraries libmembrane)
+if(NOT MEMBRANE_SANITIZE)  # whose own functions are in the program alone
+  list(APPEND libraries libmembrane_shared)
+  add_library(libmembrane_shared SHARED ${objects})
+  set_target_properties(libmembrane_shared PROPERTIES OUTPUT_NAME membrane EXPORT_NAME membrane_shared LINKER_LANGUAGE CXX
+    VERSION ${PROJECT_VERSION} SOVERSION ${PROJECT_VERSION_MAJOR}.${PROJECT_VERSION_MINOR}
+    LINK_DEPENDS ${PROJECT_SOURCE_DIR}/cmake/libmembrane.map)
+  target_link_libraries(libmembrane_shared PRIVATE Threads::Threads ${CMAKE_DL_LIBS})
+  target_link_options(libmembrane_shared PRIVATE LINKER:--version-script=${PROJECT_SOURCE_DIR}/cmake/libmembrane.map LINKER:--no-undefined)
+  target_include_directories(libmembrane_shared INTERFACE
+    $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}/include> $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}>)
+  target_compile_features(libmembrane_shared INTERFACE $<INSTALL_INTERFACE:cxx_std_23>)
+endif()
 configure_file(cmake/membrane.pc.in membrane.pc @ONLY)
 
 set(package_dir ${CMAKE_INSTALL_LIBDIR}/cmake/membrane)
@@ -34,7 +38,7 @@ write_basic_package_version_file(membrane-config-version.cmake COMPATIBILITY Sam
 
 install(TARGETS membrane RUNTIME)
 install(TARGETS membrane-service RUNTIME DESTINATION ${CMAKE_INSTALL_LIBEXECDIR}/membrane)
-install(TARGETS libmembrane libmembrane_shared EXPORT membrane-targets ARCHIVE LIBRARY)
+install(TARGETS ${libraries} EXPORT membrane-targets ARCHIVE LIBRARY)
 install(EXPORT membrane-targets NAMESPACE membrane:: DESTINATION ${package_dir})
 export(EXPORT membrane-targets NAMESPACE membrane:: FILE ${CMAKE_BINARY_DIR}/membrane-targets.cmake)  # for the build tree itself
 install(FILES ${CMAKE_BINARY_DIR}/membrane.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)

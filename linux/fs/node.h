@@ -70,7 +70,7 @@ struct NewNode {
 };
 
 // What statfs() says of a file system.
-struct Room {
+struct FileSystemRoom {
   uint64_t most_bytes = 0, free_bytes = 0, most_nodes = 0, free_nodes = 0;
 };
 
@@ -79,7 +79,7 @@ class Node : public std::enable_shared_from_this<Node> {
   virtual ~Node() = default;
   [[nodiscard]] virtual Attributes attributes() = 0;
   virtual Done change(const AttributeChange&) { return err(EPERM); }
-  [[nodiscard]] virtual Room room() { return {}; }  // nothing where nothing is stored
+  [[nodiscard]] virtual FileSystemRoom room() { return {}; }  // nothing where nothing is stored
   [[nodiscard]] uint32_t type() { return attributes().mode & S_IFMT; }
   std::shared_ptr<FileLocks> locks;  // made with the first one
 

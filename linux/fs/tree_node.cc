@@ -60,7 +60,7 @@ std::optional<LayerInode> TreeNode::inode() const {
   return is_from_image_ && image ? image->inode(static_cast<uint32_t>(number_ - 1)) : std::nullopt;
 }
 
-Room TreeNode::room() {
+FileSystemRoom TreeNode::room() {
   const Account& account = *tree_->account();
   return {account.bytes(), account.bytes() - account.used_bytes(), account.nodes(),
           account.nodes() - account.used_nodes()};

@@ -80,7 +80,7 @@ class TreeNode final : public Node {
   ~TreeNode() override;
 
   Attributes attributes() override;
-  Room room() override;
+  FileSystemRoom room() override;
   Done change(const AttributeChange& change) override;
   Try<NodeRef> look_up(std::string_view name) override;
   Try<NodeRef> create(std::string_view name, const NewNode& what) override;

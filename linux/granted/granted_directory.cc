@@ -168,7 +168,7 @@ class GrantedNode final : public Node {
     facts.changed = time_of(answer.changed_ns);
     return facts;
   }
-  Room room() override {
+  FileSystemRoom room() override {
     const auto asked = all_->client.ask({.act = GrantedAct::kRoom}, path_);
     GrantedRoom told;
     if (!asked || asked->bytes.size() != sizeof told) return {};

@@ -122,7 +122,7 @@ struct statfs statfs_of(Node& node) {
   const uint64_t device = node.attributes().device;
   to.f_type = kind_of(device);
   to.f_bsize = to.f_frsize = kBlockBytes;
-  const Room room = node.room();
+  const FileSystemRoom room = node.room();
   to.f_blocks = room.most_bytes / kBlockBytes;
   to.f_bfree = to.f_bavail = room.free_bytes / kBlockBytes;
   to.f_files = room.most_nodes;
