@@ -47,9 +47,7 @@ function(membrane_floor name)
   list(FILTER fuzzers INCLUDE REGEX "_fuzz\\.cc$")
 
   add_library(membrane_${name} STATIC ${sources})
-  if(NOT CMAKE_BUILD_TYPE STREQUAL "Release")  # what is released is compiled file by file
-    membrane_compiles_together(membrane_${name})
-  endif()
+  membrane_compiles_together(membrane_${name})
   target_link_libraries(membrane_${name} PUBLIC membrane_options Threads::Threads)
   if(NOT ARG_OUTER)
     target_compile_options(membrane_${name} PRIVATE $<$<CONFIG:Checked>:-O1>)
