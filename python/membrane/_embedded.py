@@ -346,6 +346,11 @@ class Session:
         if native is not None:
             native.cancel()
 
+    def _warm(self) -> None:
+        """Runs a turn that does nothing, and that nobody hears of."""
+        with self._use() as native:
+            native.run("", "", False, False, [], "", False)
+
     # -- branches and bytes
 
     def fork(self: S) -> S:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import atexit
 import concurrent.futures
 import queue
 import threading
@@ -16,6 +17,23 @@ from ._embedded import AsyncSession, Session
 from ._errors import BusyError, MembraneError
 
 _FILL, _STOP = object(), object()
+_threads: Dict[threading.Thread, "queue.SimpleQueue[object]"] = {}
+_exits = threading.Event()
+
+
+@atexit.register
+def _stop_threads() -> None:
+    """Python ends threads in the middle of what they do, and the engine's must not be."""
+    _exits.set()
+    for thread, asked in list(_threads.items()):
+        asked.put(_STOP)
+        thread.join()
+
+
+def _start_thread(pool: Pool, asked: "queue.SimpleQueue[object]") -> None:
+    thread = threading.Thread(target=_fill, args=(weakref.ref(pool), asked), name="membrane-pool", daemon=True)
+    _threads[thread] = asked
+    thread.start()
 
 
 class Pool:
@@ -43,12 +61,11 @@ class Pool:
         self._waiting: Deque[concurrent.futures.Future[object]] = deque()
         self._is_closed = False
         self._asked: queue.SimpleQueue[object] = queue.SimpleQueue()  # of the thread: _FILL, _STOP, or a token that came back
-        first = self._make()  # options that are wrong are an error here
         if size:
-            self._ready.append(first)
+            self._ready.append(self._make_ahead())  # options that are wrong are an error here
         else:
-            first.close()
-        threading.Thread(target=_fill, args=(weakref.ref(self), self._asked), name="membrane-pool", daemon=True).start()
+            self._make().close()
+        _start_thread(self, self._asked)
         weakref.finalize(self, self._asked.put, _STOP).atexit = False
         self._asked.put(_FILL)
         _telemetry.pool_opened(self)
@@ -93,6 +110,13 @@ class Pool:
 
     def _make(self) -> Session:
         return Session(self.language, **self._options)
+
+    def _make_ahead(self) -> Session:
+        """One whose first turn finds its memory in place: the engine gives a new session the pages of one that just ended, as its
+        language's image has them. Nothing of the other's turn is in it."""
+        with self._make() as other:
+            other._warm()
+        return self._make()
 
     # -- places, of which there are max_sessions
 
@@ -143,10 +167,10 @@ class Pool:
     def _fill_one(self) -> bool:
         """Whether there may be more to make."""
         with self._lock:
-            if self._is_closed or len(self._ready) >= self.size:
+            if self._is_closed or len(self._ready) >= self.size or _exits.is_set():
                 return False
         try:
-            made = self._make()
+            made = self._make_ahead()
         except Exception:
             return False  # session() makes one itself, and says why not
         with self._lock:
@@ -194,6 +218,7 @@ def _fill(pool: "weakref.ref[Pool]", asked: "queue.SimpleQueue[object]") -> None
         what = asked.get()
         this = pool()
         if what is _STOP or this is None:
+            _threads.pop(threading.current_thread(), None)
             return
         if what is not _FILL:
             this._leave(what)
