@@ -1,7 +1,7 @@
 """Types of a cell, checked before it runs: by ty, which knows the cells before, the inputs, and stubs of what the host gives.
 
-ty runs as a process of its own with limits, in an empty folder and an empty environment, so that a cell cannot read what is installed
-here. It helps programs to be right, and keeps nobody from anything: a cell can silence it.
+ty runs as a process of its own with limits, in an empty folder and an empty environment, so that a cell cannot read what is
+installed here. It helps programs to be right, and keeps nobody from anything: a cell can silence it.
 """
 
 from __future__ import annotations
@@ -28,18 +28,20 @@ _PYTHON = "3.15"  # of the language, which ty need not know better
 _MOST_HISTORY = 256 << 10  # characters of the cells before
 _MOST_OUTPUT = 4 << 20  # bytes that ty says
 _MOST_FINDINGS = 20
+_MOST_NAMES = 100  # that the session is asked for
 _MOST_MESSAGE = 400
 _MOST_SHOWN = 200  # characters of a line
 _MEMORY = 2 << 30
-_MISSING = ("unresolved-reference",)  # what ty calls a name that nobody has defined
+_MISSING = "unresolved-reference"  # what ty calls a name that nobody has defined
 
 
 @dataclass(frozen=True)
 class TypeCheck:
     """How the types of a cell are checked, for Session(type_check=…); True is this with nothing said.
 
-    before_runs: False checks in Session.check() alone. timeout_s: a cell whose types take longer does not run. stubs: more modules that programs import, as the texts of their .pyi
-    files. paths: folders with stubs or packages, as a site-packages with numpy: cells can learn all that stands there.
+    before_runs: False checks in Session.check() alone. timeout_s: a cell whose types take longer does not run. stubs: more modules
+    that programs import, as the texts of their .pyi files. paths: folders with stubs or packages, as a site-packages with numpy:
+    cells can learn all that stands there.
     """
 
     before_runs: bool = True
@@ -91,12 +93,15 @@ class Checker:
             raise MembraneError(f"types are checked in Python, and not in {language}", code="invalid_argument",
                                 hint="Leave type_check out.")  # fmt: skip
         self._how = how if isinstance(how, TypeCheck) else TypeCheck()
+        for module in self._how.stubs:
+            if not all(part.isidentifier() for part in module.split(".")):
+                raise MembraneError(f"{module!r} is no name of a module", code="invalid_argument", hint="Write it as pkg.module.")
         self._ty = _find_ty()
         self._registry = registry
         self._input_types = types_of_inputs(registry)
         self._lock = threading.Lock()
         self._process: Optional["subprocess.Popen[bytes]"] = None
-        self._is_cancelled = False
+        self._is_checking = self._is_cancelled = False
 
     @property
     def before_runs(self) -> bool:
@@ -114,8 +119,8 @@ class Checker:
     def cancel(self) -> None:
         """Ends a check that runs."""
         with self._lock:
+            self._is_cancelled = self._is_checking
             if self._process is not None:
-                self._is_cancelled = True
                 self._process.kill()
 
     def check(
@@ -126,9 +131,20 @@ class Checker:
         *,
         calls_may_wait: bool = False,
     ) -> Optional[Dict[str, Any]]:
-        """A report that says why the code should not run; None where nothing is wrong. cells: those before, None for a script, which
-        sees nothing of them; names_like: names of the session that begin with a text; calls_may_wait: functions that nobody has
-        defined are no mistake."""
+        """A report that says why the code should not run; None where nothing is wrong. cells: those before, None for a script,
+        which sees nothing of them; names_like: names of the session that begin with a text; calls_may_wait: functions that nobody
+        has defined are no mistake."""
+        with self._lock:
+            self._is_checking, self._is_cancelled = True, False
+        try:
+            return self._checked(cells, code, names_like, calls_may_wait)
+        finally:
+            with self._lock:
+                self._is_checking = False
+
+    def _checked(
+        self, cells: Optional[Cells], code: str, names_like: Callable[[str], Sequence[str]], calls_may_wait: bool
+    ) -> Optional[Dict[str, Any]]:
         stubs, before = self.stubs(), _lines_of("\n".join(cells.texts)) if cells is not None else ""
         code = _lines_of(code)
         with tempfile.TemporaryDirectory(prefix="membrane-") as folder:
@@ -170,7 +186,8 @@ class Checker:
         words = [self._ty, "check", "--output-format", "sarif", "--exit-zero", "cells.ipynb"]
         environment = {"HOME": folder, "XDG_CONFIG_HOME": folder, "PATH": os.defpath, "TY_MAX_PARALLELISM": "1", "NO_COLOR": "1"}
         with self._lock:
-            self._is_cancelled = False
+            if self._is_cancelled:
+                return b"", _cancelled()
             self._process = process = subprocess.Popen(
                 words, cwd=folder, env=environment, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL
             )
@@ -197,7 +214,7 @@ class Checker:
                 process.wait()
                 self._process, is_cancelled = None, self._is_cancelled
         if is_cancelled:
-            return b"", _report("cancelled", "the turn was cancelled", "", outcome="cancelled")
+            return b"", _cancelled()
         if late.is_set():
             return b"", _report("type_check_timed_out", f"the types of the cell were not checked in {self._how.timeout_s:g} s",
                                 "Write the cell in a simpler way, or give more time: TypeCheck(timeout_s=…)")  # fmt: skip
@@ -209,15 +226,14 @@ class Checker:
         if any(each.rule == "invalid-syntax" for each in found):
             return None  # which the language itself says best
         errors, shown = [], []
+        names = _Names(names_like)
         for each in found:
-            names: Sequence[str] = ()
-            if each.rule in _MISSING and (named := re.search(r"`(\w+)`", each.message)):
-                names = names_like(named[1])
+            missing = re.search(r"`(\w+)`", each.message) if each.rule == _MISSING else None
+            if missing is not None:
                 is_called = lines[each.line - 1][each.end - 1 :].lstrip().startswith("(")
-                if named[1] in names or (is_called and calls_may_wait):
+                if (is_called and calls_may_wait) or missing[1] in names:
                     continue
-                names = names_like(named[1][:1])
-            hint = _hint_of(each, stubs, names)
+            hint = names.hint(missing[1]) if missing is not None else _hint_of(each, stubs)
             place = {"line": each.line, "column": 1 + len(lines[each.line - 1][: each.column - 1].encode())}
             errors.append({"code": "type_check", "message": each.message, "rule": each.rule, "hint": hint, "place": place})
             shown.append(_shown(each, lines[each.line - 1], hint))
@@ -257,6 +273,8 @@ def _limit(pid: int, timeout_s: float) -> None:
     try:
         resource.prlimit(pid, resource.RLIMIT_AS, (_MEMORY, _MEMORY))
         resource.prlimit(pid, resource.RLIMIT_CPU, (seconds, seconds))
+        for kind in (resource.RLIMIT_FSIZE, resource.RLIMIT_CORE):
+            resource.prlimit(pid, kind, (0, 0))
     except (ProcessLookupError, PermissionError, ValueError):
         pass  # it has ended, or this process has less already
 
@@ -287,11 +305,26 @@ def _findings_of(said: bytes, first_line: int, lines: int) -> Optional[List[_Fou
     return found
 
 
-def _hint_of(found: _Found, stubs: Stubs, names: Sequence[str]) -> str:
-    words = re.findall(r"`([\w.]+)`", found.message)
-    if found.rule in _MISSING and words:
-        near = difflib.get_close_matches(words[0], names, 3)
+class _Names:
+    """Those that the session has, as far as they are asked for."""
+
+    def __init__(self, like: Callable[[str], Sequence[str]]) -> None:
+        self._like = like
+        self._known: Dict[str, bool] = {}
+
+    def __contains__(self, name: str) -> bool:
+        """A cell that asks for too many is believed."""
+        if name not in self._known:
+            self._known[name] = len(self._known) >= _MOST_NAMES or name in self._like(name)
+        return self._known[name]
+
+    def hint(self, name: str) -> str:
+        near = difflib.get_close_matches(name, self._like(name[:1]), 3)
         return f"Did you mean {' or '.join(near)}?" if near else "Define it first, or import it."
+
+
+def _hint_of(found: _Found, stubs: Stubs) -> str:
+    words = re.findall(r"`([\w.]+)`", found.message)
     for word in words:
         if word in stubs.signatures:
             return f"It is {stubs.signatures[word]}"
@@ -306,6 +339,10 @@ def _shown(found: _Found, text: str, hint: str) -> str:
     if found.column <= len(text) <= _MOST_SHOWN:
         shown += f"\n    {text}\n    {' ' * (found.column - 1)}^"
     return f"{shown}\n  hint: {hint}"
+
+
+def _cancelled() -> Dict[str, Any]:
+    return _report("cancelled", "the turn was cancelled", "", outcome="cancelled")
 
 
 def _report(code: str, message: str, hint: str, *, outcome: str = "invalid") -> Dict[str, Any]:

@@ -123,11 +123,7 @@ class Stubs:
         self.members[name] = [*of.attributes, *of.methods]
         body = [_doc(inspect.getdoc(kind) or "", "    ") + "\n"] if kind.__doc__ else []
         for attribute in of.attributes:
-            static = inspect.getattr_static(kind, attribute, None)
-            if isinstance(static, property) and static.fget is not None:
-                annotation = _hints_of(static.fget).get("return", inspect.Signature.empty)
-            else:
-                annotation = hints.get(attribute, type(getattr(of.value, attribute, None)))
+            annotation = hints.get(attribute, _annotation_of(of.value, attribute))
             body.append(f"    @property\n    def {attribute}(self) -> {self._annotation(annotation)}: ...\n")
         body += [self._function(f"{name}.{each}", each, getattr(of.value, each), "    ") for each in of.methods]
         return f"class {name}:\n{''.join(body) or '    ...' + chr(10)}"
@@ -142,6 +138,15 @@ def _hints_of(of: Any) -> Dict[str, Any]:
         return typing.get_type_hints(of)
     except Exception:  # names of its module that are only there for type checkers
         return {}
+
+
+def _annotation_of(value: Any, attribute: str) -> Any:
+    """Of an attribute that its class does not annotate. Runs no code of the object's."""
+    static = inspect.getattr_static(value, attribute, None)
+    getter = getattr(static, "fget", None) or getattr(static, "func", None)  # a property; a cached one
+    if getter is not None:
+        return _hints_of(getter).get("return", inspect.Signature.empty)
+    return inspect.Signature.empty if static is None or hasattr(type(static), "__get__") else type(static)
 
 
 def _default(value: Any) -> str:

@@ -2,6 +2,7 @@
 
 import asyncio
 import datetime
+import functools
 import os
 import stat
 import sys
@@ -116,6 +117,14 @@ class Checks(unittest.TestCase):
     def test_names_that_the_texts_do_not_show(self):
         self.runs("globals()['made'] = 5")
         self.runs("made + 1", "6")
+
+    def test_names_that_are_asked_for_are_bounded(self):
+        asked = []
+        complete, self.session._native = self.session._native.complete, mock.Mock(wraps=self.session._native)
+        self.session._native.complete = lambda start: asked.append(start) or [start]
+        self.assertTrue(self.session.check("\n".join(f"made_{number}" for number in range(500))).ok)
+        self.assertLessEqual(len(asked), 100)
+        self.assertEqual(complete("nosuch"), [])
 
     def test_a_cell_that_failed_has_defined_what_it_came_to(self):
         self.assertEqual(self.session.run("begun = '''a\nb'''\n1 / 0\nnever = 1").outcome, "raised")
@@ -286,6 +295,20 @@ class Checker(unittest.TestCase):
         threading.Thread(target=cancel).start()
         self.assertEqual(session.run("x = 1").outcome, "cancelled")
 
+    def test_one_that_is_cancelled_before_it_begins(self):
+        with Session(type_check=True) as session:
+            write = session._checker._write
+            session._checker._write = lambda *words: (write(*words), session.cancel())
+            self.assertEqual(session.run("x = 1").outcome, "cancelled")
+            session._checker._write = write
+            self.assertEqual(session.run("'x' in globals()").text, "False")
+
+    def test_names_of_stubs(self):
+        for name in ("../x", "/x", "a..b", ""):
+            with self.assertRaises(MembraneError) as raised:
+                Session(type_check=TypeCheck(stubs={name: ""}))
+            self.assertEqual(raised.exception.code, "invalid_argument")
+
     def test_it_leaves_nothing(self):
         with tempfile.TemporaryDirectory() as folder, mock.patch.object(tempfile, "tempdir", folder):
             with Session(type_check=True) as session:
@@ -316,6 +339,23 @@ class Stubs(unittest.TestCase):
         compile(made, "stubs", "exec")
         self.assertIn("def strange(a: Any, /, b: Any = ..., *more: Any, c: Any = None, d: Any = ", made)
         self.assertNotIn("not a name", made)
+
+    def test_attributes_are_not_computed(self):
+        class Slow:
+            @functools.cached_property
+            def rows(self) -> int:
+                raise AssertionError("computed")
+
+            def __getattr__(self, name):
+                raise AssertionError("computed")
+
+        slow = Slow()
+        slow.__dict__["count"] = 3
+        with mock.patch.object(membrane._functions, "hasattr", lambda *_: True, create=True):
+            wrapped = Object(slow, attributes=["rows", "count", "other"])
+        made = membrane.stubs(inputs={"slow": wrapped})
+        for line in ("def rows(self) -> int: ...", "def count(self) -> int: ...", "def other(self) -> Any: ..."):
+            self.assertIn(line, made)
 
     def test_inputs(self):
         values = {"n": None, "t": datetime.timedelta(1), "d": datetime.date(2026, 1, 1), "b": b"", "many": [1, "a", None, 2.5, True],
