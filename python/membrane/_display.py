@@ -11,6 +11,7 @@ from typing import Any, Dict, List, Mapping, Union
 _IMAGES = ("image/png", "image/jpeg", "image/gif", "image/svg+xml")
 _POLICY = "default-src 'none'; img-src data:; style-src 'unsafe-inline'; font-src data:"
 _REACHES = re.compile(r"<(?=/?(?:base|embed|form|frame|frameset|iframe|link|meta|object|script)\b)", re.IGNORECASE)
+_CONTROLS = {code: f"\\x{code:02x}" for code in (*range(32), *range(127, 160)) if chr(code) not in "\t\n"}  # terminals obey them
 _MOST_ROWS = 30
 _MOST_SHOWN = 200  # characters of a text in a repr
 
@@ -46,6 +47,7 @@ def repr_of(result: Any) -> str:
 
 
 def _short(text: str) -> str:
+    text = text.translate(_CONTROLS)
     return text if len(text) <= _MOST_SHOWN else f"{text[:_MOST_SHOWN]}… ({len(text)} characters)"
 
 
@@ -53,7 +55,7 @@ def _plain(result: Any) -> str:
     parts = [result.stdout, result.stderr, result.text]
     if result.error:
         parts.append(result.error.traceback or str(result.error))
-    return "\n".join(part.rstrip("\n") for part in parts if part) or repr(result)
+    return "\n".join(part.rstrip("\n") for part in parts if part).translate(_CONTROLS) or repr(result)
 
 
 def _frame(result: Any, shown: List[Mapping[str, Union[str, bytes]]]) -> str:
@@ -63,7 +65,8 @@ def _frame(result: Any, shown: List[Mapping[str, Union[str, bytes]]]) -> str:
         parts.append(f"<pre>{html.escape(result.error.traceback or str(result.error))}</pre>")
     body = "\n".join(parts)
     rows = min(_MOST_ROWS, 4 + 2 * body.count("<tr") + body.count("\n") + 25 * ("<img" in body))
-    page = f'<meta http-equiv="Content-Security-Policy" content="{_POLICY}"><body style="font-family: sans-serif">{body}'
+    page = f'<meta http-equiv="Content-Security-Policy" content="{_POLICY}"><meta http-equiv="x-dns-prefetch-control" content="off">'
+    page += f'<body style="font-family: sans-serif">{body}'
     style = f"width: 100%; height: {rows}em; border: 0; resize: vertical; background: white"
     return f'<iframe sandbox referrerpolicy="no-referrer" style="{style}" srcdoc="{html.escape(page)}"></iframe>'
 

@@ -43,6 +43,13 @@ class Notebooks(unittest.TestCase):
         self.assertIn("ZeroDivisionError: division by zero", self.shown("1 / 0")["text/plain"])
         self.assertIn("Result ok", self.shown("x = 1")["text/plain"])
 
+    def test_a_terminal_is_told_nothing(self):
+        code = "class X:\n    def __repr__(self): return 'a\\x1b]52;c;eA==\\x07'\nprint('\\x1b[2J\\r')\nX()"
+        result = self.session.run(code)
+        for text in (self.shown(code)["text/plain"], repr(result)):
+            self.assertNotRegex(text, r"[\x00-\x08\x0b-\x1f\x7f]")
+            self.assertIn("\\x1b]52", text)
+
     def test_a_table(self):
         shown = self.shown("import pandas as pd\npd.DataFrame({'a': [1, 2]})")
         self.assertIn("0  1", shown["text/plain"])
@@ -59,7 +66,7 @@ class Notebooks(unittest.TestCase):
                  "<meta http-equiv=refresh>", "<iframe/src=x>", "<base target=_top>", "</script >"]
         page = self.page(f"class H:\n    def _repr_html_(self): return {''.join(parts)!r}\nH()")
         self.assertTrue(page.startswith('<meta http-equiv="Content-Security-Policy" content="default-src \'none\';'))
-        self.assertEqual(re.findall(r"(?i)</?(?:script|link|meta|iframe|base)\b", page), ["<meta"])
+        self.assertEqual(re.findall(r"(?i)</?(?:script|link|meta|iframe|base)\b", page), ["<meta"] * 2)
         drawn = self.page("class S:\n    def _repr_svg_(self): return '<svg onload=\"alert(1)\"></svg>'\nS()")
         self.assertNotIn("<svg", drawn)
         self.assertIn("data:image/svg+xml;base64,", drawn)
