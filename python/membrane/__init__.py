@@ -24,6 +24,7 @@ from ._async import (
     AsyncSnapshots,
     AsyncStream,
 )
+from ._check import TypeCheck
 from ._embedded import (
     AsyncCall,
     AsyncSession,
@@ -45,6 +46,8 @@ from ._errors import (
 )
 from ._functions import LATER, FunctionCall, Object
 from ._install import install
+from ._pool import AsyncPool, Pool
+from ._stubs import stubs
 from ._sync import Approvals, Contexts, Exec, Files, Sandbox, Secrets, Snapshots, Stream
 from ._types import (
     Approval,
@@ -53,6 +56,7 @@ from ._types import (
     Event,
     FileEvent,
     FileInfo,
+    Finding,
     FlowRead,
     Forms,
     Receipt,
@@ -70,17 +74,21 @@ __all__ = [
     "Approval",
     "Approvals",
     "AsyncCall",
+    "AsyncPool",
     "AsyncSession",
     "Call",
     "FunctionCall",
     "LATER",
     "Object",
+    "Pool",
     "Session",
     "SessionFiles",
     "SessionOverError",
+    "TypeCheck",
     "install",
     "load",
     "open_language",
+    "stubs",
     "AsyncApprovals",
     "AsyncContexts",
     "AsyncExec",
@@ -99,6 +107,7 @@ __all__ = [
     "FileEvent",
     "FileInfo",
     "Files",
+    "Finding",
     "FlowRead",
     "Forms",
     "InvalidRequestError",

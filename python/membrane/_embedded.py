@@ -6,10 +6,14 @@ import asyncio
 import json
 import threading
 import time
+import weakref
 from typing import Any, Callable, Dict, Iterable, List, Mapping, Optional, Sequence, Tuple, Type, TypeVar, Union
 
+from . import _telemetry
+from ._check import Cells, Checker, TypeCheck, cells_of_json
 from ._errors import MembraneError, NotFoundError
 from ._functions import FunctionCall, Functions, Modules, Registry
+from ._stubs import Stubs
 from ._types import FileInfo, Result
 
 try:
@@ -86,6 +90,11 @@ def _policy_of(policy: Union[Mapping[str, Any], str, None], allow: Iterable[str]
         for name, value in (limits or {}).items():
             made.limit(name, str(value))
     return made
+
+
+def registry_of(functions: Functions, modules: Optional[Modules], inputs: Optional[Mapping[str, Any]]) -> Registry:
+    _engine()
+    return Registry(_values, functions, modules, inputs, None)
 
 
 class Call:
@@ -179,8 +188,8 @@ class Session:
     allow, limits, policy: what it may do, as docs/policy.md says; nothing without. functions: of this program, by their names
     among the session's own names; modules: of such, which programs import. Functions may be coroutines, which programs await.
     membrane.LATER in the place of one waits (see start()). inputs: names and their values. gate: sees each FunctionCall before it
-    happens; where it returns False or raises, the program gets that as an error. on_stdout, on_stderr: hear text as it is
-    printed. idle_timeout_s, lifetime_s: when the session ends by itself.
+    happens; where it returns False or raises, the program gets that as an error. type_check: True, or a TypeCheck: a cell whose
+    types are wrong does not run, and its result says where (findings). on_stdout, on_stderr: hear text as it is printed. idle_timeout_s, lifetime_s: when the session ends by itself.
 
     Threads: any; turns wait for each other. In a `with` block it is closed at the end.
     """
@@ -198,6 +207,7 @@ class Session:
         modules: Optional[Modules] = None,
         inputs: Optional[Mapping[str, Any]] = None,
         gate: Optional[Callable[[FunctionCall], Any]] = None,
+        type_check: Union[bool, TypeCheck] = False,
         on_stdout: Optional[Callable[[str], None]] = None,
         on_stderr: Optional[Callable[[str], None]] = None,
         idle_timeout_s: Optional[float] = None,
@@ -208,6 +218,7 @@ class Session:
         self._begin(language, _policy_of(policy, allow, limits), registry, on_stdout, on_stderr)
         with _translated:
             self._native = engine.Session.create(open_language(language), self._policy, self._options())
+        self._check_types(type_check)
         self._end_by_time(idle_timeout_s, lifetime_s)
 
     def _begin(self, language: str, policy: Any, registry: Registry, on_stdout: Any, on_stderr: Any) -> None:
@@ -219,6 +230,13 @@ class Session:
         self._used_at = time.monotonic()
         self._timer: Optional[threading.Timer] = None
         self.files = SessionFiles(self)
+        self._checker: Optional[Checker] = None
+        self._cells = Cells()
+        self._at_end: List[Callable[[], Any]] = [_telemetry.opened(self, language)]
+
+    def _check_types(self, how: Union[bool, TypeCheck]) -> None:
+        if how is not False:
+            self._checker = Checker(how, open_language(self.language).name, self._registry)
 
     def _options(self) -> Dict[str, Any]:
         registry = self._registry
@@ -243,30 +261,77 @@ class Session:
         """Runs a turn to its end. name: for tracebacks; script: a whole program, which leaves no names; arguments: sys.argv."""
         with self._use() as native:
             self._registry.waits = False
-            return _result_of(native.run(code, name, script, False, list(arguments), stdin, False))
+            return self._turn(
+                "run",
+                lambda: native.run(code, name, script, False, list(arguments), stdin, False),
+                lambda: self._refused(code, is_script=script),
+                "" if script else code,
+            )
 
     def start(self, code: str, *, name: str = "") -> Union[Result, Call]:
         """Runs a turn to its end, or to a call that waits: of a function that is membrane.LATER, or that the code calls and nobody
         has defined. Call.resume() goes on with its value, here or, after dump() and membrane.load(), in another process."""
         with self._use() as native:
             self._registry.waits = True
-            return self._end_of(native.run(code, name, False, False, [], "", True))
+            return self._end_of(
+                self._turn(
+                    "start",
+                    lambda: native.run(code, name, False, False, [], "", True),
+                    lambda: self._refused(code, calls_may_wait=True),
+                    code,
+                )
+            )
 
     def _resume(self, answers: List[Any]) -> Union[Result, Call]:
         with self._use() as native:
             self._registry.waits = True
-            return self._end_of(native.resume(answers))
+            return self._end_of(self._turn("resume", lambda: native.resume(answers)))
 
-    def _end_of(self, outcome: Any) -> Union[Result, Call]:
-        result = _result_of(outcome)
-        if outcome.outcome != "waiting":
+    def _end_of(self, result: Result) -> Union[Result, Call]:
+        if result.outcome != "waiting":
             return result
-        return Call(self, [self._registry.call_of(each) for each in outcome.waits_for], result)
+        return Call(self, [self._registry.call_of(each) for each in self._native.waits_for], result)
+
+    def _turn(
+        self, operation: str, act: Callable[[], Any], refused: Callable[[], Optional[Result]] = lambda: None, cell: str = ""
+    ) -> Result:
+        """A turn, unless its types are wrong. cell: its text, which later cells are checked with."""
+
+        def turn() -> Result:
+            result = refused()
+            if result is None:
+                result = _result_of(act())
+                if cell and self._checker is not None:
+                    self._cells = self._cells.with_cell(cell, result.report)
+            return result
+
+        ended: Result = _telemetry.turn(operation, self.language, turn)
+        return ended
+
+    def _refused(self, code: str, *, is_script: bool = False, calls_may_wait: bool = False) -> Optional[Result]:
+        """Why a turn does not run; None where it may."""
+        checker = self._checker
+        if checker is None or not checker.before_runs:
+            return None
+        if is_script:
+            report = checker.check(None, code)
+        else:
+            report = checker.check(self._cells, code, self._native.complete, calls_may_wait=calls_may_wait)
+        return None if report is None else Result.of_report(report)
 
     def check(self, code: str, *, name: str = "") -> Result:
-        """What is wrong with the text, as an error with its place; nothing of it runs."""
+        """What is wrong with the text, as an error with its places (Result.findings); nothing of it runs. The types are checked
+        in a session with type_check."""
         with self._use() as native:
-            return _result_of(native.run(code, name, False, True, [], "", False))
+            result = _result_of(native.run(code, name, False, True, [], "", False))
+            if result.ok and self._checker is not None:
+                report = self._checker.check(self._cells, code, native.complete)
+                return result if report is None else Result.of_report(report)
+            return result
+
+    def stubs(self) -> str:
+        """What its programs are given, as the text of Python stubs with docstrings: good in a model's prompt."""
+        return (self._checker.stubs() if self._checker is not None else Stubs(self._registry)).text()
 
     def complete(self, code: str) -> List[str]:
         """The names that the one at the end of the code could become."""
@@ -275,9 +340,16 @@ class Session:
 
     def cancel(self) -> None:
         """Stops the turn that runs, from any thread: its outcome is "cancelled"."""
-        native = self._native
+        native, checker = self._native, self._checker
+        if checker is not None:
+            checker.cancel()
         if native is not None:
             native.cancel()
+
+    def _warm(self) -> None:
+        """Runs a turn that does nothing, and that nobody hears of."""
+        with self._use() as native:
+            native.run("", "", False, False, [], "", False)
 
     # -- branches and bytes
 
@@ -287,12 +359,15 @@ class Session:
             made = type(self).__new__(type(self))
             made._begin(self.language, self._policy, self._registry, self._on_stdout, self._on_stderr)
             made._native = native.fork()
+            made._cells = self._cells
+            made._checker = None if self._checker is None else self._checker.for_another()
             return made
 
     def dump(self) -> bytes:
         """All that the session is besides its language, as bytes; also where it waits. Neither the policy nor functions are in it."""
         with _translated, self._use() as native:
-            head = json.dumps({"language": self.language}).encode()
+            cells = {} if self._checker is None else {"cells": self._cells.texts}
+            head = json.dumps({"language": self.language, **cells}).encode()
             content: bytes = native.dump()
             return _MAGIC + len(head).to_bytes(4, "little") + head + content
 
@@ -307,8 +382,6 @@ class Session:
         ends = [at for at in (self._ends_at, self._idle_timeout_s and self._used_at + self._idle_timeout_s) if at]
         if not ends or self._native is None:
             return
-        import weakref
-
         this = weakref.ref(self)
 
         def look() -> None:
@@ -334,8 +407,18 @@ class Session:
         with self._lock:
             if self._native is not None:
                 self._native, self._why_over = None, why
+            at_end, self._at_end = self._at_end, []
+        for act in at_end:
+            act()
         if self._timer is not None:
             self._timer.cancel()
+
+    def _when_over(self, token: Any, if_garbage: Callable[[Any], Any], if_closed: Callable[[Any], Any]) -> None:
+        """Calls one of them with the token when the session is no more: if_garbage at any moment of any thread."""
+        gone = weakref.finalize(self, if_garbage, token)
+        gone.atexit = False
+        with self._lock:
+            self._at_end.append(lambda: if_closed(token) if gone.detach() else None)
 
     def close(self) -> None:
         """Ends it, and gives its memory back. A turn that runs is stopped first."""
@@ -365,6 +448,7 @@ def load(
     functions: Functions = None,
     modules: Optional[Modules] = None,
     gate: Optional[Callable[[FunctionCall], Any]] = None,
+    type_check: Union[bool, TypeCheck] = False,
     on_stdout: Optional[Callable[[str], None]] = None,
     on_stderr: Optional[Callable[[str], None]] = None,
 ) -> Any:
@@ -374,30 +458,33 @@ def load(
     what a program could under this policy.
     """
     engine = _engine()
-    language, content = _head_of(blob)
+    language, cells, content = _head_of(blob)
     registry = Registry(_values, functions, modules, None, gate)
     session = Session.__new__(Session)
     session._begin(language, _policy_of(policy, allow, limits), registry, on_stdout, on_stderr)
     with _translated:
         session._native = engine.Session.load(open_language(language), content, session._policy, session._options())
+    session._check_types(type_check)
+    session._cells = cells
     session._end_by_time(None, None)
     waiting = [registry.call_of(each) for each in session._native.waits_for]
     return Call(session, waiting, Result.of_report({"outcome": "waiting"})) if waiting else session
 
 
-def _head_of(blob: bytes) -> Tuple[str, bytes]:
+def _head_of(blob: bytes) -> Tuple[str, Cells, bytes]:
     damaged = MembraneError("these are no bytes of a session", code="invalid_input", hint="Give what dump() returned.")
     start = len(_MAGIC) + 4
     if not blob.startswith(_MAGIC) or len(blob) < start:
         raise damaged
     end = start + int.from_bytes(blob[len(_MAGIC) : start], "little")
     try:
-        language = json.loads(blob[start:end])["language"]
+        head = json.loads(blob[start:end])
+        language = head["language"]
     except (ValueError, KeyError, TypeError):
         raise damaged from None
     if not isinstance(language, str):
         raise damaged
-    return language, blob[end:]
+    return language, cells_of_json(head.get("cells")), blob[end:]
 
 
 class AsyncSession:
@@ -406,6 +493,12 @@ class AsyncSession:
 
     def __init__(self, language: str = "python", **options: Any) -> None:
         self._made = Session(language, **options)
+
+    @classmethod
+    def _of(cls, session: Session) -> AsyncSession:
+        made = cls.__new__(cls)
+        made._made = session
+        return made
 
     @property
     def language(self) -> str:
@@ -432,9 +525,18 @@ class AsyncSession:
         return AsyncCall(self, end) if isinstance(end, Call) else end
 
     async def fork(self) -> AsyncSession:
-        made = AsyncSession.__new__(AsyncSession)
-        made._made = await self._in_thread(self._made.fork)
-        return made
+        return AsyncSession._of(await self._in_thread(self._made.fork))
+
+    async def check(self, code: str, **options: Any) -> Result:
+        result: Result = await self._in_thread(self._made.check, code, **options)
+        return result
+
+    async def complete(self, code: str) -> List[str]:
+        names: List[str] = await self._in_thread(self._made.complete, code)
+        return names
+
+    def stubs(self) -> str:
+        return self._made.stubs()
 
     async def dump(self) -> bytes:
         blob: bytes = await self._in_thread(self._made.dump)

@@ -10,6 +10,8 @@ import threading
 import types
 from typing import Any, Awaitable, Callable, Dict, Iterable, List, Mapping, Optional, Sequence, Tuple, Union, cast
 
+from ._telemetry import calling
+
 VALUE, ERROR, LATER_KIND = 0, 1, 2
 Answer = Tuple[int, str, str, str]  # kind, value as JSON, type and message of an error
 WireCall = Tuple[str, str, str, str]  # name, arguments and keywords as JSON, id of the object
@@ -23,6 +25,12 @@ class _Later:
 
 
 LATER = _Later()
+
+
+def is_later(function: Any) -> bool:
+    return isinstance(function, _Later)
+
+
 Function = Union[Callable[..., Any], _Later]
 Functions = Union[Mapping[str, Function], Iterable[Callable[..., Any]], None]
 Modules = Mapping[str, Union[Functions, types.ModuleType]]
@@ -85,6 +93,10 @@ class _Source:
         return self._text
 
 
+def _full_name(module: str, name: str) -> str:
+    return f"{module}.{name}" if module else name
+
+
 def _words_of(module: str, name: str, function: Function) -> Tuple[str, str, str, str, bool]:
     if isinstance(function, _Later):
         return (module, name, "", "", False)
@@ -135,12 +147,22 @@ class Registry:
     def _add(self, module: str, name: str, function: Function) -> None:
         if not isinstance(function, _Later) and not callable(function):
             raise TypeError(f"{name} is no function: {function!r}")
-        self._callables[f"{module}.{name}" if module else name] = function
+        self._callables[_full_name(module, name)] = function
         self.words.append(_words_of(module, name, function))
 
     @property
     def types(self) -> List[Tuple[Any, ...]]:
         return list(self._types.values())
+
+    @property
+    def functions(self) -> List[Tuple[str, str, Function]]:
+        """Module, name and function of each that is no method."""
+        return [(words[0], words[1], self._callables[_full_name(words[0], words[1])]) for words in self.words]
+
+    @property
+    def objects(self) -> List[Object]:
+        """Those that programs have been given until now."""
+        return list(self._objects.values())
 
     # -- values
 
@@ -188,25 +210,53 @@ class Registry:
 
     def _begin(self, wire: WireCall) -> Any:
         """An answer, or what has one when it is awaited."""
+        span = calling(self._known_name(wire))
         try:
             call = self.call_of(wire)
             function = self._function_of(wire)
             if isinstance(function, _Later):
                 if self.waits:
+                    span.end(waits=True)
                     return (LATER_KIND, "", "", "")
                 raise RuntimeError(f"{call.name} is answered later: use start(), and not run()")
-            if self._gate is not None and self._gate(call) is False:
-                raise PermissionError(f"the call of {call.name} was refused")
-            result = function(*call.args, **call.kwargs)
-            return self._settled(result) if inspect.isawaitable(result) else self.value(result)
+            with span.current():
+                if self._gate is not None and self._gate(call) is False:
+                    raise PermissionError(f"the call of {call.name} was refused")
+                result = function(*call.args, **call.kwargs)
+            if inspect.isawaitable(result):
+                return self._settled(result, span)
+            answer = self.value(result)
         except Exception as error:
+            span.end(error)
             return self.error(error)
+        except BaseException as error:
+            span.end(error)
+            raise
+        span.end()
+        return answer
 
-    async def _settled(self, awaitable: Awaitable[Any]) -> Answer:
+    async def _settled(self, awaitable: Awaitable[Any], span: Any) -> Answer:
         try:
-            return self.value(await awaitable)
-        except Exception as error:
+            with span.current():
+                answer = self.value(await awaitable)
+        except BaseException as error:
+            span.end(error)
+            if not isinstance(error, Exception):
+                raise
             return self.error(error)
+        span.end()
+        return answer
+
+    def _known_name(self, wire: WireCall) -> Optional[str]:
+        """The function's name; None where it is no name of the embedder's."""
+        name, _, _, number = wire
+        if not number:
+            return name if name in self._callables else None
+        held = self._objects.get(int(number)) if number.isdecimal() and len(number) < 20 else None
+        member = name.rpartition(".")[2]
+        if held is None or member not in (*held.methods, *held.attributes):
+            return None
+        return f"{held.type_name}.{member}"
 
     def _function_of(self, wire: WireCall) -> Function:
         name, _, _, number = wire

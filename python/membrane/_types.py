@@ -9,6 +9,7 @@ import re
 from dataclasses import dataclass, field
 from typing import Any, Mapping, Optional, Sequence, Tuple, Union
 
+from ._display import bundle_of, repr_of
 from ._errors import ProgramError
 from ._hints import in_words_of_client
 
@@ -230,6 +231,29 @@ class Secret:
 
 
 @dataclass(frozen=True)
+class Finding:
+    """What is wrong with the text of a program, before it runs.
+
+    line, column: from 1, the column in bytes of UTF-8; rule: of the type checker, or the error of the language's own parser;
+    hint: what would mend it, may be "".
+    """
+
+    line: int
+    column: int
+    message: str
+    rule: str = ""
+    hint: str = ""
+
+    def __str__(self) -> str:
+        return f"line {self.line}, column {self.column}: {self.message} [{self.rule}]"
+
+    @classmethod
+    def of_json(cls, json: Mapping[str, Any]) -> Finding:
+        place = json["place"]
+        return cls(place["line"], place.get("column", 1), json["message"], json.get("rule", json["code"]), json.get("hint", ""))
+
+
+@dataclass(frozen=True, repr=False)
 class Result:
     """What came of a program.
 
@@ -261,6 +285,12 @@ class Result:
         return self.fuel_used
 
     @property
+    def findings(self) -> Sequence[Finding]:
+        """Where the text is wrong: of Session.check(), and of a cell that did not run since its types are wrong."""
+        errors = [self.report.get("error") or {}, *self.report.get("more_errors", ())]
+        return tuple(Finding.of_json(each) for each in errors if "place" in each and "line" in each["place"])
+
+    @property
     def ok(self) -> bool:
         """Whether it ran to its end, and did not end itself with an exit code other than 0."""
         return self.outcome == "ok" and not self.exit_code
@@ -281,6 +311,13 @@ class Result:
         raise self.error or ProgramError(
             f"the program ended as {self.outcome}", code=self.outcome, hint="", traceback="", result=self
         )
+
+    def __repr__(self) -> str:
+        return repr_of(self)
+
+    def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> Mapping[str, str]:
+        """For notebooks. What the program made runs no scripts there, and fetches nothing."""
+        return bundle_of(self)
 
     @classmethod
     def of_report(cls, report: Mapping[str, Any]) -> Result:

@@ -34,7 +34,8 @@ class Package(unittest.TestCase):
         cls.folder = Path(folder.name)
         venv = cls.folder / "venv"
         for words in ([sys.executable, "-m", "venv", venv],
-                      [venv / "bin/pip", "install", "-q", PYTHON, "-C", f"cmake.define.membrane_DIR={BUILD}"]):
+                      [venv / "bin/pip", "install", "-q", f"{PYTHON}[check,opentelemetry]", "-C", f"cmake.define.membrane_DIR={BUILD}"],
+                      [venv / "bin/pip", "install", "-q", "opentelemetry-sdk", "ipython", "mypy"]):
             done = subprocess.run(words, capture_output=True, text=True, timeout=SECONDS, check=False)
             if done.returncode != 0 and "_native" not in done.stderr:
                 raise unittest.SkipTest(f"pip could not bring what the package needs: {done.stderr[-400:]}")
@@ -49,10 +50,32 @@ class Package(unittest.TestCase):
     def ran(cls, *words):
         return subprocess.run([cls.python, "-B", *words], capture_output=True, text=True, timeout=SECONDS, check=False, cwd=cls.folder)
 
-    def test_sessions(self):
-        done = self.ran(PYTHON / "tests" / "session_test.py")
+    def check(self, name):
+        done = self.ran(PYTHON / "tests" / f"{name}_test.py")
         self.assertEqual(done.returncode, 0, done.stderr[-8000:])
         self.assertNotIn("skipped", done.stderr)
+
+    def test_sessions(self):
+        self.check("session")
+
+    def test_types_of_cells(self):
+        self.check("check")
+
+    def test_telemetry(self):
+        self.check("telemetry")
+
+    def test_pools(self):
+        self.check("pool")
+
+    def test_notebooks(self):
+        self.check("display")
+
+    def test_it_is_typed(self):
+        for program in programs_of_readme():
+            path = self.folder / "typed.py"
+            path.write_text(textwrap.dedent(program))
+            done = self.ran("-m", "mypy", "--strict", path)
+            self.assertEqual(done.returncode, 0, f"{program}\n{done.stdout}")
 
     def test_programs_of_the_readme(self):
         programs = programs_of_readme()

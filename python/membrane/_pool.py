@@ -1,0 +1,309 @@
+"""Sessions that are made ahead, and a bound on how many there are at once."""
+
+from __future__ import annotations
+
+import asyncio
+import atexit
+import concurrent.futures
+import queue
+import threading
+import time
+import weakref
+from collections import deque
+from typing import Any, Callable, Deque, Dict, Generator, Optional, Set, Tuple
+
+from . import _telemetry
+from ._embedded import AsyncSession, Session
+from ._errors import BusyError, MembraneError
+
+_FILL, _STOP = object(), object()
+_threads: Dict[threading.Thread, "queue.SimpleQueue[object]"] = {}
+_exits = threading.Event()
+
+
+@atexit.register
+def _stop_threads() -> None:
+    """Python ends threads in the middle of what they do, and the engine's must not be."""
+    _exits.set()
+    for thread, asked in list(_threads.items()):
+        asked.put(_STOP)
+        thread.join()
+
+
+def _start_thread(pool: Pool, asked: "queue.SimpleQueue[object]") -> None:
+    thread = threading.Thread(target=_fill, args=(weakref.ref(pool), asked), name="membrane-pool", daemon=True)
+    _threads[thread] = asked
+    thread.start()
+
+
+class Pool:
+    """Sessions of one kind, made ahead by a thread.
+
+    size: how many stand ready; max_sessions: how many may be in use at once, None: any number; options: of Session, for each of
+    them. A session begins as any new one, to its fuel: nothing has run in it, inputs are as they were when it was made, and
+    idle_timeout_s and lifetime_s begin when it is taken. No two share anything but the functions and objects that options name.
+    When it is closed, or ends otherwise, it is gone, and another may be taken. Forks of it do not count.
+
+    Threads: any. In a `with` block the pool is closed at the end.
+    """
+
+    def __init__(
+        self, language: str = "python", *, size: int = 4, max_sessions: Optional[int] = None, **options: Any
+    ) -> None:
+        if size < 0 or (max_sessions is not None and max_sessions < 1):
+            raise ValueError("a pool has a size of at least 0, and max_sessions of at least 1")
+        self.language, self.size, self.max_sessions = language, size, max_sessions
+        self._times = {name: options.pop(name, None) for name in ("idle_timeout_s", "lifetime_s")}
+        self._options = options
+        self._lock = threading.Lock()
+        self._ready: Deque[Session] = deque()
+        self._used: Set[object] = set()  # of each session that is in use, its token
+        self._waiting: Deque[concurrent.futures.Future[object]] = deque()
+        self._is_closed = False
+        self._asked: queue.SimpleQueue[object] = queue.SimpleQueue()  # of the thread: _FILL, _STOP, or a token that came back
+        if size:
+            self._ready.append(self._make_ahead())  # options that are wrong are an error here
+        else:
+            self._make().close()
+        _start_thread(self, self._asked)
+        weakref.finalize(self, self._asked.put, _STOP).atexit = False
+        self._asked.put(_FILL)
+        _telemetry.pool_opened(self)
+
+    def session(self, *, timeout_s: Optional[float] = None) -> Session:
+        """A session that nobody has used, for a `with` block or until its close(). Where max_sessions are in use, waits, in turn;
+        after timeout_s a BusyError, without one for as long as it takes."""
+        begun_at = time.perf_counter()
+        token, future = self._take_place()
+        if future is not None:
+            try:
+                token = future.result(timeout_s)
+            except concurrent.futures.TimeoutError:
+                if self._give_up(future):
+                    raise self._busy(timeout_s) from None
+                token = future.result()  # it came in the last moment
+            except BaseException:
+                if not self._give_up(future) and not future.exception():
+                    self._leave(future.result())
+                raise
+        return self._session_of(token, begun_at)
+
+    def _session_of(self, token: object, begun_at: float) -> Session:
+        with self._lock:
+            made = self._ready.popleft() if self._ready else None
+        self._asked.put(_FILL)
+        try:
+            made = made or self._make()
+            made._when_over(token, self._asked.put, self._leave)
+            made._used_at = time.monotonic()
+            made._end_by_time(**self._times)
+        except BaseException:
+            self._leave(token)
+            raise
+        _telemetry.took(self.language, begun_at)
+        return made
+
+    def counts(self) -> Tuple[int, int]:
+        """How many sessions stand ready, and how many are in use."""
+        with self._lock:
+            return len(self._ready), len(self._used)
+
+    def _make(self) -> Session:
+        return Session(self.language, **self._options)
+
+    def _make_ahead(self) -> Session:
+        """One whose first turn finds its memory in place: the engine gives a new session the pages of one that just ended, as its
+        language's image has them. Nothing of the other's turn is in it."""
+        with self._make() as other:
+            other._warm()
+        return self._make()
+
+    # -- places, of which there are max_sessions
+
+    def _take_place(self) -> Tuple[object, Optional["concurrent.futures.Future[object]"]]:
+        """A token; or, where all are taken, the future of one."""
+        with self._lock:
+            if self._is_closed:
+                raise _closed()
+            token = object()
+            if not self._waiting and self._has_place():
+                self._used.add(token)
+                return token, None
+            future: concurrent.futures.Future[object] = concurrent.futures.Future()
+            self._waiting.append(future)
+            return token, future
+
+    def _has_place(self) -> bool:
+        return self.max_sessions is None or len(self._used) < self.max_sessions
+
+    def _give_up(self, future: "concurrent.futures.Future[object]") -> bool:
+        """Whether the future had no place yet, and now will have none."""
+        with self._lock:
+            if future in self._waiting:
+                self._waiting.remove(future)
+                future.cancel()
+            return future.cancelled()
+
+    def _leave(self, token: object) -> None:
+        """Gives a place to the next that waits. A token counts once."""
+        given = []
+        with self._lock:
+            self._used.discard(token)
+            while self._waiting and self._has_place():
+                future = self._waiting.popleft()
+                if future.set_running_or_notify_cancel():
+                    place = object()
+                    self._used.add(place)
+                    given.append((future, place))
+        for future, place in given:
+            future.set_result(place)
+
+    def _busy(self, timeout_s: Optional[float]) -> BusyError:
+        return BusyError(f"{self.max_sessions} sessions of the pool are in use, and none ended in {timeout_s} s", code="pool_busy",
+                         hint="Close sessions that are done, or give the pool more: max_sessions=…", retryable=True)  # fmt: skip
+
+    # -- the thread's part
+
+    def _fill_one(self) -> bool:
+        """Whether there may be more to make."""
+        with self._lock:
+            if self._is_closed or len(self._ready) >= self.size or _exits.is_set():
+                return False
+        try:
+            made = self._make_ahead()
+        except Exception:
+            return False  # session() makes one itself, and says why not
+        with self._lock:
+            if not self._is_closed and len(self._ready) < self.size:
+                self._ready.append(made)
+                return True
+        made.close()
+        return False
+
+    # -- its end
+
+    def close(self) -> None:
+        """Ends the sessions that stand ready. Those in use go on until they are closed; who waits for one gets an error."""
+        with self._lock:
+            self._is_closed = True
+            ready, self._ready = list(self._ready), deque()
+            waiting, self._waiting = list(self._waiting), deque()
+        self._asked.put(_STOP)
+        for made in ready:
+            made.close()
+        for future in waiting:
+            if future.set_running_or_notify_cancel():
+                future.set_exception(_closed())
+
+    def __enter__(self) -> Pool:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def __repr__(self) -> str:
+        with self._lock:
+            most = "" if self.max_sessions is None else f" of {self.max_sessions}"
+            state = "closed" if self._is_closed else f"{len(self._ready)} ready"
+            return f"<Pool {self.language}, {state}, {len(self._used)}{most} in use>"
+
+
+def _closed() -> MembraneError:
+    return MembraneError("the pool is closed", code="pool_closed", hint="Make another Pool.")
+
+
+def _fill(pool: "weakref.ref[Pool]", asked: "queue.SimpleQueue[object]") -> None:
+    """The thread: makes sessions, and takes the places back of those that became garbage."""
+    while True:
+        what = asked.get()
+        this = pool()
+        if what is _STOP or this is None:
+            _threads.pop(threading.current_thread(), None)
+            return
+        if what is not _FILL:
+            this._leave(what)
+        while this._fill_one():
+            pass
+        del this
+
+
+class AsyncPool:
+    """A Pool for asyncio: `async with pool.session() as session`, which is an AsyncSession. Waiting takes no thread.
+
+    In an `async with` block the pool is closed at the end. It is of one loop.
+    """
+
+    def __init__(
+        self, language: str = "python", *, size: int = 4, max_sessions: Optional[int] = None, **options: Any
+    ) -> None:
+        self._words: Dict[str, Any] = dict(language=language, size=size, max_sessions=max_sessions, **options)
+        self._pool: Optional[Pool] = None
+        self._opening: Optional[asyncio.Lock] = None  # of the loop that is the first to use it
+        self._is_closed = False
+
+    async def _opened(self) -> Pool:
+        self._opening = self._opening or asyncio.Lock()
+        async with self._opening:
+            if self._is_closed:
+                raise _closed()
+            if self._pool is None:
+                self._pool = await asyncio.to_thread(Pool, **self._words)
+            return self._pool
+
+    def session(self, *, timeout_s: Optional[float] = None) -> _Taken:
+        """For `async with`, or awaited; as Pool.session()."""
+        return _Taken(lambda: self._session(timeout_s))
+
+    async def _session(self, timeout_s: Optional[float]) -> AsyncSession:
+        begun_at = time.perf_counter()
+        pool = await self._opened()
+        token, future = pool._take_place()
+        if future is not None:
+            try:
+                token = await asyncio.wait_for(asyncio.shield(asyncio.wrap_future(future)), timeout_s)
+            except asyncio.TimeoutError:
+                if pool._give_up(future):
+                    raise pool._busy(timeout_s) from None
+                token = future.result()
+            except BaseException:
+                if not pool._give_up(future) and not future.exception():
+                    pool._leave(future.result())
+                raise
+        return AsyncSession._of(pool._session_of(token, begun_at))
+
+    async def close(self) -> None:
+        self._is_closed = True
+        if self._pool is not None:
+            await asyncio.to_thread(self._pool.close)
+
+    async def __aenter__(self) -> AsyncPool:
+        await self._opened()
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.close()
+
+    def __repr__(self) -> str:
+        return f"<Async{repr(self._pool)[1:]}" if self._pool is not None else "<AsyncPool, not opened>"
+
+
+class _Taken:
+    """A session of an AsyncPool that is about to be taken."""
+
+    def __init__(self, take: Callable[[], Any]) -> None:
+        self._take = take
+        self._session: Optional[AsyncSession] = None
+
+    def __await__(self) -> Generator[Any, None, AsyncSession]:
+        taken: Generator[Any, None, AsyncSession] = self._take().__await__()
+        return taken
+
+    async def __aenter__(self) -> AsyncSession:
+        self._session = await self
+        return self._session
+
+    async def __aexit__(self, *_: object) -> None:
+        if self._session is not None:
+            await self._session.close()
+
+
