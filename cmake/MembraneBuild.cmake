@@ -38,6 +38,10 @@ if(MEMBRANE_SANITIZE)
   # Machine code that the engine made has no hash of its type before it, which clang's check of calls would read.
   target_compile_options(membrane_options INTERFACE $<$<CXX_COMPILER_ID:Clang>:-fno-sanitize=function>)
   target_link_options(membrane_options INTERFACE -fsanitize=${MEMBRANE_SANITIZE})
+  if(MEMBRANE_SANITIZE STREQUAL "thread")
+    # ThreadSanitizer keeps signals for itself, and counts calls by their returns.
+    target_compile_definitions(membrane_options INTERFACE MEMBRANE_EXPLICIT_BOUNDS MEMBRANE_NO_TAIL_CALLS)
+  endif()
 endif()
 if(MEMBRANE_FUZZERS)
   # The libraries too: a fuzzer that cannot see which branches they take fuzzes blindly.

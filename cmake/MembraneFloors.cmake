@@ -9,7 +9,7 @@
 # and a test that the library needs nothing but the floors that it names (membrane_links).
 #
 #   membrane_floor(NAME [OUTER] [DEPENDS floor…] [LIBRARIES target…] [TEST_COST number])
-#     OUTER      no guest runs in its code, so the sanitizers' builds compile it without optimisation
+#     OUTER      tests spend no time in its code, so the sanitizers' builds compile it without optimisation
 #     DEPENDS    floors below this one; tools/check-floors reads these lines, too
 #     LIBRARIES  external libraries; not seen by the floors above
 #     TEST_COST  ctest begins with the cases of the greatest cost, so that no long one is left for the end
@@ -45,6 +45,7 @@ function(membrane_floor name)
   list(FILTER tests INCLUDE REGEX "(_test|_testing)\\.cc$")
   list(FILTER benches INCLUDE REGEX "_bench\\.cc$")
   list(FILTER fuzzers INCLUDE REGEX "_fuzz\\.cc$")
+  membrane_keeps_wanted(tests)
 
   add_library(membrane_${name} STATIC ${sources})
   membrane_compiles_together(membrane_${name})
@@ -85,6 +86,33 @@ function(membrane_floor name)
       add_dependencies(fuzzers ${target})
     endforeach()
   endif()
+endfunction()
+
+# ThreadSanitizer's build has only the test files with a case that its test preset runs, and what cases stand on: a
+# third of the work.
+if(MEMBRANE_SANITIZE STREQUAL "thread")
+  file(READ ${PROJECT_SOURCE_DIR}/CMakePresets.json presets)
+  string(JSON count LENGTH ${presets} testPresets)
+  math(EXPR last "${count} - 1")
+  foreach(index RANGE ${last})
+    string(JSON preset GET ${presets} testPresets ${index} name)
+    if(preset STREQUAL "tsan")
+      string(JSON MEMBRANE_CASES_OF_THREADS GET ${presets} testPresets ${index} filter include name)
+    endif()
+  endforeach()
+endif()
+function(membrane_keeps_wanted list)
+  if(NOT MEMBRANE_SANITIZE STREQUAL "thread")
+    return()
+  endif()
+  set(kept)
+  foreach(source IN LISTS ${list})
+    file(STRINGS ${source} cases REGEX "^TEST(_F|_P)?\\(.*(${MEMBRANE_CASES_OF_THREADS})")
+    if(cases OR source MATCHES "_testing\\.cc$")
+      list(APPEND kept ${source})
+    endif()
+  endforeach()
+  set(${list} ${kept} PARENT_SCOPE)
 endfunction()
 
 # What tests, benchmarks and fuzzers of a floor have in common.

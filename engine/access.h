@@ -7,8 +7,8 @@
 //   x86-64    ip in rdi     fp in rsi     fuel in rdx
 //   AArch64   ip in x0      fp in x1      fuel in x2
 //
-// Elsewhere, where MEMBRANE_EXPLICIT_BOUNDS is set, and under ThreadSanitizer (which keeps
-// signals for itself), the address is compared with the size first.
+// Elsewhere, and where MEMBRANE_EXPLICIT_BOUNDS is set (as under ThreadSanitizer), the address
+// is compared with the size first.
 #pragma once
 
 #include <cstdint>
@@ -17,8 +17,7 @@
 
 #include "engine/code.h"
 
-#if (defined(__x86_64__) || defined(__aarch64__)) && !defined(MEMBRANE_EXPLICIT_BOUNDS) && \
-    !defined(__SANITIZE_THREAD__)
+#if (defined(__x86_64__) || defined(__aarch64__)) && !defined(MEMBRANE_EXPLICIT_BOUNDS)
 #define MEMBRANE_GUARD_PAGES 1
 #else
 #define MEMBRANE_GUARD_PAGES 0

@@ -16,8 +16,7 @@
 
 // Dispatch. With tail calls, a handler ends by jumping to the next one, and the five registers of the
 // interpreter stay in those of the calling convention. Without, it saves them and returns to the loop.
-#if defined(__OPTIMIZE__) && !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__) && \
-    !defined(MEMBRANE_NO_TAIL_CALLS)
+#if defined(__OPTIMIZE__) && !defined(__SANITIZE_ADDRESS__) && !defined(MEMBRANE_NO_TAIL_CALLS)
 #define MEMBRANE_TAIL_CALLS 1
 #else
 #define MEMBRANE_TAIL_CALLS 0
