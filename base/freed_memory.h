@@ -15,4 +15,12 @@ inline void return_freed_memory() {
 #endif
 }
 
+// From now on large blocks go back to the system as soon as they are freed. Else the allocator takes blocks as large as it has
+// seen from heaps of each thread, where they leave holes. For a process that keeps large things for many; before it has threads.
+inline void map_large_blocks() {
+#ifdef __GLIBC__
+  mallopt(M_MMAP_THRESHOLD, 1 << 20);
+#endif
+}
+
 }  // namespace membrane

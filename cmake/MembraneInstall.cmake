@@ -25,7 +25,8 @@ if(NOT MEMBRANE_SANITIZE)  # whose own functions are in the program alone
     VERSION ${PROJECT_VERSION} SOVERSION ${PROJECT_VERSION_MAJOR}.${PROJECT_VERSION_MINOR}
     LINK_DEPENDS ${PROJECT_SOURCE_DIR}/cmake/libmembrane.map)
   target_link_libraries(libmembrane_shared PRIVATE Threads::Threads ${CMAKE_DL_LIBS})
-  target_link_options(libmembrane_shared PRIVATE LINKER:--version-script=${PROJECT_SOURCE_DIR}/cmake/libmembrane.map LINKER:--no-undefined)
+  target_link_options(libmembrane_shared PRIVATE LINKER:--version-script=${PROJECT_SOURCE_DIR}/cmake/libmembrane.map LINKER:--no-undefined
+    LINKER:-z,nodelete)  # its handlers of signals and its thread are the process's
   target_include_directories(libmembrane_shared INTERFACE
     $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}/include> $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}>)
   target_compile_features(libmembrane_shared INTERFACE $<INSTALL_INTERFACE:cxx_std_23>)

@@ -172,6 +172,11 @@ uint64_t InstanceImage::memory_bytes() const {
                          [](uint64_t sum, const MemoryState& memory) { return sum + memory.bytes; });
 }
 
+uint64_t InstanceImage::changed_bytes() const {
+  return std::accumulate(memories_.begin(), memories_.end(), uint64_t{0},
+                         [](uint64_t sum, const MemoryState& memory) { return sum + memory.content.size(); });
+}
+
 namespace {
 
 class IdentityHash {

@@ -100,7 +100,7 @@ void Memory::begin_run() {
 
 Memory::~Memory() {
   give_to_ceiling(size_bytes());
-  if (base_ != nullptr) RegionPool::instance().release(region_, region_.image == 0 ? nullptr : image_.get());
+  if (base_ != nullptr) RegionPool::instance().release(region_, region_.image == 0 ? nullptr : image_);
 }
 
 wasm::MemoryType Memory::type() const {

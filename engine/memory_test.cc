@@ -3,6 +3,8 @@
 
 #include <gtest/gtest.h>
 #include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <random>
@@ -145,6 +147,43 @@ TEST(MemoryImage, IsSharedByThreadsInParallel) {
     });
   for (std::thread& thread : threads) thread.join();
   EXPECT_EQ(wrong, 0);
+}
+
+// In a process of its own: it stays so.
+TEST(RegionsThread, PutsRegionsBack) {
+  RegionPool::instance().put_back_in_background();
+  const Example a(1);
+  std::mt19937 random(3);
+  for (int round = 0; round < 200; ++round) {
+    const bool has_image = random() % 2 == 0;
+    const auto memory = make(16 + random() % 3, has_image ? a.image : nullptr);
+    const auto beside = make(16, a.image);
+    ASSERT_TRUE(has_image ? a.is_in(*memory) : is_zero(memory->bytes())) << "round " << round;
+    ASSERT_TRUE(a.is_in(*beside)) << "round " << round;
+    for (int i = 0; i < 40; ++i) memory->base()[random() % memory->size_bytes()] ^= 0xFF;
+    beside->base()[random() % beside->size_bytes()] ^= 0xFF;
+  }
+}
+
+TEST(RegionsThread, IsMadeAnewInAChild) {
+  RegionPool::instance().put_back_in_background();
+  const Example a(1);
+  for (int i = 0; i < 20; ++i) std::ranges::fill(make(16, a.image)->bytes(), uint8_t{5});
+  const pid_t child = fork();
+  ASSERT_GE(child, 0);
+  if (child == 0) {
+    bool is_right = true;
+    for (int i = 0; i < 60; ++i) {
+      if (i == 20) RegionPool::instance().put_back_in_background();
+      const auto memory = make(16, i % 2 == 0 ? a.image : nullptr);
+      is_right &= i % 2 == 0 ? a.is_in(*memory) : is_zero(memory->bytes());
+      std::ranges::fill(memory->bytes(), uint8_t{6});
+    }
+    _exit(is_right ? 0 : 1);
+  }
+  int status = 0;
+  ASSERT_EQ(waitpid(child, &status, 0), child);
+  EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0) << status;
 }
 
 // -- data segments ------------------------------------------------------------------------------------------------

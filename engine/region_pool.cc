@@ -1,12 +1,17 @@
 #include "engine/region_pool.h"
 
+#include <pthread.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <array>
+#include <csignal>
 #include <cstring>
+#include <new>
 #include <optional>
+#include <system_error>
+#include <thread>
 #include <utility>
 
 #include "engine/memory.h"
@@ -18,6 +23,7 @@ namespace {
 
 constexpr uint64_t kReservedBytes = Memory::kRegionBytes + Memory::kGuardBytes;
 constexpr size_t kMostIdle = 64;  // regions: each is 8 GiB of addresses
+constexpr size_t kMostReleased = 16;
 // Up to so much of a region is looked through besides its image, of which the system knows what has changed; so much is
 // put back in place, and so much stays with all idle regions together.
 constexpr uint64_t kMostSearchedBytes = 128u << 20, kMostRestoredBytes = 8u << 20, kMostKeptBytes = 64u << 20;
@@ -144,13 +150,30 @@ bool RegionPool::take_idle(uint64_t image, Region& region) {
   return true;
 }
 
+// The oldest that has this image.
+bool RegionPool::take_released(uint64_t image, Released& released) {
+  const auto found = std::ranges::find(released_, image, [](const Released& r) { return r.region.image; });
+  if (found == released_.end()) return false;
+  released = std::move(*found);
+  released_.erase(found);
+  return true;
+}
+
 Region RegionPool::acquire(uint64_t image) {
   Region region;
-  bool found = false;
+  Released released;
+  bool found = false, is_released = false;
   {
     const std::lock_guard lock(mutex_);
-    found = take_idle(image, region);
+    const bool has_idle =
+        std::ranges::any_of(idle_, [&](const Region& idle) { return idle.image == image; });
+    is_released = !has_idle && take_released(image, released);
+    found = !is_released && take_idle(image, region);
     ++in_use_;
+  }
+  if (is_released) {
+    if (put_back(released.region, released.image.get())) return released.region;
+    munmap(released.region.base, kReservedBytes);
   }
   if (found && (region.image == image || region.image == 0 || unmap_image(region))) return region;
   if (found) munmap(region.base, kReservedBytes);
@@ -162,21 +185,83 @@ Region RegionPool::acquire(uint64_t image) {
   return {};
 }
 
-void RegionPool::release(Region region, const MemoryImage* image) {
+void RegionPool::release(Region region, std::shared_ptr<const MemoryImage> image) {
   region.used_bytes = std::max(region.used_bytes, region.accessible_bytes);
-  bool usable = keeps_.load(std::memory_order_relaxed) && put_back(region, image);
-  const std::unique_lock lock(mutex_);
+  const bool keeps = keeps_.load(std::memory_order_relaxed);
+  Released released{region, std::move(image)};
+  if (!keeps || !give_to_thread(released)) {
+    const bool is_usable = keeps && put_back(released.region, released.image.get());
+    keep(released.region, is_usable);
+  }
+  const std::lock_guard lock(mutex_);
   --in_use_;
-  if (usable && kept_bytes_ + region.kept_bytes > kMostKeptBytes) {
-    usable = drop(region.base, region.used_bytes);
+}
+
+void RegionPool::keep(Region region, bool is_usable) {
+  const std::lock_guard lock(mutex_);
+  if (is_usable && kept_bytes_ + region.kept_bytes > kMostKeptBytes) {
+    is_usable = drop(region.base, region.used_bytes);
     region.kept_bytes = 0;
   }
-  if (usable && idle_.size() < kMostIdle) {
+  if (is_usable && idle_.size() < kMostIdle) {
     kept_bytes_ += region.kept_bytes;
     idle_.push_back(region);
     return;
   }
   munmap(region.base, kReservedBytes);
+}
+
+// -- in the background --------------------------------------------------------------------------------------------
+
+void RegionPool::put_back_in_background() {
+  [[maybe_unused]] static const int registered =
+      pthread_atfork([] { instance().mutex_.lock(); }, [] { instance().mutex_.unlock(); },
+                     [] { instance().begin_as_child(); });
+  const std::lock_guard lock(mutex_);
+  in_background_ = true;
+}
+
+// With the lock held. The region that the thread was at is lost to the child; those that waited for it are not.
+void RegionPool::begin_as_child() {
+  in_background_ = has_thread_ = false;
+  new (&has_released_) std::condition_variable;  // the thread may have waited for the old one: it cannot be destroyed
+  mutex_.unlock();
+}
+
+// False when the caller is to put it back itself.
+bool RegionPool::give_to_thread(Released& released) {
+  const std::lock_guard lock(mutex_);
+  if (!in_background_ || released_.size() >= kMostReleased) return false;
+  if (!has_thread_) {
+    sigset_t all, before;
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before);  // the process's signals are for its own threads
+    try {
+      std::thread([this] { run_thread(); }).detach();
+      has_thread_ = true;
+    } catch (const std::system_error&) {
+      in_background_ = false;
+    }
+    pthread_sigmask(SIG_SETMASK, &before, nullptr);
+    if (!has_thread_) return false;
+  }
+  released_.push_back(std::move(released));
+  has_released_.notify_one();
+  return true;
+}
+
+void RegionPool::run_thread() {
+  for (;;) {
+    Released released;
+    {
+      std::unique_lock lock(mutex_);
+      has_released_.wait(lock, [this] { return !released_.empty(); });
+      released = std::move(released_.front());
+      released_.pop_front();
+    }
+    const bool is_usable = put_back(released.region, released.image.get());
+    keep(released.region, is_usable);
+  }
 }
 
 void RegionPool::keep_none() { keeps_.store(false, std::memory_order_relaxed); }
@@ -206,7 +291,7 @@ void RegionPool::forget(uint64_t image) {
 
 RegionPool::Count RegionPool::count() {
   const std::lock_guard lock(mutex_);
-  return {in_use_, idle_.size(), kept_bytes_};
+  return {in_use_, idle_.size() + released_.size(), kept_bytes_};
 }
 
 }  // namespace membrane::engine

@@ -8,8 +8,11 @@
 #pragma once
 
 #include <atomic>
+#include <condition_variable>
 #include <cstddef>
 #include <cstdint>
+#include <deque>
+#include <memory>
 #include <mutex>
 #include <vector>
 
@@ -36,7 +39,10 @@ class RegionPool {
   // A region that reads as the image, which may be 0, and zeros behind; or without an image: to be mapped.
   Region acquire(uint64_t image);
   // `image` is what the region is mapped from.
-  void release(Region region, const MemoryImage* image);
+  void release(Region region, std::shared_ptr<const MemoryImage> image);
+  // For a process that makes and ends many sandboxes: from now on a thread of the pool's own, which begins when it is first
+  // needed, puts regions back. A child that the process forks puts them back in release() again.
+  void put_back_in_background();
   // For a process that runs one program and ends: regions that are given back go to the system from now on.
   void keep_none();
   // Before fork(), in the parent: idle regions keep the pages of their images, which the child's page tables then have, and
@@ -54,13 +60,26 @@ class RegionPool {
 
  private:
   RegionPool() = default;
+  // A region that still is as its guest left it.
+  struct Released {
+    Region region;
+    std::shared_ptr<const MemoryImage> image;
+  };
   bool take_idle(uint64_t image, Region& region);
+  bool take_released(uint64_t image, Released& released);
+  bool give_to_thread(Released& released);
+  void keep(Region region, bool is_usable);
+  void run_thread();
+  void begin_as_child();
 
   std::atomic<bool> keeps_ = true;
   std::mutex mutex_;
   std::vector<Region> idle_;
   size_t in_use_ = 0;
   uint64_t kept_bytes_ = 0;  // of the idle ones
+  bool in_background_ = false, has_thread_ = false;
+  std::deque<Released> released_;  // for the thread, the oldest first
+  std::condition_variable has_released_;
 };
 
 }  // namespace membrane::engine

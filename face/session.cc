@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "base/json.h"
+#include "engine/region_pool.h"
 #include "face/convert.h"
 #include "face/policy.h"
 #include "face/report.h"
@@ -209,6 +210,7 @@ Session& Session::operator=(Session&&) noexcept = default;
 Expected<Session> Session::create(const Language& language, SessionOptions options) {
   auto how = run_options(options);
   if (!how) return std::unexpected(how.error());
+  engine::RegionPool::instance().put_back_in_background();
   auto made = sandbox::Session::create(language.state()->opened, *std::move(how));
   if (!made) return std::unexpected(failure_of(made.error()));
   auto state = std::make_unique<State>();
@@ -220,6 +222,7 @@ Expected<Session> Session::load(const Language& language, std::span<const uint8_
                                 SessionOptions options) {
   auto how = run_options(options);
   if (!how) return std::unexpected(how.error());
+  engine::RegionPool::instance().put_back_in_background();
   auto made = sandbox::Session::restore(language.state()->opened, bytes, *std::move(how));
   if (!made) return std::unexpected(failure_of(made.error()));
   auto state = std::make_unique<State>();

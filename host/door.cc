@@ -216,6 +216,7 @@ const FunctionSpec* function_named(std::string_view name) {
 
 std::string Door::answer(std::string_view request, bool may_wait) {
   end_ = CallEnd::kReturn;
+  was_of_turn_ = false;
   const uint64_t price = kCost.base + kCost.per_byte * request.size();
   const bool is_prepaid = request.size() > kMaxOwedBytes;
   if (is_prepaid && !guest_.charge(price)) {
@@ -293,6 +294,7 @@ std::string Door::answer_session(std::string_view what, std::string_view request
   const auto refused = [](const HostError& error) { return error_answer(error); };
   if (session_ == nullptr)
     return refused({Errno::kUnsupported, "there is no session: the program runs by itself", {}});
+  was_of_turn_ = what == "next" || what == "result";
   if (what == "next") {
     HostResult<std::string> turn = session_->next();
     return turn ? std::move(*turn) : refused(turn.error());
@@ -333,6 +335,7 @@ std::string Door::answer_files(std::string_view request) {
 std::string Door::answer_functions(std::string_view request, bool may_wait) {
   if (session_ == nullptr)
     return error_answer(HostError{Errno::kUnsupported, "there are no functions of the embedder", {}});
+  was_of_turn_ = true;
   auto answer = session_->call_functions(request, may_wait);
   if (!answer) return error_answer(answer.error());
   end_ = answer->end;

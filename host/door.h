@@ -87,6 +87,8 @@ class Door {
   std::string answer(std::string_view request, bool may_wait = true);
   // How the last request ended: kReturn, kExit, kOutOfFuel, kWaits or kOutOfOutput.
   [[nodiscard]] CallEnd end() const { return end_; }
+  // Whether it was for a turn, told the result of one, or called functions of the embedder.
+  [[nodiscard]] bool was_of_turn() const { return was_of_turn_; }
 
  private:
   std::string answer_any(std::string_view request, bool may_wait);
@@ -100,6 +102,7 @@ class Door {
   Dispatcher& dispatcher_;
   DoorSession* session_;
   CallEnd end_ = CallEnd::kReturn;
+  bool was_of_turn_ = false;
 };
 
 }  // namespace membrane::host

@@ -67,8 +67,10 @@ HostAction Body::call_interpreter(const InterpreterFunction& function, engine::H
   const uint64_t fuel_before = call.execution.fuel_left();
   const HostAction action = function(*this, call);
   if (action != HostAction::kTrap) return action;
-  if (std::exchange(door_waits_, false)) {
-    awaits_answer_ = true;
+  // Nothing was done: the call is made again when there is an answer, or more fuel.
+  const bool lacks_fuel = std::exchange(door_lacks_fuel_, false);
+  if (std::exchange(door_waits_, false) || lacks_fuel) {
+    awaits_answer_ = !lacks_fuel;
     engine::give_back_fuel(call, fuel_before - std::min(fuel_before, call.execution.fuel_left()));
     return HostAction::kOutOfFuel;
   }
@@ -89,7 +91,7 @@ HostAction Body::end_with(host::CallEnd end) {
 
 HostAction Body::call_capability(const host::FunctionSpec& function, engine::HostCall& call) {
   if (runs_on_) return HostAction::kTrap;
-  met_the_world_ = true;
+  met_the_world_ = asked_others_ = true;
   guest_->enter(call);
   const host::CallOutcome outcome = dispatcher_->call(function, call.arguments, call.results);
   if (outcome.end != host::CallEnd::kReturn) call.trap_message = outcome.error.reason;
@@ -120,6 +122,9 @@ HostAction Body::call_wasi(const wasi::Function& function, engine::HostCall& cal
   if (runs_on_) return HostAction::kTrap;
   const uint64_t fuel_before = call.execution.fuel_left();
   const uint64_t first_argument = call.arguments.empty() ? 0 : call.arguments[0];
+  const bool only_says = function.id == wasi::FunctionId::fd_write &&
+                         system_->is_output(static_cast<uint32_t>(first_argument));
+  if (!only_says && !is_always_alike(function.id)) asked_others_ = true;
   WasiConsequence consequence = sandbox::call_wasi(*system_, function, *guest_, call);
   while (consequence.waits && around_.give_input) {
     if (!around_.give_input()) {
@@ -154,6 +159,7 @@ void Body::list_calls_of_system() {
 
 std::string Body::answer(std::string_view request) {
   std::string answer = door_->answer(request, is_of_program_ && calls_back_ == 0);
+  if (!door_->was_of_turn()) asked_others_ = true;
   list_calls_of_system();
   switch (door_->end()) {
     case host::CallEnd::kReturn:
@@ -171,8 +177,8 @@ std::string Body::answer(std::string_view request) {
 std::optional<std::string> Body::ask(engine::HostCall& during, std::string_view request) {
   guest_->enter(during);
   std::string text = answer(request);
-  if (std::exchange(door_lacks_fuel_, false)) stop_.outcome = Outcome::kOutOfFuel;
-  if (stop_.outcome || exits_ || door_waits_) return std::nullopt;
+  if (calls_back_ > 0 && std::exchange(door_lacks_fuel_, false)) stop_.outcome = Outcome::kOutOfFuel;
+  if (stop_.outcome || exits_ || door_waits_ || door_lacks_fuel_) return std::nullopt;
   return text;
 }
 
@@ -185,6 +191,7 @@ bool Body::print(engine::HostCall& during, bool is_error, std::string_view text)
 }
 
 bool Body::sleep(engine::HostCall& during, double ns) {
+  asked_others_ = true;
   guest_->enter(during);
   constexpr double kMost = 9e18;
   if (system_->sleep(static_cast<uint64_t>(std::min(ns, kMost)))) return true;
@@ -223,7 +230,7 @@ void Body::start_run(const engine::ExecutionLimits& limits, uint64_t fuel,
   fuel_used_ = 0;
   pause_at_fuel_ = pause_at_fuel;
   stop_ = {};
-  exits_ = waits_ = is_of_program_ = is_paused_ = runs_on_ = false;
+  exits_ = waits_ = is_of_program_ = is_paused_ = runs_on_ = asked_others_ = false;
   places_text_.clear();
   static_cast<void>(take_notes());
   progress_.clear();
@@ -328,6 +335,7 @@ bool Body::has_ended() const {
 }
 
 const std::shared_ptr<engine::KnownPlaces>& Body::known() {
+  if (known_ == nullptr) known_ = around_.known;
   if (known_ == nullptr)
     known_ = waiting_ != nullptr ? waiting_->known
                                  : std::make_shared<engine::KnownPlaces>(instance_->share_compiled());

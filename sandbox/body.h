@@ -54,6 +54,7 @@ class Body final : public Calls {
     // Of a program that does not read its turns as input: gives the system more of its input, or closes that. False
     // when the run is to end.
     std::function<bool()> give_input;
+    std::shared_ptr<engine::KnownPlaces> known;  // of the template; null: what is known is the body's own
   };
   // Why the last run did not return.
   struct Stop {
@@ -82,11 +83,16 @@ class Body final : public Calls {
   // Whether that was for an answer of the embedder's.
   [[nodiscard]] bool awaits_answer() const { return is_paused_ && awaits_answer_; }
   [[nodiscard]] bool go_on(uint64_t fuel, std::optional<uint64_t> pause_at_fuel);
+  // Ends a run that could not begin; false.
+  bool refuse(Error error);
   // Whether the last call of the program returned, or exited, by itself.
   [[nodiscard]] bool has_ended() const;
   // Whether the program has done anything since it began that may turn out otherwise in another run of it: whatever it
   // did but look at its arguments and its environment.
   [[nodiscard]] bool met_the_world() const { return met_the_world_; }
+  // Whether the run has asked for anything but its turn, and done anything but say things: so much else may turn out otherwise
+  // when it is run again from the same place, or may be done twice.
+  [[nodiscard]] bool asked_others() const { return asked_others_; }
   // Of one that is paused. Errors: as engine::freeze_frames().
   Result<Paused> pause();
   // This body, which has begun with an image of then and started a run, is paused there. Errors: as
@@ -146,7 +152,6 @@ class Body final : public Calls {
   bool take_result(bool returned);
   bool run_until_it_waits();
   const std::shared_ptr<engine::KnownPlaces>& known();
-  bool refuse(Error error);
 
   Surroundings around_;
   std::unique_ptr<wasi::System> system_;
@@ -175,6 +180,7 @@ class Body final : public Calls {
   bool awaits_answer_ = false;    // the run ended there
   bool exits_ = false;            // the door ended the program
   bool met_the_world_ = false;
+  bool asked_others_ = false;  // since start_run()
   // How the last call back ended, when it did not return.
   engine::RunState called_back_ = engine::RunState::kFinished;
   uint32_t calls_back_ = 0;  // that are under way, each inside of another

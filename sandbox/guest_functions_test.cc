@@ -59,6 +59,7 @@ class GuestFunctionsIn : public ::testing::TestWithParam<Dialect> {
     RunOptions options;
     options.policy.limits = policy::language_limits();
     options.policy.limits.memory_bytes = 64u << 20;
+    options.policy.limits.fuel = 300'000'000;
     options.policy.limits.wall_ms = 600'000;
     auto functions = std::make_shared<GuestFunctions>();
     functions->description = kDescription;
@@ -178,6 +179,38 @@ TEST_P(GuestFunctionsIn, MayAnswerLater) {
     EXPECT_EQ(over.fuel_used, fuel);
     EXPECT_EQ(result_of(each->exec({.code = "m + add(1)"})), "44");
   }
+}
+
+// The place that a waiting turn goes back to is part of its forks and of its bytes, whatever turns were since the last copy.
+TEST_P(GuestFunctionsIn, GoBackToTheTurnsBeforeTheOneThatWaited) {
+  const bool is_js = std::string(GetParam().name) == "js";
+  const std::string counts = is_js ? "globalThis.n = (globalThis.n ?? 0) + 1" : "n = globals().get('n', 0) + 1\nn";
+  const std::string waits = counts + "\napprove(1)\n" + (is_js ? "for (;;) {}" : "while True: pass");
+  for (const int turns : {0, 1, 5}) {
+    session_ = make();
+    for (int i = 0; i < turns; ++i) EXPECT_EQ(result(counts), std::to_string(i + 1));
+    ASSERT_EQ(session_->exec({.code = waits}).outcome, Outcome::kWaiting);
+    const auto fork = session_->fork(1);
+    ASSERT_TRUE(fork) << fork.error().message;
+    const auto restored = kept_and_restored(*session_, template_, options());
+    ASSERT_NE(restored, nullptr);
+    for (Session* const each : {session_.get(), fork->get(), restored.get()}) {
+      EXPECT_EQ(each->resume({{.value = "1"}}).outcome, Outcome::kOutOfFuel);
+      EXPECT_EQ(result_of(each->exec({.code = counts})), std::to_string(turns + 1));
+    }
+  }
+}
+
+TEST_P(GuestFunctionsIn, AreCalledOnceWhereATurnIsRunAgain) {
+  const bool is_js = std::string(GetParam().name) == "js";
+  EXPECT_EQ(result(is_js ? "globalThis.total = add(1) + account.deposit(1)" : "total = add(1) + account.deposit(1)\ntotal"), "103");
+  EXPECT_TRUE(result(GetParam().raises).contains("no such item"));
+  const std::vector<size_t> called = batches_;
+  const std::string loop = is_js ? "for (;;) {}" : "while True: pass";
+  for (int i = 0; i < 2; ++i) EXPECT_EQ(session_->exec({.code = loop}).outcome, Outcome::kOutOfFuel);
+  EXPECT_EQ(batches_, called);
+  EXPECT_EQ(result("total"), "103");
+  EXPECT_TRUE(result("said").contains("no such item"));
 }
 
 TEST_P(GuestFunctionsIn, MayFailLaterAndBeLateAgain) {

@@ -110,7 +110,9 @@ class Interpreter {
   // Whether it can say which names a text could go on with (Session::complete).
   [[nodiscard]] virtual bool completes() const { return false; }
 
-  // Lets the program take its next turn, whose code this is. False when it did not return, or come to wait.
+  // Whether it is given its turns as requests, in the JSON that the door has for those that ask for them: else as their code.
+  [[nodiscard]] virtual bool takes_requests() const { return false; }
+  // Lets the program take its next turn, whose code or request this is. False when it did not return, or come to wait.
   [[nodiscard]] virtual bool turn(Calls& calls, std::string_view code) const = 0;
   // Where the program was when its turn was stopped, innermost first. Empty when it cannot tell. The program, which can
   // make them other than they are, ends here.

@@ -1,9 +1,10 @@
-// CPython as a WASI reactor: `_initialize`, then `turn(source, bytes)` runs a piece of source in __main__, and frees it.
-// All that a turn is stands in Membrane's own package (lang/python/guest): the source is always the same call of it.
+// CPython as a WASI reactor: `_initialize`, then `turn(source, bytes)` runs a piece of source in __main__, and frees it. The
+// first source warms Membrane's own package (lang/python/guest), which takes what comes after it: turns, as JSON.
 
 #include <array>
 #include <cstring>
 
+#include "base/json.h"
 #include "sandbox/interpreters.h"
 #include "sandbox/python_places.h"
 
@@ -18,18 +19,16 @@ import membrane._session
 membrane._session.warm()
 del sys
 )";
-constexpr std::string_view kTurn = "__membrane_turn__()";  // a name that the package has put there
+
+constexpr std::string_view kNothing = R"({"value":null})";
+constexpr uint32_t kNoRoom = 1;
 
 class PythonInterpreter final : public Interpreter {
  public:
   [[nodiscard]] std::optional<Import> import(std::string_view module, std::string_view name) const override {
-    // The reactor's own way out. Ours is /dev/membrane, so there is none: -1 is its "no host".
     if (module != "host" || name != "call") return std::nullopt;
     constexpr auto kI32 = wasm::ValType::kI32;
-    return Import{{{kI32, kI32, kI32, kI32}, {kI32}}, [](Calls&, engine::HostCall& call) {
-                    call.results[0] = static_cast<uint32_t>(-1);
-                    return engine::HostAction::kContinue;
-                  }};
+    return Import{{{kI32, kI32, kI32, kI32}, {kI32}}, answer};
   }
 
   Result<bool> warm(Calls& calls, const lang::Package& package) override {
@@ -46,11 +45,7 @@ class PythonInterpreter final : public Interpreter {
 
   // What cannot be imported is a line of Python's standard error.
   Result<bool> import_modules(Calls& calls, std::span<const std::string> names) override {
-    std::string source = "import membrane._session\nmembrane._session.import_modules([";
-    for (const std::string& name : names)
-      source += "\"" + name + "\", ";  // lang::is_module_name(): no quotes
-    source += "])\n";
-    return run(calls, source) && static_cast<int32_t>(calls.result()) == 0;
+    return run(calls, json_text(nlohmann::json{{"imports", names}})) && static_cast<int32_t>(calls.result()) == 0;
   }
 
   [[nodiscard]] std::vector<uint8_t> state() const override {
@@ -64,20 +59,64 @@ class PythonInterpreter final : public Interpreter {
 
   [[nodiscard]] bool checks() const override { return true; }
   [[nodiscard]] bool completes() const override { return true; }
-  [[nodiscard]] bool turn(Calls& calls, std::string_view) const override { return run(calls, kTurn); }
+  [[nodiscard]] bool takes_requests() const override { return true; }
+  [[nodiscard]] bool turn(Calls& calls, std::string_view request) const override { return run(calls, request); }
   [[nodiscard]] std::vector<ReportPlace> places(Calls& calls) const override {
     return python_places(calls.memory(), runtime_);
   }
 
  private:
-  static std::optional<uint32_t> place(Calls& calls, std::string_view text) {
-    if (!calls.call("host_alloc", std::array{engine::Value::i32(static_cast<uint32_t>(text.size()))}))
-      return std::nullopt;
-    const auto at = static_cast<uint32_t>(calls.result());
+  // The memory at a place that the program names; none when that is not all inside.
+  static std::span<uint8_t> memory_at(Calls& calls, uint64_t at, uint64_t bytes) {
     const std::span<uint8_t> memory = calls.memory();
-    if (at == 0 || at > memory.size() || text.size() > memory.size() - at) return std::nullopt;
-    std::memcpy(memory.data() + at, text.data(), text.size());
+    if (at > memory.size() || bytes > memory.size() - at) return {};
+    return memory.subspan(at, bytes);
+  }
+
+  static std::array<engine::Value, 1> size_of(std::string_view text) {
+    return {engine::Value::i32(static_cast<uint32_t>(text.size()))};
+  }
+  static std::optional<uint32_t> place(Calls& calls, std::string_view text) {
+    if (!calls.call("host_alloc", size_of(text))) return std::nullopt;
+    const auto at = static_cast<uint32_t>(calls.result());
+    const std::span<uint8_t> room = memory_at(calls, at, text.size());
+    if (at == 0 || room.size() != text.size()) return std::nullopt;
+    std::memcpy(room.data(), text.data(), text.size());
     return at;
+  }
+
+  // The reactor's way out, _host.call(): `call(request, bytes, answer, answer_bytes)` puts an answer where the program has
+  // allocated it, and where that is, to the last two places. kNothing has no bytes. Returns 0, or kNoRoom.
+  static engine::HostAction answer(Calls& calls, engine::HostCall& call) {
+    const auto trap = [&call](const char* why) {
+      call.trap_message = why;
+      return engine::HostAction::kTrap;
+    };
+    const std::array<uint64_t, 4> given{call.arguments[0], call.arguments[1], call.arguments[2], call.arguments[3]};
+    const std::span<uint8_t> request = memory_at(calls, given[0], given[1]);
+    if (request.size() != given[1]) return trap("the request is not in the program's memory");
+    const auto text = calls.ask(call, {reinterpret_cast<const char*>(request.data()), request.size()});
+    if (!text) return engine::HostAction::kTrap;  // the session knows why
+    uint32_t at = 0;
+    const auto bytes = static_cast<uint32_t>(*text == kNothing ? 0 : text->size());
+    if (bytes != 0) {
+      const auto allocated = calls.call_back(call, "host_alloc", size_of(*text));
+      if (!allocated) return engine::HostAction::kTrap;
+      at = static_cast<uint32_t>(*allocated);
+      const std::span<uint8_t> room = memory_at(calls, at, bytes);
+      if (at == 0 || room.size() != bytes) {
+        call.results[0] = kNoRoom;
+        return engine::HostAction::kContinue;
+      }
+      std::memcpy(room.data(), text->data(), bytes);
+    }
+    const std::span<uint8_t> at_place = memory_at(calls, given[2], sizeof at),
+                             bytes_place = memory_at(calls, given[3], sizeof bytes);
+    if (at_place.empty() || bytes_place.empty()) return trap("the answer's place is not in the program's memory");
+    std::memcpy(at_place.data(), &at, sizeof at);
+    std::memcpy(bytes_place.data(), &bytes, sizeof bytes);
+    call.results[0] = 0;
+    return engine::HostAction::kContinue;
   }
   static bool run(Calls& calls, std::string_view source) {
     const auto at = place(calls, source);

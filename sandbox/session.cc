@@ -43,6 +43,11 @@ constexpr size_t kMostNames = 200;  // of a completion
 constexpr size_t kMostDisplays = 1000;
 constexpr size_t kMostTypes = 64;                                    // of one display
 constexpr std::string_view kLeadsOut = "Capabilities insufficient";  // strerror() of WASI's ENOTCAPABLE
+// Turns that are run again for a step back: as long as that costs little more than a copy of what the session has changed,
+// which it saves each of them.
+constexpr uint64_t kStepsFuel = 4'000'000;
+constexpr uint64_t kStepsFuelPerByte = 2;  // of that copy
+constexpr size_t kStepsBytes = 1u << 20;   // of their requests
 constexpr const char* kGoesOn = "The session stands as it did before this turn.";
 
 RichValue rich_value(const Json& bundle) {
@@ -115,7 +120,8 @@ class Session::Impl final : public host::DoorSession {
                                                           .session = this,
                                                           .interpreter = &template_->interpreter(),
                                                           .must_stop = [this] { return must_stop(); },
-                                                          .give_input = input_giver()},
+                                                          .give_input = input_giver(),
+                                                          .known = template_->known_places()},
                                        std::move(system));
     const auto limits = language_instance_limits(options_.policy.limits, template_->image());
     if (image == nullptr && waiting == nullptr && template_->waiting() != nullptr) {
@@ -159,6 +165,7 @@ class Session::Impl final : public host::DoorSession {
   host::HostResult<std::string> fresh_entropy();
   host::HostResult<std::string> read_input() override;
   host::HostResult<std::string> read_file(std::string_view path) override {
+    asks_others_ = true;
     constexpr uint64_t kForms = 4;  // as it is read, and as JSON in a string that grows
     const uint64_t most = body_->guest().host_memory().left_for_call() / kForms;
     return body_->system().load_file(body_->guest(), path,
@@ -167,6 +174,7 @@ class Session::Impl final : public host::DoorSession {
   host::HostResult<JsonAnswer> call_functions(std::string_view request, bool may_wait) override;
   std::optional<JsonAnswer> ask_files(std::string_view request) override {
     if (!template_->interpreter().asks_for_files()) return std::nullopt;
+    asks_others_ = true;
     return answer_files(body_->system(), body_->guest(), request);
   }
 
@@ -180,11 +188,30 @@ class Session::Impl final : public host::DoorSession {
     std::unique_ptr<wasi::System> system;
     std::shared_ptr<const Waiting> waiting;
   };
+  // A turn that asked nobody but its session and functions of the embedder: from the same place, and with the same answers of
+  // theirs, it comes to the same again.
+  struct Step {
+    std::string request;
+    std::vector<std::string> answers;
+    uint64_t fuel;
+  };
   // What the bytes of a session borrow while they are written.
   using KeptBytes = std::deque<std::vector<uint8_t>>;
   Status start_program(const Turn& turn);
   void record_calls(const KeptCalls& calls, double latency_us);
   Result<Checkpoint> checkpoint(uint64_t number);
+  Status hold_origin();
+  Status hold_origin_without_steps();
+  host::HostResult<JsonAnswer> answer_functions(std::string_view request, bool may_wait);
+  void note_answer(const std::string& text);
+  host::HostResult<JsonAnswer> answer_again();
+  void add_step(uint64_t fuel);
+  bool repeat_steps();
+  [[nodiscard]] bool can_be_repeated() const;
+  // Files that the owner has changed are no step.
+  void forget_origin() {
+    if (!body_->is_paused()) origin_.reset();
+  }
   Result<Image> capture();
   // The instance is as this image until it runs; null: as nobody has captured yet.
   void stands_as(Image image) {
@@ -210,7 +237,7 @@ class Session::Impl final : public host::DoorSession {
   Result<Checkpoint> restore_place(const KeptPlace& place);
   Status check_waiting(const KeptPlace& place, const std::shared_ptr<const Waiting>& waiting);
   Status restore_pause(const KeptPause& pause);
-  void go_back(Checkpoint checkpoint);
+  Status go_back();
   std::optional<Outcome> must_stop() const;
   // Whether the program may ask for input that the options read.
   [[nodiscard]] bool has_input() const { return (turn_input_ || options_.read_input) && !input_is_over_; }
@@ -225,7 +252,7 @@ class Session::Impl final : public host::DoorSession {
     return limit - std::min(limit, output_of_turn_bytes_);
   }
   // A part of a turn, to its end or a pause: `run` is given its fuel, and says whether the turn returned.
-  Report run_part(Checkpoint before, const std::function<bool(uint64_t fuel)>& run);
+  Report run_part(const std::function<bool(uint64_t fuel)>& run);
   // The hint, and what is left of the session, for who gives it another turn.
   [[nodiscard]] std::string and_goes_on(std::string hint) const {
     if (options_.is_single_turn) return hint;
@@ -239,6 +266,7 @@ class Session::Impl final : public host::DoorSession {
     return !there && there.error().code == host::Errno::kNotFound;
   }
   void tell_stop(Report& report);
+  static void tell_lost_steps(const Error& error, Report& report);
   void tell_places(ReportError& error);
   [[nodiscard]] std::string memory_limit() const;
   void tell_rest(Report& report);
@@ -257,7 +285,18 @@ class Session::Impl final : public host::DoorSession {
   std::optional<Turn> turn_;        // until it was asked for
   const std::atomic<bool>* cancel_ = options_.cancel;            // of the turn
   std::function<void(std::string_view)> on_stdout_, on_stderr_;  // that the turn came with
-  std::optional<Checkpoint> before_;                             // of a turn that is paused
+  // A place to go back to, while a turn runs or is paused: the turn began where steps_ lead from there. Between two turns
+  // it is kept for the next one, or is not there.
+  std::optional<Checkpoint> origin_;
+  std::vector<Step> steps_;
+  uint64_t steps_fuel_ = 0;
+  size_t steps_bytes_ = 0;
+  std::vector<std::string> answers_;  // of the embedder's functions to the turn, unless it asks others
+  size_t answers_bytes_ = 0;
+  const Step* repeats_ = nullptr;  // that is run again, and heard by nobody
+  size_t repeated_answers_ = 0;
+  std::string request_;            // of the turn
+  bool asks_others_ = false;       // the turn has asked what may answer otherwise, or was paused
   bool tells_functions_ = false;  // with the next turn, since the memory was copied
   bool needs_entropy_ = true;     // the memory was copied since the program was given fresh entropy
   bool is_changed_ = false;       // since it began as the template
@@ -287,6 +326,7 @@ class Session::Impl final : public host::DoorSession {
 // -- a turn -------------------------------------------------------------------------------------------------------
 
 std::optional<Outcome> Session::Impl::must_stop() const {
+  if (repeats_ != nullptr) return std::nullopt;
   if (options_.on_poll) options_.on_poll();
   if (!input_problem_.empty()) return Outcome::kInvalid;
   return stop_asked_for(cancel_, deadline_);
@@ -367,18 +407,23 @@ Status Session::Impl::check(const Turn& turn) const {
 
 Report Session::Impl::exec(const Turn& turn) {
   if (const Status possible = check(turn); !possible) return refusal(possible.error());
-  auto before = checkpoint(turns_);
-  if (!before) {
-    Report report = refusal(before.error());
+  if (const Status held = hold_origin(); !held) {
+    Report report = refusal(held.error());
     report.outcome = Outcome::kFailed;  // whatever the turn is
     return report;
   }
   begin_turn(turn);
+  asks_others_ = false;
+  answers_.clear();
+  answers_bytes_ = 0;
   if (template_->interpreter().restarts())
     if (const Status started = start_program(turn); !started) return refusal(started.error());
-  return run_part(std::move(*before), [&](uint64_t fuel) {
+  return run_part([&](uint64_t fuel) {
     body_->start_run(language_execution_limits(options_.policy.limits), fuel, turn.pause_at_fuel);
-    return template_->interpreter().turn(*body_, turn.code);
+    if (!template_->interpreter().takes_requests()) return template_->interpreter().turn(*body_, turn.code);
+    const auto request = next();
+    if (!request) return body_->refuse({ErrorCode::kInvalidArgument, request.error().reason, ""});
+    return template_->interpreter().turn(*body_, *request);
   });
 }
 
@@ -402,7 +447,7 @@ Report Session::Impl::go_on(std::optional<uint64_t> pause_at_fuel) {
     return refusal({ErrorCode::kInvalidArgument, "no turn is paused", "Begin one with exec()."});
   world_->go_on();
   begin_part();
-  return run_part(*std::exchange(before_, std::nullopt), [&](uint64_t fuel) {
+  return run_part([&](uint64_t fuel) {
     return body_->go_on(fuel, pause_at_fuel) && template_->interpreter().go_on(*body_);
   });
 }
@@ -419,7 +464,7 @@ std::vector<FunctionCall> Session::Impl::waits_for() const {
   return body_->is_paused() ? waiting_of(calls_) : std::vector<FunctionCall>();
 }
 
-Report Session::Impl::run_part(Checkpoint before, const std::function<bool(uint64_t fuel)>& run) {
+Report Session::Impl::run_part(const std::function<bool(uint64_t fuel)>& run) {
   const Clock::time_point start = Clock::now();
   const uint64_t tokens_before = world_->tokens_used();
   const uint64_t used_before = body_->is_paused() ? body_->fuel_used() : 0;
@@ -443,23 +488,30 @@ Report Session::Impl::run_part(Checkpoint before, const std::function<bool(uint6
   is_changed_ = !restarts || is_paused;  // a program that has ended leaves files only
   for (FunctionCall& call : waits_for())
     report.waits_for.push_back({call.name, call.arguments, call.keywords, call.object});
-  if (is_paused) before_ = std::move(before);
-  else if (!returned || report.outcome == Outcome::kOutOfMemory) go_back(std::move(before));
+  if (is_paused) {
+    asks_others_ = true;
+  } else if (!returned || report.outcome == Outcome::kOutOfMemory) {
+    if (const Status back = go_back(); !back) tell_lost_steps(back.error(), report);
+  } else if (can_be_repeated()) {
+    add_step(report.fuel_used);
+  } else {
+    origin_.reset();
+  }
   end_input_of_turn();
   report.run_us = microseconds_since(start);
   return report;
 }
 
 host::HostResult<std::string> Session::Impl::next() {
+  if (repeats_ != nullptr) return repeats_->request;
   if (!turn_) return host::refuse(host::Errno::kNotFound, "there is no turn to run");
   Json request = {{"code", turn_->code},
-                  {"name", turn_->name.empty() ? "<cell " + std::to_string(turns_) + ">" : turn_->name},
-                  {"mode", completes_           ? "complete"
-                           : turn_->only_checks ? "check"
-                           : turn_->is_script   ? "script"
-                                                : "cell"},
-                  {"arguments", turn_->arguments},
-                  {"input", turn_->input}};
+                  {"name", turn_->name.empty() ? "<cell " + std::to_string(turns_) + ">" : turn_->name}};
+  if (completes_) request["mode"] = "complete";
+  else if (turn_->only_checks) request["mode"] = "check";
+  else if (turn_->is_script) request["mode"] = "script";
+  if (!turn_->arguments.empty()) request["arguments"] = turn_->arguments;
+  if (!turn_->input.empty()) request["input"] = turn_->input;
   if (has_input() && turn_->input.empty()) request["input_waits"] = true;
   if (turn_input_) request["input_is_new"] = true;
   if (turn_->declares_calls) request["declares_calls"] = true;
@@ -474,12 +526,14 @@ host::HostResult<std::string> Session::Impl::next() {
     if (!template_->imports().empty()) request["packages"] = template_->imports();
     needs_entropy_ = false;
   }
-  return json_text(request);
+  request_ = json_text(request);
+  return request_;
 }
 
 // In blocks whose size does not depend on how the source delivers, so that the program sees the same at every run. Input of a
 // turn alone comes from somebody who may wait for what the program says to it, and is not gathered.
 host::HostResult<std::string> Session::Impl::read_input() {
+  asks_others_ = true;
   std::string block = std::exchange(input_ahead_, {});
   waits_for_input_ = true;
   while (block.size() < kInputBlockBytes && has_input()) {
@@ -531,6 +585,15 @@ host::HostResult<std::string> Session::Impl::fresh_entropy() {
 
 host::HostResult<Session::Impl::JsonAnswer> Session::Impl::call_functions(std::string_view request,
                                                                           bool may_wait) {
+  if (repeats_ != nullptr) return answer_again();
+  auto answer = answer_functions(request, may_wait);
+  if (answer && answer->end == host::CallEnd::kReturn) note_answer(answer->json);
+  else asks_others_ = true;
+  return answer;
+}
+
+host::HostResult<Session::Impl::JsonAnswer> Session::Impl::answer_functions(std::string_view request,
+                                                                            bool may_wait) {
   if (options_.guest_functions == nullptr)
     return host::refuse(host::Errno::kUnsupported, "there are no functions of the embedder");
   host::HostMemory& memory = body_->guest().host_memory();
@@ -552,6 +615,23 @@ host::HostResult<Session::Impl::JsonAnswer> Session::Impl::call_functions(std::s
     return host::refuse(host::Errno::kNoMemory,
                         "the answers of " + std::to_string(text.size()) + " bytes have no room");
   return JsonAnswer{std::move(text)};
+}
+
+void Session::Impl::note_answer(const std::string& text) {
+  if (asks_others_) return;
+  if (steps_bytes_ + answers_bytes_ + text.size() > kStepsBytes) {
+    asks_others_ = true;  // too much to keep: the turn is no step
+    answers_.clear();
+    return;
+  }
+  answers_bytes_ += text.size();
+  answers_.push_back(text);
+}
+
+host::HostResult<Session::Impl::JsonAnswer> Session::Impl::answer_again() {
+  if (repeated_answers_ == repeats_->answers.size())
+    return host::refuse(host::Errno::kNotFound, "the turn did not call this before");
+  return JsonAnswer{repeats_->answers[repeated_answers_++]};
 }
 
 void Session::Impl::record_calls(const KeptCalls& calls, double latency_us) {
@@ -582,10 +662,13 @@ host::HostResult<void> Session::Impl::take_result(std::string_view request, host
 
 void Session::Impl::tell_result(Report& report) {
   const std::string outcome = text_at(*result_, "outcome");
-  if (const auto code = result_->find("exit_code");
-      outcome == "exit" && code != result_->end() && code->is_number_integer())
-    report.exit_code =
-        exit_code_of_process(code->get<int64_t>());  // past 2^63 it is negative, and so outside
+  if (outcome == "exit") {
+    const auto code = result_->find("exit_code");
+    if (code == result_->end()) report.exit_code = 0;
+    else if (code->is_number_integer())
+      report.exit_code =
+          exit_code_of_process(code->get<int64_t>());  // past 2^63 it is negative, and so outside
+  }
   if (const auto value = result_->find("value"); value != result_->end()) report.value = rich_value(*value);
   for (const MimePart& part : report.value)
     if (part.type == "text/plain") report.result = part.data;
@@ -739,6 +822,14 @@ void Session::Impl::tell_stop(Report& report) {
   report.errors.push_back(std::move(error));
 }
 
+// It cannot happen as long as the engine is deterministic; if it does, nobody is to go on from the wrong place unaware.
+void Session::Impl::tell_lost_steps(const Error& error, Report& report) {
+  report.outcome = Outcome::kFailed;
+  report.errors.insert(report.errors.begin(),
+                       {"lost", "the session could not be taken back to before this turn: " + error.message,
+                        {}, "End it, and begin a new session.", {}, {}});
+}
+
 // Its own places are better than those of its interpreter's machine code.
 void Session::Impl::tell_places(ReportError& error) {
   std::vector<ReportPlace> places = template_->interpreter().places(*body_);
@@ -790,10 +881,91 @@ Result<Session::Impl::Image> Session::Impl::capture() {
   return as_it_stands_;
 }
 
-void Session::Impl::go_back(Checkpoint checkpoint) {
-  is_changed_ = checkpoint.image != nullptr;
-  // There was room for it before.
-  static_cast<void>(begin(std::move(checkpoint.system), checkpoint.image, std::move(checkpoint.waiting)));
+// Makes sure that there is a place to go back to. A turn that is run again is the quicker one of the two ways back as long
+// as little has been done since the last place.
+Status Session::Impl::hold_origin() {
+  const uint64_t copied = origin_ && origin_->image != nullptr ? origin_->image->changed_bytes() : 0;
+  const bool are_few = steps_fuel_ <= kStepsFuel + kStepsFuelPerByte * copied && steps_bytes_ <= kStepsBytes;
+  const bool is_copied_already = !steps_.empty() && as_it_stands_ != nullptr;
+  if (origin_ && are_few && !is_copied_already) return {};
+  MEMBRANE_ASSIGN(origin_, checkpoint(turns_));
+  steps_.clear();
+  steps_fuel_ = steps_bytes_ = 0;
+  return {};
+}
+
+// Whether the turn that has just ended depended on nothing but the session and its request.
+bool Session::Impl::can_be_repeated() const {
+  const Interpreter& interpreter = template_->interpreter();
+  return interpreter.asks() && !interpreter.reads() && !interpreter.restarts() && !asks_others_ &&
+         !body_->asked_others() && !body_->instance().limit_was_hit();
+}
+
+void Session::Impl::add_step(uint64_t fuel) {
+  steps_fuel_ += fuel;
+  steps_bytes_ += request_.size() + answers_bytes_;
+  steps_.push_back({std::move(request_), std::move(answers_), fuel});
+}
+
+Status Session::Impl::go_back() {
+  MEMBRANE_ASSIGN(auto system, fork_system(*origin_->system, kOfSteps + turns_, options_.policy, world()));
+  is_changed_ = origin_->image != nullptr;
+  MEMBRANE_TRY(begin(std::move(system), origin_->image, origin_->waiting));
+  if (repeat_steps()) return {};
+  steps_.clear();
+  origin_.reset();
+  return fail(ErrorCode::kInternal, "turns that were run again did not come to the same", "");
+}
+
+// Brings the session from its origin to where the steps lead. False when it comes to another place.
+bool Session::Impl::repeat_steps() {
+  const auto is_the_same = [this](const Step& step) {
+    said_ = Conversation();
+    said_.output_limit_bytes = UINT64_MAX;
+    repeats_ = &step;
+    repeated_answers_ = 0;
+    body_->start_run(language_execution_limits(options_.policy.limits), options_.policy.limits.fuel);
+    const bool returned = template_->interpreter().turn(*body_, step.request);
+    repeats_ = nullptr;
+    return returned && body_->fuel_used() == step.fuel;
+  };
+  for (const Step& step : steps_) {
+    is_changed_ = true;
+    stands_as(nullptr);
+    if (!is_the_same(step)) return false;
+  }
+  result_.reset();
+  calls_.reset();
+  return true;
+}
+
+// So that the place alone says where the turn began that is paused.
+Status Session::Impl::hold_origin_without_steps() {
+  if (steps_.empty()) return {};
+  RunOptions options = options_;
+  options.on_stdout = options.on_stderr = nullptr;
+  options.on_file = nullptr;
+  options.on_poll = nullptr;
+  options.budget = nullptr;
+  options.flows = nullptr;
+  options.record = nullptr;
+  options.read_input = nullptr;
+  Impl beside(template_, std::move(options));
+  beside.turns_ = turns_;
+  beside.origin_.emplace();
+  MEMBRANE_ASSIGN(beside.origin_->system, fork_system(*origin_->system, kOfSteps + turns_,
+                                                      beside.options_.policy, beside.world()));
+  beside.origin_->image = origin_->image;
+  beside.origin_->waiting = origin_->waiting;
+  beside.steps_ = steps_;
+  MEMBRANE_TRY(beside.go_back());
+  MEMBRANE_ASSIGN(origin_->image, beside.capture());
+  MEMBRANE_ASSIGN(origin_->system,
+                  fork_system(beside.body_->system(), kOfSteps + turns_, options_.policy, world()));
+  origin_->waiting = beside.body_->waiting();
+  steps_.clear();
+  steps_fuel_ = steps_bytes_ = 0;
+  return {};
 }
 
 // Whether it is a name by its characters, and begins as the last word of the code does: the program could say anything,
@@ -869,11 +1041,13 @@ Status Session::Impl::fork_paused(uint64_t number, Impl& child) {
   child.result_ = result_;
   child.result_bytes_ = result_bytes_;
   (void)child.body_->guest().host_memory().keep(host::HostMemory::Holder::kResult, result_bytes_);
-  Checkpoint before;
-  MEMBRANE_ASSIGN(before.system, fork_system(*before_->system, number, child.options_.policy, child.world()));
-  before.image = before_->image;
-  before.waiting = before_->waiting;
-  child.before_ = std::move(before);
+  MEMBRANE_TRY(hold_origin_without_steps());
+  Checkpoint origin;
+  MEMBRANE_ASSIGN(origin.system, fork_system(*origin_->system, number, child.options_.policy, child.world()));
+  origin.image = origin_->image;
+  origin.waiting = origin_->waiting;
+  child.origin_ = std::move(origin);
+  child.asks_others_ = true;
   return {};
 }
 
@@ -925,7 +1099,8 @@ Result<KeptPause> Session::Impl::keep_pause(KeptBytes& bytes) {
   }
   kept.history = body_->dispatcher().history();
   kept.calls = calls_;
-  MEMBRANE_ASSIGN(kept.before, keep_place(before_->image, *before_->system, before_->waiting, bytes));
+  MEMBRANE_TRY(hold_origin_without_steps());
+  MEMBRANE_ASSIGN(kept.before, keep_place(origin_->image, *origin_->system, origin_->waiting, bytes));
   return kept;
 }
 
@@ -1002,11 +1177,8 @@ Result<Session::Impl::Checkpoint> Session::Impl::restore_place(const KeptPlace& 
   MEMBRANE_ASSIGN(made.system, wasi::System::thaw(place.wasi, std::move(config)));
   if (place.waits == kAsTheTemplate) made.waiting = template_->waiting();
   if (place.waits == kInItsFrames) {
-    auto known = template_->waiting() != nullptr
-                     ? template_->waiting()->known
-                     : std::make_shared<engine::KnownPlaces>(template_->image().module());
     made.waiting = std::make_shared<const Waiting>(
-        Waiting{{place.frames.begin(), place.frames.end()}, place.heap_next, std::move(known)});
+        Waiting{{place.frames.begin(), place.frames.end()}, place.heap_next, template_->known_places()});
   }
   return made;
 }
@@ -1053,15 +1225,16 @@ Status Session::Impl::restore_pause(const KeptPause& pause) {
     result_bytes_ = std::max(pause.result_bytes, size_of_result(size));
     (void)body_->guest().host_memory().keep_what_is_there(host::HostMemory::Holder::kResult, result_bytes_);
   }
-  MEMBRANE_ASSIGN(before_, restore_place(pause.before));
-  MEMBRANE_TRY(check_waiting(pause.before, before_->waiting));
+  MEMBRANE_ASSIGN(origin_, restore_place(pause.before));
+  MEMBRANE_TRY(check_waiting(pause.before, origin_->waiting));
+  asks_others_ = true;
   body_->start_run(language_execution_limits(options_.policy.limits), 0);
   Paused paused{{pause.frames.begin(), pause.frames.end()},
                 pause.notes,
                 pause.progress,
                 body_->guest().heap_next(),
                 pause.fuel_used,
-                std::make_shared<engine::KnownPlaces>(template_->image().module())};
+                template_->known_places()};
   MEMBRANE_TRY(body_->resume_at(paused));
   body_->dispatcher().go_on_from(pause.history);
   turn_ = pause.turn;
@@ -1108,12 +1281,14 @@ class Session::Local final : public Session {
     return impl_->body_->system().read_file(path);
   }
   host::HostResult<void> put_file(std::string_view path, std::string_view bytes) override {
+    impl_->forget_origin();
     auto put = impl_->body_->system().put_file(path, bytes);
     (void)impl_->body_->system().account_to(impl_->body_->guest());  // counts as far as it fits
     return put;
   }
 
   host::HostResult<std::vector<wasi::FileFact>> act_on_files(const wasi::FileRequest& request) override {
+    impl_->forget_origin();
     auto facts = wasi::act_on_files(impl_->body_->system(), request);
     (void)impl_->body_->system().account_to(impl_->body_->guest());
     return facts;

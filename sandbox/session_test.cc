@@ -195,6 +195,23 @@ TEST_P(InALanguage, ALoopWithoutAnEndEndsByItsFuelAndTheSessionIsAsBefore) {
   }
 }
 
+TEST_P(InALanguage, TurnsThatAreRunAgainForAStepBackAreHeardOnce) {
+  std::string heard;
+  RunOptions with = options();
+  with.policy.limits.fuel = 300'000'000;
+  with.on_stdout = [&](std::string_view text) { heard += text; };
+  session_ = make(with);
+  exec(dialect().set_x);
+  exec(dialect().print);
+  exec(dialect().raise);
+  for (int i = 0; i < 2; ++i) {
+    const Report failed = exec(std::string(dialect().print) + "\n" + dialect().loop);
+    EXPECT_EQ(failed.outcome, Outcome::kOutOfFuel) << render_text(failed, false);
+  }
+  EXPECT_EQ(heard, "hello\nhello\nhello\n");
+  EXPECT_EQ(exec("x + 22").result, "42");
+}
+
 TEST_P(InALanguage, OutOfTimeAndStoppedByItsOwner) {
   RunOptions run_options = options();
   run_options.policy.limits.fuel = 1'000'000'000'000;

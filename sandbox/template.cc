@@ -219,10 +219,15 @@ Result<std::shared_ptr<const Template>> Template::over(std::shared_ptr<const Tem
   return made;
 }
 
+void Template::hold_image(std::shared_ptr<const engine::InstanceImage> image) {
+  image_ = std::move(image);
+  known_places_ = std::make_shared<engine::KnownPlaces>(image_->module());
+}
+
 // Takes what the file holds. Errors: those of engine::load_image_file().
 Status Template::load(const std::string& path, engine::Tier tier) {
   MEMBRANE_ASSIGN(auto loaded, engine::load_image_file(path, tier));
-  image_ = std::move(loaded.image);
+  hold_image(std::move(loaded.image));
   return take_kept(loaded.embedder, loaded.attachment);
 }
 
@@ -301,7 +306,7 @@ Status Template::take_kept(std::span<const uint8_t> all, const std::shared_ptr<c
     const auto heap_next = in.number<uint64_t>();
     const auto system = bytes();
     waiting_ = std::make_shared<const Waiting>(Waiting{
-        {frames.begin(), frames.end()}, heap_next, std::make_shared<engine::KnownPlaces>(image_->module())});
+        {frames.begin(), frames.end()}, heap_next, known_places_});
     system_.assign(system.begin(), system.end());
   }
   if (!in.ok() || !in.left().empty() || !contents.ok() ||
@@ -409,7 +414,8 @@ Status Template::warm(const TemplateOptions& options) {
               "with --frame eof."
             : "Is the module one that the driver \"" + std::string(lang::name_of(package_.driver)) +
                   "\" is for?");
-  MEMBRANE_ASSIGN(image_, engine::InstanceImage::capture(body.instance()));
+  MEMBRANE_ASSIGN(auto captured, engine::InstanceImage::capture(body.instance()));
+  hold_image(std::move(captured));
   waiting_ = body.waiting();
   if (waiting_ == nullptr) return keep_files(body.system());
   MEMBRANE_ASSIGN(system_, body.system().freeze());  // with its files
@@ -432,7 +438,8 @@ Status Template::warm_from_plain(const TemplateOptions& options) {
     return fail(ErrorCode::kUnsupported,
                 "a warm image of " + package_.name + " could not be made: " + run->reason(),
                 "Leave the module out: membrane languages add " + package_.name + " --warm LIST.");
-  MEMBRANE_ASSIGN(image_, engine::InstanceImage::capture(body.instance()));
+  MEMBRANE_ASSIGN(auto captured, engine::InstanceImage::capture(body.instance()));
+  hold_image(std::move(captured));
   return keep_files(body.system());
 }
 
@@ -464,12 +471,14 @@ Status Template::keep_files(const wasi::System& system) {
 Status Template::keep_start(Body& body, bool is_waiting) {
   if (is_waiting && !body.met_the_world()) {
     waiting_ = body.waiting();
-    MEMBRANE_ASSIGN(image_, engine::InstanceImage::capture(body.instance()));
+    MEMBRANE_ASSIGN(auto captured, engine::InstanceImage::capture(body.instance()));
+    hold_image(std::move(captured));
     return {};
   }
   MEMBRANE_ASSIGN(const auto fresh, WarmRun::make(*this, false));
   MEMBRANE_TRY(fresh->body().begin(body.instance().share_compiled(), {}));
-  MEMBRANE_ASSIGN(image_, engine::InstanceImage::capture(fresh->body().instance()));
+  MEMBRANE_ASSIGN(auto captured, engine::InstanceImage::capture(fresh->body().instance()));
+  hold_image(std::move(captured));
   return {};
 }
 

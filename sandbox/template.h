@@ -17,6 +17,7 @@
 
 #include "base/result.h"
 #include "engine/instance_image.h"
+#include "engine/snapshot.h"
 #include "engine/tier.h"
 #include "lang/package.h"
 #include "sandbox/interpreter.h"
@@ -93,6 +94,8 @@ class Template {
   // Where its program waits, when it is one that reads its turns as input; of one that is started for each turn, where
   // it waits first, if it can begin there; else null.
   [[nodiscard]] const std::shared_ptr<const Waiting>& waiting() const { return waiting_; }
+  // What is known of places in its program's code, for all that begins with its image.
+  [[nodiscard]] const std::shared_ptr<engine::KnownPlaces>& known_places() const { return known_places_; }
   // What a session begins with. `policy` is borrowed. Errors: those of wasi::System.
   [[nodiscard]] Result<std::unique_ptr<wasi::System>> new_system(const policy::Policy& policy,
                                                                  wasi::World world) const;
@@ -105,6 +108,7 @@ class Template {
   Status warm_from_plain(const TemplateOptions& options);
   Result<std::shared_ptr<engine::CompiledModule>> compile(const TemplateOptions& options) const;
   Status load(const std::string& path, engine::Tier tier);
+  void hold_image(std::shared_ptr<const engine::InstanceImage> image);
   Status keep_start(Body& body, bool is_waiting);
   Status keep_files(const wasi::System& system);
   static void rehearse(const std::shared_ptr<const Template>& made);
@@ -122,6 +126,7 @@ class Template {
   TemplateSpec spec_;
   std::shared_ptr<Interpreter> interpreter_;  // shared with those that are made over it
   std::shared_ptr<const engine::InstanceImage> image_;
+  std::shared_ptr<engine::KnownPlaces> known_places_;
   std::shared_ptr<const Waiting> waiting_;
   std::vector<uint8_t> system_;  // frozen: files and clock of the program that waits
 };

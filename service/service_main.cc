@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "base/diagnostic.h"
+#include "base/freed_memory.h"
 #include "base/private_file.h"
 #include "packages/provide.h"
 #include "sandbox/languages.h"
@@ -386,6 +387,7 @@ int main(int argc, char** argv) {
   std::optional<membrane::worker::ControlGroups> groups;  // which end after the processes in them
   const auto zygote = membrane::worker::Zygote::start();
   if (!zygote) return complain(zygote.error());
+  membrane::map_large_blocks();  // outputs, files and snapshots come and go
   try {
     app.parse(argc, argv);
     if (!config_file.empty()) {

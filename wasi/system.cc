@@ -181,6 +181,12 @@ void System::finish(host::Guest& guest) {
 
 // -- what others see -----------------------------------------------------------------------
 
+bool System::is_output(uint32_t descriptor) const {
+  const Descriptor* const found = state_->descriptors.find(descriptor);
+  const Standard* const standard = found == nullptr ? nullptr : std::get_if<Standard>(&found->is);
+  return standard != nullptr && *standard != Standard::kIn;
+}
+
 std::optional<uint32_t> System::exit_code() const { return state_->exit_code; }
 
 const host::HostError* System::last_denial() const {

@@ -121,6 +121,8 @@ class System {
   // they have. False: there is not room for all, and they have all that there is.
   bool account_to(host::Guest& guest) const;
 
+  // Whether the descriptor is standard output or standard error.
+  [[nodiscard]] bool is_output(uint32_t descriptor) const;
   // What proc_exit was given.
   [[nodiscard]] std::optional<uint32_t> exit_code() const;
   // The program is over: prints what an unfinished character left, and closes what it has open of the host.

@@ -18,6 +18,8 @@ _METHODS = (
     ("_repr_json_", "application/json"),
 )
 
+_PLAIN = frozenset((int, float, str, bool, complex, bytes, list, tuple, dict, set, frozenset))  # are shown as text alone
+
 _shown = []  # of the turn that runs
 more_forms = None  # value -> [(MIME type, form)], of those who show values in forms of their own
 
@@ -30,6 +32,8 @@ def display(*values):
 def take_displays():
     """What was shown since the last call, open figures too."""
     take_figures()
+    if not _shown:
+        return []
     shown = list(_shown)
     _shown.clear()
     return shown
@@ -104,6 +108,8 @@ def _to_json(form):
 def bundle_of(value):
     """{MIME type: text, {"base64":…}, or JSON}. text/plain is always there."""
     shown = {"text/plain": text_of(value)}
+    if type(value) in _PLAIN and more_forms is None:
+        return shown
     if isinstance(value, type):  # a class has the methods, but not for itself
         return shown
     try:
@@ -120,10 +126,16 @@ def bundle_of(value):
     return shown
 
 
+def _has_figures():
+    """Whether pyplot may hold any: asking pyplot itself takes ten times as long."""
+    helpers = sys.modules.get("matplotlib._pylab_helpers")
+    return helpers is None or bool(helpers.Gcf.figs)
+
+
 def take_figures():
     """Shows the figures that pyplot holds and the program did not save in files, and closes all."""
     pyplot = sys.modules.get("matplotlib.pyplot")
-    if pyplot is None or not hasattr(pyplot, "get_fignums"):
+    if pyplot is None or not hasattr(pyplot, "get_fignums") or not _has_figures():
         return
     for number in pyplot.get_fignums():
         figure = pyplot.figure(number)

@@ -130,6 +130,11 @@ def run_until(wait):
         _standing.pop()
 
 
+def has_tasks():
+    """Whether there are threads that are not over."""
+    return bool(_tasks)
+
+
 def run_all(of_script):
     """Runs threads until all have ended but daemons. Where nothing can wake those that are left, that is a deadlock, or, without
     `of_script`, they stay as they are."""

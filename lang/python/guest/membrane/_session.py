@@ -1,8 +1,10 @@
 """The code interpreter: one turn takes a piece of code from the host, runs it, and says what came of it.
 
-    next    {"code":…, "name":"<cell 1>", "mode":"cell"|"script"|"check"|"complete", "arguments":[…], "input":…, "fresh":{"entropy_hex":…},
+    turn    {"code":…, "name":"<cell 1>", "mode":"cell"|"script"|"check"|"complete", "arguments":[…], "input":…, "fresh":{"entropy_hex":…},
              "input_waits":true, "declares_calls":true, "input_is_new":true, "packages":"/usr/lib/python-packages", "functions":{…}}
     result  {"outcome":"ok"|"error"|"exit", "value":…, "displays":[…], "error":…, "exit_code":n}
+
+Of both, members that are empty, 0 or null may be missing; a turn's mode is "cell" then.
 
 A cell runs in __main__, where its names stay; a script has a __main__ of its own.
 """
@@ -22,7 +24,8 @@ import sys
 import traceback
 import types
 
-from membrane import _display, _door, _functions, _packages
+from membrane import _capabilities, _display, _door, _files, _functions, _hashes, _loop, _matplotlib, _net, _packages, \
+    _processes, _random, _threads, _tracebacks
 
 _OURS = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
 _OUR_PACKAGES = tuple(_OURS + package + os.sep for package in ("membrane", "requests"))
@@ -43,8 +46,9 @@ _FAILURES = ("1 / 0", "nosuch", "(1).nosuch", "import nosuch", "from sys import 
 _warm = False
 _begun = False  # a turn has run: what is seeded from now on is seeded by the program
 _future_flags = 0  # what cells imported from __future__ holds for those behind them
-_loop = None  # of the cells that await
+_loop_of_cells = None  # that await
 _sources = {}  # name -> length, the oldest first
+_sources_total = 0
 
 
 def warm():
@@ -53,7 +57,6 @@ def warm():
     if _warm:
         return
     _warm = True
-    from membrane import _capabilities, _files, _hashes, _loop, _matplotlib, _net, _processes, _random, _threads, _tracebacks
     _capabilities.modules()
     _hashes.install()
     _net.install()
@@ -72,22 +75,49 @@ def warm():
     import warnings
     warnings.filterwarnings("ignore", message=".*non-interactive, and thus cannot be shown")
     sys.modules["__main__"].__dict__.setdefault("display", _display.display)
-    builtins.__membrane_turn__ = turn
-    for code in ("1", "x = 1", "print(end='')"):  # what a turn comes to first is made now
-        for _ in range(20):
-            _encode_result(_run({"code": code, "name": "<warm>", "input": ""}))
+    _be_the_reactors_turn()
+    _run_first_turns()
     _packages.remember_what_is_built_in()
     for code in _FAILURES:  # what tells of errors imports more than it needs
         _encode_result(_run({"code": code, "name": "<warm>", "input": ""}))
+    _forget_first_turns()
+
+
+def _run_first_turns():
+    """What a turn comes to first is made now, and not in each fork."""
+    for code in ("1", "x = 1", "print(end='')"):
+        source = _door.encode_tree({"code": code, "name": "<warm>"}).encode()
+        for _ in range(20):
+            _encode_result(_run(_door.object_of(source)))
+
+
+def _forget_first_turns():
+    global _sources_total
     namespace = sys.modules["__main__"].__dict__
     for name in ("x", "_"):
         namespace.pop(name, None)
     _sources.clear()
+    _sources_total = 0
     linecache.cache.clear()
 
 
+def _be_the_reactors_turn():
+    """From now on the interpreter's export `turn` calls turn(), where it was given a source to compile and run. It holds on to
+    the function that it calls, so it is the function's code that changes."""
+    reactor = sys.modules.get("_reactor")
+    if reactor is None:
+        return
+
+    def take(source, environ):
+        return __membrane_turn__(source)
+
+    builtins.__membrane_turn__ = turn
+    reactor.turn.__code__ = take.__code__
+
+
 def import_modules(names):
-    """Imports what a warm image is to have. Collections then leave all of that alone: a fork copies what is looked at."""
+    """Imports what a warm image is to have; whether all of it was there. Collections then leave that alone: a fork copies what is
+    looked at."""
     import gc
     import importlib
     for name in names:
@@ -95,22 +125,26 @@ def import_modules(names):
             importlib.import_module(name)
         except Exception as error:
             print(f"{name} cannot be imported: {type(error).__name__}: {error}", file=sys.stderr, flush=True)
-            raise
+            return False
     main = sys.modules["__main__"].__dict__
     main.pop("membrane", None)
     gc.collect()
+    _run_first_turns()  # a collection has emptied what they were quick by
+    _forget_first_turns()
     gc.freeze()
+    return True
 
 
-def turn():
-    """Runs what the host has next."""
-    warm()
-    request = _door.ask(_door.NEXT)
-    if request.get("fresh"):
+def turn(source):
+    """Runs the turn that the source describes, or makes the imports that it lists."""
+    request = _door.object_of(source)
+    if "imports" in request:
+        return 0 if import_modules(request["imports"]) else 1
+    if "fresh" in request:
         reseed(request["fresh"])
-    if request.get("packages"):
+    if "packages" in request:
         _packages.use(request["packages"])
-    if request.get("functions"):
+    if "functions" in request:
         _functions.define(request["functions"])
     result = _run(request)
     try:
@@ -119,16 +153,20 @@ def turn():
         result["displays"] = []
         result["value"] = {"text/plain": f"<the result could not be given: {error}>"}
         _door.ask(_encode_result(result))
+    return 0
 
 
 def _encode_result(result):
-    return _door.encode_tree({"session": "result", **result}).encode("utf-8", "replace")
+    told = {"session": "result"}
+    for name, value in result.items():
+        if value:
+            told[name] = value
+    return _door.encode_tree(told).encode("utf-8", "replace")
 
 
 def reseed(fresh):
     """Puts fresh entropy into what stands for entropy: this memory was copied since it drew from the host."""
     global _begun
-    from membrane import _random
     if not _begun:
         _random.forget()
         _begun = True
@@ -146,29 +184,30 @@ def reseed(fresh):
 def _run(request):
     name = request.get("name") or "<cell>"
     code = request["code"]
-    if request.get("mode") == "check":
+    mode = request.get("mode")
+    if mode == "check":
         return _check(code, name)
-    if request.get("mode") == "complete":
+    if mode == "complete":
         return _complete(code)
-    if request.get("declares_calls"):
+    if "declares_calls" in request:
         _functions.declare_called_names(code)
     _remember(name, code)
     if "import" in code:
         _forget_directories()
-    script = request.get("mode") == "script"
-    is_named = script or not name.startswith("<")
-    arguments = [name if is_named else "-c", *request.get("arguments", [])]
+    script = mode == "script"
+    is_named = script or name[0] != "<"
+    arguments = [name if is_named else "-c", *request.get("arguments", ())]
     result = {"outcome": "ok", "value": None, "displays": [], "error": None, "exit_code": 0}
     _display._shown.clear()
-    text = _Waiting if request.get("input_waits") else request.get("input")
-    if request.get("input_is_new"):
+    text = _Waiting if "input_waits" in request else request.get("input", "")
+    if "input_is_new" in request:
         _drop_waiting_input()
     with _Surroundings(arguments, text, script):
         try:
             if script:
                 value = _run_script(code, name)
             else:
-                with _Threads(of_script=False), _CellLoop(), _Hook():
+                with _CellsOwn():
                     value = _run_cell(code, name)
             if value is not None:
                 result["value"] = _display.bundle_of(value)
@@ -267,8 +306,7 @@ class _Surroundings:
         self._arguments, self._text, self._script = arguments, text, script
 
     def __enter__(self):
-        self._before = (sys.stdin, sys.argv, list(sys.path))
-        self._hook = getattr(sys, "excepthook", sys.__excepthook__)
+        self._before = sys.stdin, sys.argv
         sys.argv = self._arguments
         if self._text is _Waiting:
             sys.stdin = _input_that_waits()
@@ -278,13 +316,15 @@ class _Surroundings:
         elif self._text is not None:
             sys.stdin = _no_input
         if self._script:
+            self._path = list(sys.path)
+            self._hook = getattr(sys, "excepthook", sys.__excepthook__)
             folder = os.path.dirname(self._arguments[0])
             sys.path[:] = [folder, *(entry for entry in sys.path if entry != "")]
 
     def __exit__(self, *_):
-        sys.stdin, sys.argv, path = self._before
+        sys.stdin, sys.argv = self._before
         if self._script:
-            sys.path[:] = path
+            sys.path[:] = self._path
             sys.excepthook = self._hook
 
 
@@ -294,7 +334,7 @@ def _run_script(code, name):
     before = sys.modules["__main__"]
     sys.modules["__main__"] = module
     try:
-        with _AtExit(module.__dict__), _Threads(of_script=True):
+        with _AtExit(module.__dict__), _ThreadsOfScript():
             with _Hook():
                 exec(compile(code, name, "exec", dont_inherit=True), module.__dict__)
     finally:
@@ -308,18 +348,23 @@ class _Hook:
         pass
 
     def __exit__(self, kind, error, place):
-        hook = getattr(sys, "excepthook", None)
-        if error is None or isinstance(error, SystemExit) or hook is None or hook is sys.__excepthook__:
-            return
-        while place is not None and place.tb_frame.f_code.co_filename.startswith(_OUR_PACKAGES):
-            place = place.tb_next
-        try:
-            hook(kind, error, place)
-        except SystemExit:
-            raise
-        except BaseException as another:  # as Python does: it is told of, and the first one counts
-            print("Error in sys.excepthook:", file=sys.stderr)
-            _print_error(another)
+        if error is not None:
+            _call_hook(kind, error, place)
+
+
+def _call_hook(kind, error, place):
+    hook = getattr(sys, "excepthook", None)
+    if isinstance(error, SystemExit) or hook is None or hook is sys.__excepthook__:
+        return
+    while place is not None and place.tb_frame.f_code.co_filename.startswith(_OUR_PACKAGES):
+        place = place.tb_next
+    try:
+        hook(kind, error, place)
+    except SystemExit:
+        raise
+    except BaseException as another:  # as Python does: it is told of, and the first one counts
+        print("Error in sys.excepthook:", file=sys.stderr)
+        _print_error(another)
 
 
 def _print_error(error):
@@ -329,34 +374,44 @@ def _print_error(error):
         pass
 
 
-class _Threads:
-    """Finishes the threads that are left at the end of a script or a cell."""
-
-    def __init__(self, of_script):
-        self._of_script = of_script
+class _ThreadsOfScript:
+    """Finishes the threads that are left at the end of a script."""
 
     def __enter__(self):
         pass
 
     def __exit__(self, kind, error, _):
-        from membrane import _threads
         try:
-            _threads.finish(self._of_script)
+            _threads.finish(of_script=True)
         except RuntimeError:  # a deadlock: what the script ended with says more
             if error is None:
                 raise
 
 
-class _CellLoop:
-    """The session's loop is there for what wants one, while a cell runs."""
+class _CellsOwn:
+    """What is there while a cell runs: the session's loop, for what wants one; at the end the program's own sys.excepthook, for
+    an error; and the threads that it started, which come as far as they come by themselves."""
 
     def __enter__(self):
-        from membrane import _loop
         _loop.cell_loop = _session_loop
 
-    def __exit__(self, *_):
-        from membrane import _loop
-        _loop.cell_loop = None
+    def __exit__(self, kind, error, place):
+        try:
+            if error is not None:
+                _call_hook(kind, error, place)
+        finally:
+            _loop.cell_loop = None
+            self._finish_threads(error)
+
+    @staticmethod
+    def _finish_threads(error):
+        if not _threads.are_left():
+            return
+        try:
+            _threads.finish(of_script=False)
+        except RuntimeError:  # a deadlock: what the cell ended with says more
+            if error is None:
+                raise
 
 
 class _AtExit:
@@ -469,11 +524,11 @@ def _await_all(parts, namespace):
 
 def _session_loop():
     """The loop of all cells: what one leaves in it goes on when a later one awaits."""
-    global _loop
+    global _loop_of_cells
     import asyncio
-    if _loop is None or _loop.is_closed():
-        _loop = asyncio.new_event_loop()
-    return _loop
+    if _loop_of_cells is None or _loop_of_cells.is_closed():
+        _loop_of_cells = asyncio.new_event_loop()
+    return _loop_of_cells
 
 
 def _take_variables(context):
@@ -502,7 +557,10 @@ def _exit_code(end):
 
 
 def _flush():
-    for stream in (sys.stdout, sys.stderr, sys.__stdout__, sys.__stderr__):
+    streams = sys.__stdout__, sys.__stderr__
+    if sys.stdout is not sys.__stdout__ or sys.stderr is not sys.__stderr__:
+        streams = sys.stdout, sys.stderr, *streams
+    for stream in streams:
         try:
             stream.flush()
         except Exception:  # the program may have closed it, or put something else there
@@ -514,12 +572,14 @@ def _flush():
 
 def _remember(name, code):
     """So that tracebacks can quote the lines."""
-    _sources.pop(name, None)
-    _sources[name] = len(code)
-    linecache.cache[name] = (len(code), None, code.splitlines(keepends=True), name)
-    while sum(_sources.values()) > _MAX_SOURCES and len(_sources) > 1:
+    global _sources_total
+    size = len(code)
+    _sources_total += size - _sources.pop(name, 0)
+    _sources[name] = size
+    linecache.cache[name] = (size, None, code.splitlines(keepends=True), name)
+    while _sources_total > _MAX_SOURCES and len(_sources) > 1:
         oldest = next(iter(_sources))
-        del _sources[oldest]
+        _sources_total -= _sources.pop(oldest)
         linecache.cache.pop(oldest, None)
 
 

@@ -555,6 +555,11 @@ def install():
     return undo
 
 
+def are_left():
+    """Whether there is anything to do for finish(), after a cell."""
+    return _scheduler.has_tasks()
+
+
 def finish(of_script):
     """Runs what is left of the threads at the end: of a script until all have ended but daemons, which end with it; of a cell
     as far as they come by themselves."""

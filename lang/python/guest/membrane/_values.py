@@ -18,15 +18,16 @@ def _is_a(value, module, name):
 def to_wire(value, reference_to=None):
     """The value as JSON has it. `reference_to` gives {"id":…, "type":…} for an object of the host's, else None. TypeError for
     what has no form."""
-    def inner(each):
-        return to_wire(each, reference_to)
-
-    if value is None or isinstance(value, (bool, str)):
+    if value is None or isinstance(value, (str, bool)):
         return value
     if isinstance(value, int):
         return int(value) if -(1 << 53) <= value <= 1 << 53 else {"$integer": str(int(value))}
     if isinstance(value, float):
         return float(value) if math.isfinite(value) else {"$number": repr(float(value))}
+
+    def inner(each):
+        return to_wire(each, reference_to)
+
     if isinstance(value, list):
         return [inner(each) for each in value]
     if isinstance(value, tuple):

@@ -50,7 +50,6 @@ class DoorTest(unittest.TestCase):
         self.answers = {}
         self.calls = []
         self.requests = []
-        self.turns = []
         self.results = []
         self._before = _door.exchange
         _door.exchange = self._exchange
@@ -73,8 +72,6 @@ class DoorTest(unittest.TestCase):
         self.requests.append(request)
         if "registry" in request:
             return self.registry
-        if request.get("session") == "next":
-            return self.turns.pop(0)
         if request.get("session") == "result":
             self.results.append(request)
             return {"value": None}
