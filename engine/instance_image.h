@@ -43,7 +43,7 @@ class InstanceImage {
                                                   const InstanceLimits& limits) const;
 
   [[nodiscard]] const std::shared_ptr<CompiledModule>& module() const { return module_; }
-  [[nodiscard]] uint64_t memory_bytes() const;  // the size of its memories
+  [[nodiscard]] uint64_t memory_bytes() const;   // the size of its memories
   [[nodiscard]] uint64_t changed_bytes() const;  // of kChanges: what was copied of its memories
   // What it holds: its module, memories, tables, globals and segments; the same in every process. Calculated at the first
   // call, unless it is of a file. Errors: kUnsupported for what holds references that are no functions of its module.

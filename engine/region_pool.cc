@@ -165,8 +165,7 @@ Region RegionPool::acquire(uint64_t image) {
   bool found = false, is_released = false;
   {
     const std::lock_guard lock(mutex_);
-    const bool has_idle =
-        std::ranges::any_of(idle_, [&](const Region& idle) { return idle.image == image; });
+    const bool has_idle = std::ranges::any_of(idle_, [&](const Region& idle) { return idle.image == image; });
     is_released = !has_idle && take_released(image, released);
     found = !is_released && take_idle(image, region);
     ++in_use_;
@@ -224,7 +223,8 @@ void RegionPool::put_back_in_background() {
 // With the lock held. The region that the thread was at is lost to the child; those that waited for it are not.
 void RegionPool::begin_as_child() {
   in_background_ = has_thread_ = false;
-  new (&has_released_) std::condition_variable;  // the thread may have waited for the old one: it cannot be destroyed
+  new (&has_released_)
+      std::condition_variable;  // the thread may have waited for the old one: it cannot be destroyed
   mutex_.unlock();
 }
 

@@ -52,6 +52,54 @@ T as_known(const T* given) {
   return known;
 }
 
+membrane::SessionClock clock_of(const membrane_sources& sources, void* user_data) {
+  using membrane::SessionClock;
+  switch (sources.clock) {
+    case MEMBRANE_SOURCE_DEFAULT: return {};
+    case MEMBRANE_SOURCE_VIRTUAL: return SessionClock::starting_at(sources.clock_start_ms);
+    case MEMBRANE_SOURCE_REAL: return SessionClock::real();
+    case MEMBRANE_SOURCE_ASKED: break;
+  }
+  if (sources.now == nullptr) return SessionClock::asked(nullptr);
+  return SessionClock::asked([now = sources.now, user_data]() -> std::optional<int64_t> {
+    int64_t now_ns = 0;
+    return now(user_data, &now_ns) ? std::optional(now_ns) : std::nullopt;
+  });
+}
+
+membrane::SessionSleep sleep_of(const membrane_sources& sources, void* user_data) {
+  using membrane::SessionSleep;
+  switch (sources.sleep) {
+    case MEMBRANE_SOURCE_DEFAULT: return {};
+    case MEMBRANE_SOURCE_VIRTUAL: return SessionSleep::at_once();
+    case MEMBRANE_SOURCE_REAL: return SessionSleep::real();
+    case MEMBRANE_SOURCE_ASKED: break;
+  }
+  if (sources.pass == nullptr) return SessionSleep::asked(nullptr);
+  return SessionSleep::asked(
+      [pass = sources.pass, user_data](uint64_t duration_ns, const std::function<bool()>& must_stop) {
+        const auto stop = [](void* turn) { return (*static_cast<const std::function<bool()>*>(turn))(); };
+        return pass(user_data, duration_ns, stop, const_cast<std::function<bool()>*>(&must_stop));
+      });
+}
+
+membrane::SessionEntropy entropy_of(const membrane_sources& sources, void* user_data) {
+  using membrane::SessionEntropy;
+  switch (sources.entropy) {
+    case MEMBRANE_SOURCE_DEFAULT: return {};
+    case MEMBRANE_SOURCE_VIRTUAL:
+      if (sources.seed_size == 0) return SessionEntropy::seeded(sources.seed);
+      return SessionEntropy::seeded(
+          std::string(reinterpret_cast<const char*>(sources.seed_bytes), sources.seed_size));
+    case MEMBRANE_SOURCE_REAL: return SessionEntropy::real();
+    case MEMBRANE_SOURCE_ASKED: break;
+  }
+  if (sources.fill == nullptr) return SessionEntropy::asked(nullptr);
+  return SessionEntropy::asked([fill = sources.fill, user_data](std::span<uint8_t> bytes) {
+    return fill(user_data, bytes.data(), bytes.size());
+  });
+}
+
 membrane::SessionOptions to_cpp(const membrane_session_options* given) {
   const auto options = as_known(given);
   membrane::SessionOptions made;
@@ -74,6 +122,11 @@ membrane::SessionOptions to_cpp(const membrane_session_options* given) {
   made.on_stdout = listener_of(options.on_stdout, options.user_data);
   made.on_stderr = listener_of(options.on_stderr, options.user_data);
   if (options.budget != nullptr) made.budget = options.budget->budget;
+  const auto sources = as_known(options.sources);
+  made.clock = clock_of(sources, options.user_data);
+  made.sleep = sleep_of(sources, options.user_data);
+  made.entropy = entropy_of(sources, options.user_data);
+  made.timezone = view(sources.timezone);
   return made;
 }
 

@@ -9,6 +9,7 @@
 #include "face/convert.h"
 #include "face/policy.h"
 #include "face/report.h"
+#include "face/sources.h"
 #include "sandbox/languages.h"
 #include "sandbox/session.h"
 
@@ -189,6 +190,7 @@ Expected<sandbox::RunOptions> run_options(SessionOptions& options) {
   made.on_stdout = std::move(options.on_stdout);
   made.on_stderr = std::move(options.on_stderr);
   if (options.budget) made.budget = options.budget->state().budget;
+  if (auto wrong = face::add_sources(options, made)) return std::unexpected(*std::move(wrong));
   return made;
 }
 

@@ -39,7 +39,7 @@ std::unexpected<HostError> after_acting(HostError error) {
 }  // namespace
 
 LocalBroker::LocalBroker(const policy::Policy& policy, Budget& budget, Model* model, Person* person,
-                         Resolver* resolver, Secrets secrets, EgressWatch* watch)
+                         Resolver* resolver, Secrets secrets, EgressWatch* watch, const Sources* sources)
     : policy_(policy),
       budget_(budget),
       deadline_(budget),
@@ -48,8 +48,9 @@ LocalBroker::LocalBroker(const policy::Policy& policy, Budget& budget, Model* mo
       resolver_(resolver != nullptr ? *resolver : system_resolver_),
       secrets_(secrets ? std::move(secrets) : environment_secrets()),
       watch_(watch),
+      sources_(sources),
       clock_(policy.time),
-      random_(policy.random) {}
+      random_(policy.random, sources) {}
 
 HostResult<void> LocalBroker::pay_out(size_t bytes) {
   if (budget_.take(Resource::kBytesOut, bytes)) return {};
@@ -213,7 +214,7 @@ HostResult<SqlReader*> LocalBroker::database(std::string_view name) {
   const auto grant = find_database(policy_, name);
   if (!grant) return std::unexpected(grant.error());
   return open_once(databases_[(*grant)->name],
-                   [&] { return SqlReader::open(**grant, [this] { return clock_.now_ms(); }); });
+                   [&] { return SqlReader::open(**grant, [this] { return clock_ms().value_or(0); }); });
 }
 
 HostResult<std::string> LocalBroker::sql_query(std::string_view name, std::string_view sql,
@@ -282,9 +283,21 @@ HostResult<std::string> LocalBroker::ask(std::string_view question) {
 
 // -- clock and randomness ------------------------------------------------------------------
 
-HostResult<int64_t> LocalBroker::clock_ms() { return clock_.now_ms(); }
+HostResult<int64_t> LocalBroker::asked_ns() const {
+  const auto now_ns = sources_->now_ns();
+  if (!now_ns || *now_ns < 0)
+    return refuse(Errno::kHost, "the embedder's clock does not say what time it is");
+  return *now_ns;
+}
+HostResult<int64_t> LocalBroker::clock_ms() {
+  constexpr int64_t kNsPerMs = 1'000'000;
+  if (!policy_.time.real || sources_ == nullptr || !sources_->now_ns) return clock_.now_ms();
+  MEMBRANE_ASSIGN(const int64_t ns, asked_ns());
+  return ns / kNsPerMs;
+}
 HostResult<int64_t> LocalBroker::clock_ns() {
   if (!policy_.time.real) return Broker::clock_ns();
+  if (sources_ != nullptr && sources_->now_ns) return asked_ns();
   const auto since_epoch = std::chrono::system_clock::now().time_since_epoch();
   return std::chrono::duration_cast<std::chrono::nanoseconds>(since_epoch).count();
 }

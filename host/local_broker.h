@@ -26,6 +26,7 @@
 #include "host/files/room.h"
 #include "host/kv/kv_store.h"
 #include "host/random.h"
+#include "host/sources.h"
 #include "host/sql/sql_reader.h"
 #include "policy/budget.h"
 #include "policy/policy.h"
@@ -35,9 +36,10 @@ namespace membrane::host {
 class LocalBroker final : public Broker {
  public:
   // `model` and `person` may be null: what needs them answers ENOTSUP. `resolver` null: the
-  // system's. `secrets` null: the environment's. `watch` may be null.
+  // system's. `secrets` null: the environment's. `watch` may be null; `sources` null: those of the policy.
   LocalBroker(const policy::Policy& policy, policy::Budget& budget, Model* model, Person* person,
-              Resolver* resolver = nullptr, Secrets secrets = nullptr, EgressWatch* watch = nullptr);
+              Resolver* resolver = nullptr, Secrets secrets = nullptr, EgressWatch* watch = nullptr,
+              const Sources* sources = nullptr);
 
   // When host calls have to end, besides the budget's own deadline; to be said before each run or turn. `cancel`, which
   // may be null, ends them at once when it becomes true; it is borrowed.
@@ -116,6 +118,7 @@ class LocalBroker final : public Broker {
   HostResult<KvStore*> kv();
   HostResult<SqlReader*> database(std::string_view name);
   HostResult<const policy::AiGrant*> ai();
+  [[nodiscard]] HostResult<int64_t> asked_ns() const;
   HostResult<void> pay_out(size_t bytes);
   HostResult<void> pay_in(size_t bytes);
 
@@ -129,6 +132,7 @@ class LocalBroker final : public Broker {
   Resolver& resolver_;
   Secrets secrets_;
   EgressWatch* const watch_;
+  const Sources* const sources_;
   Clock clock_;
   RandomSource random_;
   std::unique_ptr<HttpEgress> egress_;

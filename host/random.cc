@@ -6,8 +6,10 @@
 
 namespace membrane::host {
 
-RandomSource::RandomSource(const policy::RandomGrant& grant)
-    : real_(grant.real), stream_(RandomStream::key_of(grant.seed)) {}
+RandomSource::RandomSource(const policy::RandomGrant& grant, const Sources* sources)
+    : real_(grant.real),
+      sources_(sources),
+      stream_(sources != nullptr && sources->key ? *sources->key : RandomStream::key_of(grant.seed)) {}
 
 HostResult<std::string> RandomSource::bytes(uint32_t count) {
   if (count > kMaxBytes)
@@ -16,6 +18,10 @@ HostResult<std::string> RandomSource::bytes(uint32_t count) {
   const std::span<uint8_t> target(reinterpret_cast<uint8_t*>(bytes.data()), bytes.size());
   if (!real_) {
     stream_.fill(target);
+    return bytes;
+  }
+  if (sources_ != nullptr && sources_->fill) {
+    if (!sources_->fill(target)) return refuse(Errno::kHost, "the embedder's source of entropy gave none");
     return bytes;
   }
   for (size_t done = 0; done < target.size();) {

@@ -9,15 +9,17 @@
 
 #include "base/random_stream.h"
 #include "host/errno.h"
+#include "host/sources.h"
 #include "policy/policy.h"
 
 namespace membrane::host {
 
 // What stands behind Broker::random_bytes: the kernel's entropy when the grant is for real
-// randomness, else the stream whose key is the grant's seed.
+// randomness, else the stream whose key is the grant's seed; or what the embedder has in their place.
 class RandomSource {
  public:
-  explicit RandomSource(const policy::RandomGrant& grant);
+  // `sources` is borrowed, and may be null.
+  explicit RandomSource(const policy::RandomGrant& grant, const Sources* sources = nullptr);
 
   static constexpr uint32_t kMaxBytes = 1u << 20;  // of one call; more is E2BIG
   HostResult<std::string> bytes(uint32_t count);
@@ -27,6 +29,7 @@ class RandomSource {
 
  private:
   bool real_;
+  const Sources* sources_;
   RandomStream stream_;
 };
 

@@ -14,7 +14,7 @@ class OwnWorld final : public World {
       : parts_(std::move(parts)),
         budget_(*parts_.budget),
         local_(*parts_.policy, budget_, parts_.model, parts_.person, nullptr, std::move(parts_.secrets),
-               parts_.watch),
+               parts_.watch, parts_.sources),
         gate_(parts_.replay != nullptr ? BrokerGate::to_journal(*parts_.replay, parts_.record)
                                        : BrokerGate::to_world(local_, &budget_, parts_.record)) {
     if (!parts_.flows) parts_.flows = std::make_shared<Flows>();

@@ -96,6 +96,7 @@ struct WorldParts {
   std::shared_ptr<Flows> flows = nullptr;  // shared with others; null: of its own
   Approve approve = nullptr;
   EgressWatch* watch = nullptr;
+  const Sources* sources = nullptr;
 };
 
 // In this process.

@@ -122,8 +122,8 @@ HostAction Body::call_wasi(const wasi::Function& function, engine::HostCall& cal
   if (runs_on_) return HostAction::kTrap;
   const uint64_t fuel_before = call.execution.fuel_left();
   const uint64_t first_argument = call.arguments.empty() ? 0 : call.arguments[0];
-  const bool only_says = function.id == wasi::FunctionId::fd_write &&
-                         system_->is_output(static_cast<uint32_t>(first_argument));
+  const bool only_says =
+      function.id == wasi::FunctionId::fd_write && system_->is_output(static_cast<uint32_t>(first_argument));
   if (!only_says && !is_always_alike(function.id)) asked_others_ = true;
   WasiConsequence consequence = sandbox::call_wasi(*system_, function, *guest_, call);
   while (consequence.waits && around_.give_input) {

@@ -184,7 +184,8 @@ TEST_P(GuestFunctionsIn, MayAnswerLater) {
 // The place that a waiting turn goes back to is part of its forks and of its bytes, whatever turns were since the last copy.
 TEST_P(GuestFunctionsIn, GoBackToTheTurnsBeforeTheOneThatWaited) {
   const bool is_js = std::string(GetParam().name) == "js";
-  const std::string counts = is_js ? "globalThis.n = (globalThis.n ?? 0) + 1" : "n = globals().get('n', 0) + 1\nn";
+  const std::string counts =
+      is_js ? "globalThis.n = (globalThis.n ?? 0) + 1" : "n = globals().get('n', 0) + 1\nn";
   const std::string waits = counts + "\napprove(1)\n" + (is_js ? "for (;;) {}" : "while True: pass");
   for (const int turns : {0, 1, 5}) {
     session_ = make();
@@ -203,7 +204,9 @@ TEST_P(GuestFunctionsIn, GoBackToTheTurnsBeforeTheOneThatWaited) {
 
 TEST_P(GuestFunctionsIn, AreCalledOnceWhereATurnIsRunAgain) {
   const bool is_js = std::string(GetParam().name) == "js";
-  EXPECT_EQ(result(is_js ? "globalThis.total = add(1) + account.deposit(1)" : "total = add(1) + account.deposit(1)\ntotal"), "103");
+  EXPECT_EQ(result(is_js ? "globalThis.total = add(1) + account.deposit(1)"
+                         : "total = add(1) + account.deposit(1)\ntotal"),
+            "103");
   EXPECT_TRUE(result(GetParam().raises).contains("no such item"));
   const std::vector<size_t> called = batches_;
   const std::string loop = is_js ? "for (;;) {}" : "while True: pass";

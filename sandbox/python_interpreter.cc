@@ -45,7 +45,8 @@ class PythonInterpreter final : public Interpreter {
 
   // What cannot be imported is a line of Python's standard error.
   Result<bool> import_modules(Calls& calls, std::span<const std::string> names) override {
-    return run(calls, json_text(nlohmann::json{{"imports", names}})) && static_cast<int32_t>(calls.result()) == 0;
+    return run(calls, json_text(nlohmann::json{{"imports", names}})) &&
+           static_cast<int32_t>(calls.result()) == 0;
   }
 
   [[nodiscard]] std::vector<uint8_t> state() const override {
@@ -60,7 +61,9 @@ class PythonInterpreter final : public Interpreter {
   [[nodiscard]] bool checks() const override { return true; }
   [[nodiscard]] bool completes() const override { return true; }
   [[nodiscard]] bool takes_requests() const override { return true; }
-  [[nodiscard]] bool turn(Calls& calls, std::string_view request) const override { return run(calls, request); }
+  [[nodiscard]] bool turn(Calls& calls, std::string_view request) const override {
+    return run(calls, request);
+  }
   [[nodiscard]] std::vector<ReportPlace> places(Calls& calls) const override {
     return python_places(calls.memory(), runtime_);
   }
@@ -92,7 +95,8 @@ class PythonInterpreter final : public Interpreter {
       call.trap_message = why;
       return engine::HostAction::kTrap;
     };
-    const std::array<uint64_t, 4> given{call.arguments[0], call.arguments[1], call.arguments[2], call.arguments[3]};
+    const std::array<uint64_t, 4> given{call.arguments[0], call.arguments[1], call.arguments[2],
+                                        call.arguments[3]};
     const std::span<uint8_t> request = memory_at(calls, given[0], given[1]);
     if (request.size() != given[1]) return trap("the request is not in the program's memory");
     const auto text = calls.ask(call, {reinterpret_cast<const char*>(request.data()), request.size()});
@@ -112,7 +116,8 @@ class PythonInterpreter final : public Interpreter {
     }
     const std::span<uint8_t> at_place = memory_at(calls, given[2], sizeof at),
                              bytes_place = memory_at(calls, given[3], sizeof bytes);
-    if (at_place.empty() || bytes_place.empty()) return trap("the answer's place is not in the program's memory");
+    if (at_place.empty() || bytes_place.empty())
+      return trap("the answer's place is not in the program's memory");
     std::memcpy(at_place.data(), &at, sizeof at);
     std::memcpy(bytes_place.data(), &bytes, sizeof bytes);
     call.results[0] = 0;

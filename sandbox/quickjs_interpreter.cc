@@ -27,9 +27,9 @@ using engine::HostCall;
 using engine::Value;
 
 // In their order; "node/" stands for all files there, each of which defines modules, and runs none.
-constexpr std::string_view kPrelude[] = {"inspect.js", "url.js",       "web.js",    "streams.js", "bodies.js",
-                                         "fetch.js",   "rewrite.js",   "node/",     "modules.js", "intl.js",
-                                         "process.js", "functions.js", "session.js"};
+constexpr std::string_view kPrelude[] = {
+    "inspect.js", "url.js",     "web.js",  "streams.js", "bodies.js",  "fetch.js",     "rewrite.js",
+    "node/",      "modules.js", "zone.js", "intl.js",    "process.js", "functions.js", "session.js"};
 constexpr const char* kHostFunctions[] = {"__membrane_door",     "__membrane_write", "__membrane_sleep",
                                           "__membrane_evaluate", "__membrane_utf8",  "__membrane_text",
                                           "__membrane_compress", "__membrane_place", "__membrane_promise"};

@@ -757,7 +757,8 @@ std::unique_ptr<host::World> world_of(const RunOptions& options,
                            .secrets = options.secrets,
                            .flows = options.flows,
                            .approve = options.approve,
-                           .watch = options.egress_watch});
+                           .watch = options.egress_watch,
+                           .sources = options.sources.get()});
 }
 
 InputPiece read_input(const std::function<InputPiece(std::chrono::milliseconds)>& source, host::World& world,

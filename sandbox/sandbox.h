@@ -31,6 +31,8 @@
 #include "engine/tier.h"
 #include "host/broker.h"
 #include "host/journal.h"
+#include "host/sources.h"
+#include "host/time_zone.h"
 #include "host/world.h"
 #include "policy/budget.h"
 #include "policy/policy.h"
@@ -85,7 +87,11 @@ struct RunOptions {
   // that begins with all of its parent's. Who is asked before something leaves; null: nobody, so nothing does.
   std::shared_ptr<host::Flows> flows = nullptr;
   host::Approve approve = nullptr;
-  host::EgressWatch* egress_watch = nullptr;    // hears of http requests that are sent; borrowed
+  host::EgressWatch* egress_watch = nullptr;  // hears of http requests that are sent; borrowed
+  // Of a session: what its embedder has in the place of the policy's clock and randomness, and how sleeps pass. Null: as the
+  // policy says. The zone of its local time; null: UTC. Refused where the language has no local time.
+  std::shared_ptr<const host::Sources> sources = nullptr;
+  std::shared_ptr<const host::TimeZone> time_zone = nullptr;
   const host::JournalSource* replay = nullptr;  // answers host calls from here instead of the world
   host::JournalSink* record = nullptr;          // when set, every host call is written here
   const std::atomic<bool>* cancel = nullptr;    // set it to stop the run at its next safepoint

@@ -4,6 +4,7 @@
 #include <deque>
 #include <ranges>
 
+#include "base/base64.h"
 #include "base/hex.h"
 #include "base/json.h"
 #include "base/terminal.h"
@@ -35,6 +36,7 @@ constexpr size_t kInputBlockBytes = 65536;
 // Numbers that tell apart what is forked from one stream of randomness: forks of the session have their own, below.
 constexpr uint64_t kOfSteps = 1ull << 63;     // a step back, and the number of its turn
 constexpr uint64_t kOfFresh = UINT64_MAX;     // the stream of fresh entropy
+constexpr uint64_t kOfPlace = kOfFresh - 1;   // where the seed's own stream begins anew
 constexpr uint64_t kOfPrograms = 1ull << 62;  // a program that a turn starts, and the number of the turn
 constexpr uint64_t kOfCompletions = kOfPrograms - 2;
 constexpr uint64_t kCompletionFuel = 200'000'000;
@@ -96,6 +98,25 @@ uint64_t size_of_result(const JsonSize& size) {
   return size.kept_bytes() + kCopies * size.string_bytes;
 }
 
+// Null: UTC, as the template has it.
+Json words_of_zone(const host::TimeZone* zone) {
+  if (zone == nullptr) return nullptr;
+  return {{"name", zone->name}, {"tzif_base64", base64_encode(zone->tzif)}};
+}
+
+bool are_alike(const std::shared_ptr<const host::TimeZone>& one,
+               const std::shared_ptr<const host::TimeZone>& other) {
+  if (one == nullptr || other == nullptr) return one == other;
+  return one->name == other->name && one->tzif == other->tzif;
+}
+
+// The language has to have local time, and to take the zone's rules.
+Status check_time_zone(const Template& of, const RunOptions& options) {
+  if (options.time_zone == nullptr || of.interpreter().asks()) return {};
+  return fail(ErrorCode::kUnsupported, "programs in " + of.package().name + " have no time zone but UTC",
+              "Leave the time zone out, or use Python or JavaScript.");
+}
+
 MissingPackage missing_package_of(const Json& missing) {
   if (!missing.is_object()) return {};
   return {text_at(missing, "module"), texts_at(missing, "near"), texts_at(missing, "install")};
@@ -110,9 +131,11 @@ class Session::Impl final : public host::DoorSession {
         options_(std::move(options)),
         budget_(options_.budget ? options_.budget : std::make_shared<policy::Budget>(options_.policy.limits)),
         world_(world_of(options_, budget_)),
-        fresh_(host::key_of_fork(RandomStream::key_of(options_.policy.random.seed), kOfFresh)) {}
+        fresh_(host::key_of_fork(key_given().value_or(RandomStream::key_of(options_.policy.random.seed)),
+                                 kOfFresh)) {}
 
   using Image = std::shared_ptr<const engine::InstanceImage>;  // null: the template's
+  using Zone = std::shared_ptr<const host::TimeZone>;          // null: UTC
   Status begin(std::unique_ptr<wasi::System> system, const Image& image,
                std::shared_ptr<const Waiting> waiting) {
     auto body = std::make_unique<Body>(Body::Surroundings{.said = &said_,
@@ -143,7 +166,27 @@ class Session::Impl final : public host::DoorSession {
         .device = [this](std::string_view request) { return body_->answer(request); },
         .write = [this](host::Stream stream, std::string_view bytes,
                         std::string_view text) { return said_.write(stream, bytes, text); },
-        .wait = [this](uint64_t ns) { return wait_unless([this] { return must_stop().has_value(); }, ns); }};
+        .wait = [this](uint64_t ns) { return wait_unless([this] { return must_stop().has_value(); }, ns); },
+        .sleeping = sleeping(),
+        .sleep =
+            [this](uint64_t ns) {
+              return options_.sources->sleep_ns(ns, [this] { return must_stop().has_value(); });
+            }};
+  }
+  [[nodiscard]] wasi::World::Sleeping sleeping() const {
+    using enum wasi::World::Sleeping;
+    if (options_.sources == nullptr) return kByClock;
+    switch (options_.sources->sleep) {
+      case host::Sources::Sleep::kByClock: return kByClock;
+      case host::Sources::Sleep::kAtOnce: return kAtOnce;
+      case host::Sources::Sleep::kInTime: return kWaits;
+      case host::Sources::Sleep::kAsked: return options_.sources->sleep_ns ? kAsks : kByClock;
+    }
+    return kByClock;
+  }
+  // Of the seeded streams, where the embedder has given it.
+  [[nodiscard]] std::optional<RandomStream::Key> key_given() const {
+    return options_.sources != nullptr ? options_.sources->key : std::nullopt;
   }
 
   Report exec(const Turn& turn);
@@ -187,6 +230,7 @@ class Session::Impl final : public host::DoorSession {
     Image image;
     std::unique_ptr<wasi::System> system;
     std::shared_ptr<const Waiting> waiting;
+    Zone time_zone;
   };
   // A turn that asked nobody but its session and functions of the embedder: from the same place, and with the same answers of
   // theirs, it comes to the same again.
@@ -236,6 +280,7 @@ class Session::Impl final : public host::DoorSession {
   Result<SessionState> begin_to_keep(const wasi::System& system, KeptBytes& bytes);
   Result<Checkpoint> restore_place(const KeptPlace& place);
   Status check_waiting(const KeptPlace& place, const std::shared_ptr<const Waiting>& waiting);
+  uint64_t begin_streams_anew(const RandomStream::Key& key);
   Status restore_pause(const KeptPause& pause);
   Status go_back();
   std::optional<Outcome> must_stop() const;
@@ -295,11 +340,12 @@ class Session::Impl final : public host::DoorSession {
   size_t answers_bytes_ = 0;
   const Step* repeats_ = nullptr;  // that is run again, and heard by nobody
   size_t repeated_answers_ = 0;
-  std::string request_;            // of the turn
-  bool asks_others_ = false;       // the turn has asked what may answer otherwise, or was paused
+  std::string request_;           // of the turn
+  bool asks_others_ = false;      // the turn has asked what may answer otherwise, or was paused
   bool tells_functions_ = false;  // with the next turn, since the memory was copied
   bool needs_entropy_ = true;     // the memory was copied since the program was given fresh entropy
   bool is_changed_ = false;       // since it began as the template
+  Zone time_zone_;                // that the program has been told
   // Between two turns: what was captured, and how it differs from the template, so that the next fork or step back does
   // not look again. Until the instance runs.
   Image as_it_stands_;
@@ -504,7 +550,10 @@ Report Session::Impl::run_part(const std::function<bool(uint64_t fuel)>& run) {
 
 host::HostResult<std::string> Session::Impl::next() {
   if (repeats_ != nullptr) return repeats_->request;
-  if (!turn_) return host::refuse(host::Errno::kNotFound, "there is no turn to run");
+  if (!turn_) {
+    asks_others_ = true;  // run again, it would be given its own request
+    return host::refuse(host::Errno::kNotFound, "there is no turn to run");
+  }
   Json request = {{"code", turn_->code},
                   {"name", turn_->name.empty() ? "<cell " + std::to_string(turns_) + ">" : turn_->name}};
   if (completes_) request["mode"] = "complete";
@@ -519,6 +568,8 @@ host::HostResult<std::string> Session::Impl::next() {
     MEMBRANE_ASSIGN(request["functions"],
                     host::read_json_for_guest(options_.guest_functions->description, "the functions"));
   }
+  if (!are_alike(time_zone_, options_.time_zone)) request["zone"] = words_of_zone(options_.time_zone.get());
+  time_zone_ = options_.time_zone;
   turn_.reset();
   if (needs_entropy_) {
     MEMBRANE_ASSIGN(const std::string entropy, fresh_entropy());
@@ -574,7 +625,7 @@ host::HostResult<std::string> Session::Impl::fresh_entropy() {
   if (options_.policy.random.real) {
     auto journaled = world_->broker().random_bytes(kFreshBytes);
     if (journaled || journaled.error().code != host::Errno::kBudget) return journaled;
-    return host::RandomSource(options_.policy.random).bytes(kFreshBytes);
+    return host::RandomSource(options_.policy.random, options_.sources.get()).bytes(kFreshBytes);
   }
   std::string bytes(kFreshBytes, '\0');
   fresh_.fill({reinterpret_cast<uint8_t*>(bytes.data()), bytes.size()});
@@ -826,8 +877,12 @@ void Session::Impl::tell_stop(Report& report) {
 void Session::Impl::tell_lost_steps(const Error& error, Report& report) {
   report.outcome = Outcome::kFailed;
   report.errors.insert(report.errors.begin(),
-                       {"lost", "the session could not be taken back to before this turn: " + error.message,
-                        {}, "End it, and begin a new session.", {}, {}});
+                       {"lost",
+                        "the session could not be taken back to before this turn: " + error.message,
+                        {},
+                        "End it, and begin a new session.",
+                        {},
+                        {}});
 }
 
 // Its own places are better than those of its interpreter's machine code.
@@ -867,6 +922,7 @@ Result<Session::Impl::Checkpoint> Session::Impl::checkpoint(uint64_t number) {
   Checkpoint made;
   MEMBRANE_ASSIGN(made.system, fork_system(body_->system(), kOfSteps + number, options_.policy, world()));
   made.waiting = body_->waiting();
+  made.time_zone = time_zone_;
   MEMBRANE_ASSIGN(made.image, capture());
   return made;
 }
@@ -911,6 +967,7 @@ Status Session::Impl::go_back() {
   MEMBRANE_ASSIGN(auto system, fork_system(*origin_->system, kOfSteps + turns_, options_.policy, world()));
   is_changed_ = origin_->image != nullptr;
   MEMBRANE_TRY(begin(std::move(system), origin_->image, origin_->waiting));
+  time_zone_ = origin_->time_zone;
   if (repeat_steps()) return {};
   steps_.clear();
   origin_.reset();
@@ -932,6 +989,7 @@ bool Session::Impl::repeat_steps() {
   for (const Step& step : steps_) {
     is_changed_ = true;
     stands_as(nullptr);
+    time_zone_ = options_.time_zone;  // its request has told it
     if (!is_the_same(step)) return false;
   }
   result_.reset();
@@ -953,16 +1011,18 @@ Status Session::Impl::hold_origin_without_steps() {
   Impl beside(template_, std::move(options));
   beside.turns_ = turns_;
   beside.origin_.emplace();
-  MEMBRANE_ASSIGN(beside.origin_->system, fork_system(*origin_->system, kOfSteps + turns_,
-                                                      beside.options_.policy, beside.world()));
+  MEMBRANE_ASSIGN(beside.origin_->system,
+                  fork_system(*origin_->system, kOfSteps + turns_, beside.options_.policy, beside.world()));
   beside.origin_->image = origin_->image;
   beside.origin_->waiting = origin_->waiting;
+  beside.origin_->time_zone = origin_->time_zone;
   beside.steps_ = steps_;
   MEMBRANE_TRY(beside.go_back());
   MEMBRANE_ASSIGN(origin_->image, beside.capture());
   MEMBRANE_ASSIGN(origin_->system,
                   fork_system(beside.body_->system(), kOfSteps + turns_, options_.policy, world()));
   origin_->waiting = beside.body_->waiting();
+  origin_->time_zone = beside.time_zone_;
   steps_.clear();
   steps_fuel_ = steps_bytes_ = 0;
   return {};
@@ -987,6 +1047,10 @@ std::vector<std::string> Session::Impl::complete(std::string_view code) {
   options.on_file = nullptr;
   options.budget = nullptr;
   options.flows = nullptr;
+  if (std::exchange(options.sources, nullptr) != nullptr) {  // the embedder is not asked
+    options.policy.time = {};
+    options.policy.random = {};
+  }
   policy::Limits& limits = options.policy.limits;
   limits.fuel = std::min(limits.fuel, kCompletionFuel);
   limits.wall_ms = std::min(limits.wall_ms, kCompletionWallMs);
@@ -1023,6 +1087,7 @@ Result<std::unique_ptr<Session::Impl>> Session::Impl::fork_as(uint64_t number, R
   child->world_->add_flows(world_->flow_state());
   child->turns_ = turns_;
   child->is_changed_ = is_changed_;
+  child->time_zone_ = time_zone_;
   MEMBRANE_ASSIGN(auto system,
                   fork_system(body_->system(), place.number, child->options_.policy, child->world()));
   MEMBRANE_TRY(child->begin(std::move(system), image, body_->waiting()));
@@ -1046,6 +1111,7 @@ Status Session::Impl::fork_paused(uint64_t number, Impl& child) {
   MEMBRANE_ASSIGN(origin.system, fork_system(*origin_->system, number, child.options_.policy, child.world()));
   origin.image = origin_->image;
   origin.waiting = origin_->waiting;
+  origin.time_zone = origin_->time_zone;
   child.origin_ = std::move(origin);
   child.asks_others_ = true;
   return {};
@@ -1101,6 +1167,7 @@ Result<KeptPause> Session::Impl::keep_pause(KeptBytes& bytes) {
   kept.calls = calls_;
   MEMBRANE_TRY(hold_origin_without_steps());
   MEMBRANE_ASSIGN(kept.before, keep_place(origin_->image, *origin_->system, origin_->waiting, bytes));
+  if (origin_->time_zone != nullptr) kept.before.time_zone = *origin_->time_zone;
   return kept;
 }
 
@@ -1115,6 +1182,7 @@ Result<SessionState> Session::Impl::begin_to_keep(const wasi::System& system, Ke
   state.template_name = template_->package().name;
   MEMBRANE_ASSIGN(state.template_identity, template_->identity());
   MEMBRANE_ASSIGN(state.place, keep_place(image, system, body_->waiting(), bytes));
+  if (time_zone_ != nullptr) state.place.time_zone = *time_zone_;
   if (const host::HostError* const denial = system.last_denial())
     state.last_denial = {denial->code, denial->reason, denial->grant};
   state.turns = turns_;
@@ -1175,6 +1243,7 @@ Result<Session::Impl::Checkpoint> Session::Impl::restore_place(const KeptPlace& 
   wasi::Config config = wasi_config(*template_, options_.policy);
   config.world = world();
   MEMBRANE_ASSIGN(made.system, wasi::System::thaw(place.wasi, std::move(config)));
+  if (place.time_zone) made.time_zone = std::make_shared<const host::TimeZone>(*place.time_zone);
   if (place.waits == kAsTheTemplate) made.waiting = template_->waiting();
   if (place.waits == kInItsFrames) {
     made.waiting = std::make_shared<const Waiting>(
@@ -1198,6 +1267,7 @@ Status Session::Impl::restore(const SessionState& state) {
         "Restore it with the template that it was kept with: the same language, packages and modules.");
   MEMBRANE_ASSIGN(Checkpoint place, restore_place(state.place));
   is_changed_ = place.image != nullptr;
+  time_zone_ = place.time_zone;
   MEMBRANE_TRY(begin(std::move(place.system), place.image, std::move(place.waiting)));
   MEMBRANE_TRY(check_waiting(state.place, body_->waiting()));
   if (state.memory_limit_was_hit) body_->instance().note_limit_was_hit();
@@ -1208,12 +1278,23 @@ Status Session::Impl::restore(const SessionState& state) {
   turns_ = state.turns;
   needs_entropy_ = state.needs_entropy;
   fresh_ = *state.fresh;
-  world_->go_to(state.sources);
+  host::LocalBroker::Position sources = state.sources;
+  if (const auto key = key_given()) sources.random_bytes = begin_streams_anew(*key);
+  world_->go_to(sources);
   world_->add_flows(state.flows);
   input_ahead_ = state.input_ahead;
   input_bytes_ = state.input_bytes;
   input_is_over_ = state.input_is_over;
   return state.pause ? restore_pause(*state.pause) : Status();
+}
+
+// What was kept has drawn from its streams: those of another seed follow from where they stood, so that nothing comes twice. Gives
+// the place in the seed's own stream, which is far from where others can come to.
+uint64_t Session::Impl::begin_streams_anew(const RandomStream::Key& key) {
+  body_->system().reseed(key);
+  fresh_ = RandomStream(host::key_of_both(fresh_, key));
+  needs_entropy_ = true;
+  return RandomStream(host::key_of_fork(fresh_.key(), kOfPlace)).next_u64() >> 1;
 }
 
 Status Session::Impl::restore_pause(const KeptPause& pause) {
@@ -1226,6 +1307,7 @@ Status Session::Impl::restore_pause(const KeptPause& pause) {
     (void)body_->guest().host_memory().keep_what_is_there(host::HostMemory::Holder::kResult, result_bytes_);
   }
   MEMBRANE_ASSIGN(origin_, restore_place(pause.before));
+  if (const auto key = key_given()) origin_->system->reseed(*key);
   MEMBRANE_TRY(check_waiting(pause.before, origin_->waiting));
   asks_others_ = true;
   body_->start_run(language_execution_limits(options_.policy.limits), 0);
@@ -1311,7 +1393,8 @@ Result<std::unique_ptr<Session>> Session::create(std::shared_ptr<const Template>
   auto impl = std::make_unique<Impl>(std::move(of), std::move(options));
   const Template& from = *impl->template_;
   MEMBRANE_TRY(check_replayed_grants(*impl->world_, impl->options_.policy));
-  MEMBRANE_ASSIGN(auto system, from.new_system(impl->options_.policy, impl->world()));
+  MEMBRANE_TRY(check_time_zone(from, impl->options_));
+  MEMBRANE_ASSIGN(auto system, from.new_system(impl->options_.policy, impl->world(), impl->key_given()));
   MEMBRANE_TRY(impl->begin(std::move(system), nullptr, from.waiting()));
   return std::make_unique<Local>(std::move(impl));
 }
@@ -1321,6 +1404,7 @@ Result<std::unique_ptr<Session>> Session::restore(std::shared_ptr<const Template
   MEMBRANE_ASSIGN(const SessionState state, read_session(bytes));
   auto impl = std::make_unique<Impl>(std::move(of), std::move(options));
   MEMBRANE_TRY(check_replayed_grants(*impl->world_, impl->options_.policy));
+  MEMBRANE_TRY(check_time_zone(*impl->template_, impl->options_));
   MEMBRANE_TRY(impl->restore(state));
   return std::make_unique<Local>(std::move(impl));
 }

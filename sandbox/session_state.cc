@@ -39,7 +39,7 @@ void optional(Io& io, std::optional<T>& value, auto fields_of) {
 }
 
 template <typename Io>
-void place(Io& io, KeptPlace& p) {
+void place(Io& io, KeptPlace& p, uint32_t version) {
   io.span(p.changes);
   io.span(p.wasi);
   auto waits = static_cast<uint8_t>(p.waits);
@@ -47,6 +47,11 @@ void place(Io& io, KeptPlace& p) {
   p.waits = static_cast<KeptPlace::Waits>(waits);
   io.span(p.frames);
   io.number(p.heap_next);
+  if (version < 4) return;
+  optional(io, p.time_zone, [&](host::TimeZone& zone) {
+    io.bytes(zone.name);
+    io.bytes(zone.tzif);
+  });
 }
 
 template <typename Io>
@@ -87,7 +92,7 @@ void pause(Io& io, KeptPause& p, uint32_t version) {
   io.number(p.bytes_out);
   io.number(p.tokens);
   history(io, p.history);
-  place(io, p.before);
+  place(io, p.before, version);
   if (version >= 3) optional(io, p.calls, [&](KeptCalls& c) { calls(io, c); });
 }
 
@@ -95,7 +100,7 @@ template <typename Io>
 void fields(Io& io, SessionState& s, uint32_t version) {
   io.bytes(s.template_name);
   for (uint64_t& half : s.template_identity) io.number(half);
-  place(io, s.place);
+  place(io, s.place, version);
   io.flag(s.memory_limit_was_hit);
   optional(io, s.last_denial, [&](KeptDenial& denial) {
     error_code(io, denial.code);
@@ -134,6 +139,13 @@ bool is_sound(const SessionState& s) {
                        (!s.pause->calls || is_sound(*s.pause->calls))));
 }
 
+// The oldest that has all that is there.
+uint32_t version_of(const SessionState& s) {
+  if (s.place.time_zone || (s.pause && s.pause->before.time_zone)) return 4;
+  if (s.pause && s.pause->calls) return 3;
+  return s.flows.is_empty() ? 1 : 2;
+}
+
 std::unexpected<Error> damaged(const char* what) {
   return fail(ErrorCode::kInvalidInput, std::string("the session is damaged: ") + what,
               "Restore the bytes as they were kept, or begin a new session.");
@@ -144,8 +156,7 @@ std::unexpected<Error> damaged(const char* what) {
 std::vector<uint8_t> write_session(SessionState state) {
   Writer writer;
   writer.out.resize(sizeof(Header));
-  const bool waits = state.pause && state.pause->calls;
-  const uint32_t version = waits ? kSessionVersion : state.flows.is_empty() ? 1 : 2;
+  const uint32_t version = version_of(state);
   fields(writer, state, version);
   Header header{};
   std::memcpy(header.magic, kMagic, sizeof kMagic);

@@ -19,12 +19,14 @@
 #include "host/flows.h"
 #include "host/local_broker.h"
 #include "host/random.h"
+#include "host/time_zone.h"
 #include "sandbox/session.h"
 
 namespace membrane::sandbox {
 
-// Of a session that waits for functions of the embedder's. 2: of one that has read what the trifecta rule minds. Others are written as 1.
-inline constexpr uint32_t kSessionVersion = 3;
+// Of a session whose program has been told a time zone. 3: of one that waits for functions of the embedder's; 2: of one that has read
+// what the trifecta rule minds. Others are written as 1.
+inline constexpr uint32_t kSessionVersion = 4;
 
 // Where its program is. What is large is borrowed.
 struct KeptPlace {
@@ -32,8 +34,9 @@ struct KeptPlace {
       changes;                    // of engine::write_changes(); empty: its instance is as the template has it
   std::span<const uint8_t> wasi;  // of wasi::System::freeze()
   enum class Waits : uint8_t { kNowhere, kAsTheTemplate, kInItsFrames } waits = Waits::kNowhere;
-  std::span<const uint8_t> frames;  // of kInItsFrames
-  uint64_t heap_next = 0;           // the same
+  std::span<const uint8_t> frames;          // of kInItsFrames
+  uint64_t heap_next = 0;                   // the same
+  std::optional<host::TimeZone> time_zone;  // that the program has been told
 };
 
 struct KeptDenial {

@@ -967,6 +967,15 @@ TEST_F(Python, AGeneratorThatTheProgramSeededIsAsBeforeTheTurnThatWasUndone) {
   }
 }
 
+TEST_F(Python, ATurnThatAsksForAnotherIsNotRunAgain) {
+  exec(
+      "from membrane import _door\n"
+      "try: _door.ask({'session': 'next'})\n"
+      "except OSError as error: said = str(error)");
+  EXPECT_EQ(exec("while True: pass").outcome, Outcome::kOutOfFuel);
+  EXPECT_EQ(exec("said").result, "'there is no turn to run (ENOENT)'");
+}
+
 TEST_F(Python, AGeneratorThatNobodySeededIsSeededAgainAfterAStepBack) {
   exec("import random; random.seed(7); random.seed()");
   const std::string draw = "random.random()";

@@ -305,8 +305,8 @@ Status Template::take_kept(std::span<const uint8_t> all, const std::shared_ptr<c
     const auto frames = bytes();
     const auto heap_next = in.number<uint64_t>();
     const auto system = bytes();
-    waiting_ = std::make_shared<const Waiting>(Waiting{
-        {frames.begin(), frames.end()}, heap_next, known_places_});
+    waiting_ =
+        std::make_shared<const Waiting>(Waiting{{frames.begin(), frames.end()}, heap_next, known_places_});
     system_.assign(system.begin(), system.end());
   }
   if (!in.ok() || !in.left().empty() || !contents.ok() ||
@@ -316,15 +316,17 @@ Status Template::take_kept(std::span<const uint8_t> all, const std::shared_ptr<c
   return {};
 }
 
-Result<std::unique_ptr<wasi::System>> Template::new_system(const policy::Policy& policy,
-                                                           wasi::World world) const {
+Result<std::unique_ptr<wasi::System>> Template::new_system(const policy::Policy& policy, wasi::World world,
+                                                           std::optional<RandomStream::Key> key) const {
   wasi::Config config = wasi_config(*this, policy);
+  config.random_key = key;
   if (waiting_ == nullptr || interpreter_->restarts()) {
     config.world = std::move(world);
     return wasi::System::create(std::move(config));
   }
   config.policy = nullptr;  // nothing was granted while it was warmed
   MEMBRANE_ASSIGN(const auto warm, wasi::System::thaw(system_, std::move(config)));
+  if (key) warm->reseed(*key);
   return warm->fork(
       {.fork_number = policy.random.seed, .stdin_waits = true, .policy = &policy, .world = std::move(world)});
 }

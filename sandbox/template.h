@@ -96,9 +96,10 @@ class Template {
   [[nodiscard]] const std::shared_ptr<const Waiting>& waiting() const { return waiting_; }
   // What is known of places in its program's code, for all that begins with its image.
   [[nodiscard]] const std::shared_ptr<engine::KnownPlaces>& known_places() const { return known_places_; }
-  // What a session begins with. `policy` is borrowed. Errors: those of wasi::System.
-  [[nodiscard]] Result<std::unique_ptr<wasi::System>> new_system(const policy::Policy& policy,
-                                                                 wasi::World world) const;
+  // What a session begins with. `policy` is borrowed; `key`: of its seeded stream, in the place of the policy's seed. Errors: those
+  // of wasi::System.
+  [[nodiscard]] Result<std::unique_ptr<wasi::System>> new_system(
+      const policy::Policy& policy, wasi::World world, std::optional<RandomStream::Key> key = {}) const;
 
  private:
   Template(lang::Package package, std::vector<std::string> modules);

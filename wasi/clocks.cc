@@ -144,13 +144,21 @@ Answer<uint64_t> wait_of(Call& call, const Subscription& one) {
 
 }  // namespace
 
-bool System::sleep(uint64_t ns) {
-  if (!state_->grants.time.real) {
-    state_->clock.sleep(ns);
-    return true;
+Done State::let_pass(uint64_t ns) {
+  using enum World::Sleeping;
+  const bool is_real = grants.time.real;
+  const World::Sleeping how = world.sleeping != kByClock ? world.sleeping : is_real ? kWaits : kAtOnce;
+  if (how == kWaits && ns > 0) {
+    if (!world.wait) return fail(Errno::kNotsup);
+    if (!world.wait(ns)) return fail(Errno::kIntr);
   }
-  return state_->world.wait && state_->world.wait(ns);
+  if (how == kAsks && ns > 0 && (!world.sleep || !world.sleep(ns))) return fail(Errno::kIo);
+  if (!is_real) clock.sleep(ns);
+  else if (how == kAtOnce) skipped_ns += std::min(ns, kMostSkippedNs - skipped_ns);
+  return {};
 }
+
+bool System::sleep(uint64_t ns) { return state_->let_pass(ns).has_value(); }
 
 namespace {
 
@@ -165,12 +173,7 @@ Answer<std::vector<Event>> wait_for_clocks(Call& call, std::span<const Subscript
     waits.push_back(*wait);
     shortest = std::min(shortest, *wait);
   }
-  if (!call.state.grants.time.real) {
-    call.state.clock.sleep(shortest);
-  } else if (shortest > 0) {
-    if (!call.state.world.wait) return fail(Errno::kNotsup);
-    if (!call.state.world.wait(shortest)) return fail(Errno::kIntr);
-  }
+  MEMBRANE_TRY(call.state.let_pass(shortest));
   std::vector<Event> events;
   for (size_t i = 0; i < asked.size(); ++i)
     if (asked[i].kind == Kind::kClock && is_clock(asked[i].id) && waits[i] <= shortest)

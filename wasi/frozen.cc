@@ -206,7 +206,9 @@ void write_rest(Writer& out, const State& state) {
   out.number<uint8_t>(state.exit_code.has_value());
   out.number(state.exit_code.value_or(0));
   out.number(state.clock.passed_ns());
-  out.number(state.real_start_ns);
+  // The clock is the world's again afterwards, and the monotonic one goes on where it was.
+  out.number(state.real_start_ns -
+             std::min(state.skipped_ns, std::max<uint64_t>(state.real_start_ns, 1) - 1));
   out.number(state.real_monotonic_ns);
   out.number(state.real_now_ns);
   for (const uint8_t byte : state.random.key()) out.number(byte);

@@ -35,6 +35,8 @@ struct State {
   uint64_t real_start_ns = 0;  // the first reading of the real monotonic clock
   uint64_t real_monotonic_ns = 0;
   uint64_t real_now_ns = 0;  // the last reading of the real clock, for the times of files
+  static constexpr uint64_t kMostSkippedNs = uint64_t{1} << 62;
+  uint64_t skipped_ns = 0;  // what sleeps that took no real time have added to the real clock
   RandomStream random;
   std::optional<uint32_t> exit_code;
 
@@ -46,6 +48,8 @@ struct State {
   void note(host::CallRecord record);
   // For the times of files: reading it moves no clock. On the real one it is when that was looked at last.
   [[nodiscard]] uint64_t file_time_ns() const;
+  // Lets a sleep pass. ENOTSUP where nobody can let time pass, EINTR where the run is to end, EIO where who was asked failed.
+  Done let_pass(uint64_t ns);
   // Looks at the real clock. Nothing: it cannot be looked at.
   std::optional<uint64_t> read_real_clock();
   [[nodiscard]] uint64_t start_ns() const;

@@ -82,8 +82,10 @@ std::optional<uint64_t> State::read_real_clock() {
   if (world.broker == nullptr) return std::nullopt;
   const auto now = world.broker->clock_ns();
   if (!now || *now < 0) return std::nullopt;
-  real_now_ns = static_cast<uint64_t>(*now);
-  if (real_start_ns == 0) real_start_ns = real_now_ns;
+  real_now_ns = static_cast<uint64_t>(*now) + skipped_ns;
+  // A monotonic clock that was virtual before, where the session was kept, goes on from there.
+  if (real_start_ns == 0)
+    real_start_ns = std::max<uint64_t>(real_now_ns - std::min(real_now_ns, clock.passed_ns()), 1);
   // The system's clock may be set back; a program's monotonic one never goes back.
   real_monotonic_ns = std::max(real_monotonic_ns, real_now_ns - std::min(real_now_ns, real_start_ns));
   return real_now_ns;
@@ -97,8 +99,9 @@ System::~System() {
 Result<std::unique_ptr<System>> System::create(Config config) {
   if (config.image == nullptr) config.image = Image::empty();
   const uint64_t seed = config.policy == nullptr ? 0 : config.policy->random.seed;
-  auto state = std::make_unique<State>(std::make_unique<FileTree>(config.image, config.quota),
-                                       RandomStream(RandomStream::key_of(seed)));
+  const RandomStream::Key key = config.random_key.value_or(RandomStream::key_of(seed));
+  auto state =
+      std::make_unique<State>(std::make_unique<FileTree>(config.image, config.quota), RandomStream(key));
   MEMBRANE_TRY(set_texts(*state, config));
   set_grants(*state, config.policy);
   state->stdin_text = std::move(config.stdin_text);
@@ -107,6 +110,10 @@ Result<std::unique_ptr<System>> System::create(Config config) {
   MEMBRANE_TRY(host_files::mount_grants(*state));
   open_standard(state->descriptors);
   return std::unique_ptr<System>(new System(std::move(state)));
+}
+
+void System::reseed(const RandomStream::Key& seed) {
+  state_->random = RandomStream(host::key_of_both(state_->random, seed));
 }
 
 Result<std::unique_ptr<System>> System::fork(const ForkConfig& config) const {
@@ -122,6 +129,7 @@ Result<std::unique_ptr<System>> System::fork(const ForkConfig& config) const {
   fork->real_start_ns = state_->real_start_ns;
   fork->real_monotonic_ns = state_->real_monotonic_ns;
   fork->real_now_ns = state_->real_now_ns;
+  fork->skipped_ns = state_->skipped_ns;
   if (config.starts_program) {
     if (std::ranges::any_of(config.arguments, has_nul)) return bad_text("An argument");
     fork->arguments = config.arguments;

@@ -25,6 +25,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/random_stream.h"
 #include "base/result.h"
 #include "host/broker.h"
 #include "host/dispatch.h"
@@ -66,6 +67,11 @@ struct World {
   // Lets real time pass, for a sleep on the real clock. False: not to its end (the run is stopped, or its time
   // is up). Missing: sleeping on the real clock is ENOTSUP.
   std::function<bool(uint64_t ns)> wait = nullptr;
+  // How a sleep passes: the clock alone moves on by it, or `wait` lets real time pass, as on the real clock; or `sleep` lets it
+  // pass, and gives false where it cannot (EIO). On the virtual clock it has passed then in any case.
+  enum class Sleeping : uint8_t { kByClock, kAtOnce, kWaits, kAsks };
+  Sleeping sleeping = Sleeping::kByClock;
+  std::function<bool(uint64_t ns)> sleep = nullptr;
 };
 
 struct Config {
@@ -73,9 +79,10 @@ struct Config {
   std::vector<std::pair<std::string, std::string>> environment;
   std::string stdin_text;
   bool stdin_waits = false;  // when it is empty, a read waits (End::kWait) instead of seeing the end
-  const policy::Policy* policy = nullptr;  // its fs, time and random; null grants nothing
-  std::shared_ptr<const Image> image;      // null: an empty one
-  FileQuota quota;                         // of what the program makes in memory
+  const policy::Policy* policy = nullptr;            // its fs, time and random; null grants nothing
+  std::optional<RandomStream::Key> random_key = {};  // of the seeded stream; nothing: the policy's seed
+  std::shared_ptr<const Image> image;                // null: an empty one
+  FileQuota quota;                                   // of what the program makes in memory
   World world;
 };
 
@@ -137,9 +144,11 @@ class System {
   // Of the config counts what is not frozen: image, quota, policy, world. Errors: frozen.h, and those of create().
   static Result<std::unique_ptr<System>> thaw(std::span<const uint8_t> bytes, Config config);
 
-  // Lets time pass as a sleep of the program's does: at once on the virtual clock. False when World::wait says so, or
-  // there is none.
+  // Lets time pass as a sleep of the program's does: at once on the virtual clock, unless the World says otherwise. False when
+  // World::wait or World::sleep says so, or there is none.
   bool sleep(uint64_t ns);
+  // The seeded stream goes on as another, which follows from what it was and `seed`.
+  void reseed(const RandomStream::Key& seed);
 
   void give_stdin(std::string_view bytes);
   void open_stdin();                            // what is empty waits from now on

@@ -11,6 +11,7 @@
 #define MEMBRANE_SESSION_H
 
 #include <membrane/membrane.h>
+#include <membrane/sources.h>
 
 #ifdef __cplusplus
 extern "C" {
@@ -78,8 +79,9 @@ typedef struct membrane_session_options {
   membrane_functions_callback call; /* must be there where there are functions */
   membrane_listener on_stdout;      /* hear UTF-8 as it is written, on the thread of the turn; may be NULL */
   membrane_listener on_stderr;
-  void* user_data;               /* of all callbacks; borrowed as long as the session and its forks live */
-  const membrane_budget* budget; /* shared with other runs; may be NULL */
+  void* user_data;                 /* of all callbacks; borrowed as long as the session and its forks live */
+  const membrane_budget* budget;   /* shared with other runs; may be NULL */
+  const membrane_sources* sources; /* clock, time zone, sleep and entropy; may be NULL */
 } membrane_session_options;
 
 /* Threads: one at a time, but for _cancel; forks are independent. */

@@ -10,7 +10,7 @@
 //
 // State stays between turns. A turn that is stopped (a trap, no fuel, no time, no memory) takes the session back to where it stood before
 // the turn; one that ends in an error of the language does not. The policy's limits are for each turn. The clock, randomness and files are
-// the session's: seeded and virtual unless granted.
+// the session's: seeded and virtual unless granted, or chosen by the embedder (SessionOptions::clock, sleep, entropy).
 //
 // A function of yours may answer later. The turn then waits in the call (Outcome::kWaiting), the session can be dumped to bytes, and any
 // process with the same language loads them and resumes with the answer.
@@ -19,6 +19,7 @@
 #pragma once
 
 #include <membrane/membrane.hpp>
+#include <membrane/sources.hpp>
 
 namespace membrane {
 
@@ -112,6 +113,13 @@ struct SessionOptions {
   std::function<void(std::string_view)> on_stdout{}, on_stderr{};
   // Shared with other runs; without, each turn has the policy's limits.
   std::optional<Budget> budget{};
+  // In the place of the policy's clock and randomness; how sleeps pass (sources.hpp). Session::load() is given them anew.
+  SessionClock clock{};
+  SessionSleep sleep{};
+  SessionEntropy entropy{};
+  // Of local time, in Python and JavaScript: a name of the IANA database ("Europe/Berlin"), whose rules this machine's tzdata has, or an
+  // offset ("+02:00"); "": UTC.
+  std::string timezone{};
 };
 
 struct Cell {

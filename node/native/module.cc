@@ -7,6 +7,7 @@
 
 #include "loop.h"
 #include "session.h"
+#include "sources.h"
 #include "threads.h"
 #include "turn.h"
 
@@ -71,6 +72,7 @@ SessionOptions options_of(Napi::Env env, const Napi::Value& given) {
     options.on_stdout = [](std::string_view text) { Turn::hear("onStdout", text); };
   if (host.Get("onStderr").IsFunction())
     options.on_stderr = [](std::string_view text) { Turn::hear("onStderr", text); };
+  add_sources(of.Get("sources").As<Napi::Object>(), options);
   return options;
 }
 

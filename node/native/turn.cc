@@ -73,6 +73,7 @@ void Turn::stop() {
   is_stopped_ = true;
   session_->cancel();
   if (batch_) batch_->settle({});
+  if (question_) question_->settle(std::nullopt);
 }
 
 void Turn::stop_and_wait() {
@@ -128,6 +129,82 @@ std::vector<Answer> Turn::answer_by_loop(std::span<const FunctionCall> calls) {
   batch_.reset();
   if (answers.size() < count) return all_failed(count, "the turn was stopped");
   return answers;
+}
+
+// -- questions ------------------------------------------------------------------------------------------------------
+
+void Turn::Question::settle(std::optional<Reply> with) {
+  const std::scoped_lock lock(mutex);
+  if (std::exchange(is_over, true)) return;
+  reply = std::move(with);
+  changed.notify_one();
+}
+
+std::optional<Turn::Reply> Turn::Question::wait(const std::function<bool()>* must_stop) {
+  using namespace std::chrono_literals;
+  std::unique_lock lock(mutex);
+  if (must_stop == nullptr) changed.wait(lock, [this] { return is_over; });
+  else
+    while (!changed.wait_for(lock, 20ms, [this] { return is_over; }) && !(*must_stop)()) continue;
+  is_over = true;
+  return std::move(reply);
+}
+
+std::optional<Turn::Reply> Turn::ask(const char* function, double argument,
+                                     const std::function<bool()>* must_stop) {
+  if (current == nullptr) return std::nullopt;
+  return current->is_sync_ ? current->ask_here(function, argument)
+                           : current->ask_by_loop(function, argument, must_stop);
+}
+
+// On the loop's thread.
+void Turn::put(const std::shared_ptr<Question>& question, const char* function, double argument) {
+  const Napi::Env env = owner_->Env();
+  try {
+    const auto reply = Napi::Function::New(env, [question](const Napi::CallbackInfo& info) {
+      if (info[0].IsNumber()) question->settle(Reply{info[0].As<Napi::Number>().DoubleValue(), {}});
+      else if (info[0].IsTypedArray()) {
+        const auto bytes = info[0].As<Napi::Uint8Array>();
+        question->settle(
+            Reply{{}, std::string(reinterpret_cast<const char*>(bytes.Data()), bytes.ByteLength())});
+      } else {
+        question->settle(std::nullopt);
+      }
+    });
+    host().Get(function).As<Napi::Function>().Call({Napi::Number::New(env, argument), reply});
+  } catch (const Napi::Error&) {  // src/sources.ts has caught what its functions throw
+    question->settle(std::nullopt);
+  }
+}
+
+// What has not replied by then waits for the loop, which waits for the turn.
+std::optional<Turn::Reply> Turn::ask_here(const char* function, double argument) {
+  const Napi::HandleScope scope(owner_->Env());
+  const auto question = std::make_shared<Question>();
+  put(question, function, argument);
+  question->settle(std::nullopt);
+  return std::move(question->reply);
+}
+
+std::optional<Turn::Reply> Turn::ask_by_loop(const char* function, double argument,
+                                             const std::function<bool()>* must_stop) {
+  const auto question = std::make_shared<Question>();
+  {
+    const std::scoped_lock lock(mutex_);
+    if (is_stopped_) {
+      session_->cancel();  // the turn had not begun, and has not seen it
+      return std::nullopt;
+    }
+    question_ = question;
+  }
+  const bool is_posted = loop_->post([turn = shared_from_this(), question, function, argument](Napi::Env) {
+    turn->put(question, function, argument);
+  });
+  std::optional<Reply> reply;
+  if (is_posted) reply = question->wait(must_stop);
+  const std::scoped_lock lock(mutex_);
+  question_.reset();
+  return reply;
 }
 
 void Turn::hear(const char* listener, std::string_view text) {

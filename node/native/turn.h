@@ -8,6 +8,7 @@
 #include <napi.h>
 
 #include <condition_variable>
+#include <functional>
 #include <membrane/session.hpp>
 #include <memory>
 #include <mutex>
@@ -46,8 +47,31 @@ class Turn : public std::enable_shared_from_this<Turn> {
   // On the thread of the turn that runs.
   static std::vector<Answer> answer(std::span<const FunctionCall> calls);
   static void hear(const char* listener, std::string_view text);
+  // What a function of the host's (src/sources.ts) replies; nothing where it failed, or the turn was stopped. `must_stop`, which may be
+  // null, is asked meanwhile.
+  struct Reply {
+    std::optional<double> number;
+    std::string bytes;
+  };
+  static std::optional<Reply> ask(const char* function, double argument,
+                                  const std::function<bool()>* must_stop);
 
  private:
+  // A reply that comes from another thread, or later.
+  struct Question {
+    std::mutex mutex;
+    std::condition_variable changed;
+    bool is_over = false;
+    std::optional<Reply> reply;
+
+    void settle(std::optional<Reply> with);
+    std::optional<Reply> wait(const std::function<bool()>* must_stop);
+  };
+  void put(const std::shared_ptr<Question>& question, const char* function, double argument);
+  std::optional<Reply> ask_here(const char* function, double argument);
+  std::optional<Reply> ask_by_loop(const char* function, double argument,
+                                   const std::function<bool()>* must_stop);
+
   // Answers that come from another thread.
   struct Batch {
     std::mutex mutex;
@@ -71,6 +95,7 @@ class Turn : public std::enable_shared_from_this<Turn> {
   std::condition_variable over_;
   bool is_stopped_ = false, is_over_ = false;
   std::shared_ptr<Batch> batch_;  // that it waits for
+  std::shared_ptr<Question> question_;
 };
 
 }  // namespace membrane::node

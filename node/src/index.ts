@@ -55,6 +55,7 @@ export {
   type SessionOptions,
   type StartOptions,
 } from './session.js'
+export type { Sources } from './sources.js'
 export { type ConnectionOptions } from './settings.js'
 export {
   Result,

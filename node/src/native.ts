@@ -3,6 +3,7 @@
 import { createRequire } from 'node:module'
 import { MembraneError, NotFoundError } from './errors.js'
 import type { Answer, FunctionWords, TypeWords, WireCall } from './functions.js'
+import type { NativeSourceHost, NativeSources } from './sources.js'
 
 export interface NativeCell {
   readonly code: string
@@ -15,7 +16,7 @@ export interface NativeCell {
 }
 
 /** Called by the turns of a session. */
-export interface NativeHost {
+export interface NativeHost extends NativeSourceHost {
   readonly answer: (calls: WireCall[], waits: boolean, reply: (answers: readonly Answer[]) => void) => void
   readonly answerSync: (calls: WireCall[], waits: boolean) => readonly Answer[]
   readonly onStdout: ((text: string) => void) | undefined
@@ -33,6 +34,7 @@ export interface NativeOptions {
   readonly types: readonly TypeWords[]
   readonly modules: readonly (readonly [string, string])[]
   readonly inputs: readonly (readonly [string, string])[]
+  readonly sources: NativeSources
   readonly host: NativeHost
 }
 

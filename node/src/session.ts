@@ -12,10 +12,11 @@ import {
 } from './functions.js'
 import { asOurs, engine, translated, type NativeHost, type NativeLanguage, type NativeOptions, type NativeSession } from './native.js'
 import { checkOptions } from './settings.js'
+import { nativeSourcesOf, sourceHostOf, sourceOptions, type Sources } from './sources.js'
 import { milliseconds, Result, type Duration, type FileInfo, type Policy } from './types.js'
 
 /** What a session may do, and what its programs may call. */
-export interface LoadOptions {
+export interface LoadOptions extends Sources {
   /** Grants, as docs/policy.md says: 'fs:read:./data'. Nothing without. */
   allow?: string | readonly string[]
   limits?: Readonly<Record<string, string | number>>
@@ -62,7 +63,7 @@ export interface StartOptions {
 /** The session was closed, or its lifetime or idle time has passed. */
 export class SessionOverError extends MembraneError {}
 
-const loadOptions = ['allow', 'limits', 'policy', 'functions', 'modules', 'types', 'gate', 'onStdout', 'onStderr'] as const
+const loadOptions = ['allow', 'limits', 'policy', 'functions', 'modules', 'types', 'gate', 'onStdout', 'onStderr', ...sourceOptions] as const
 const sessionOptions = [...loadOptions, 'inputs', 'idleTimeout', 'lifetime'] as const
 const runOptions = ['name', 'script', 'arguments', 'stdin'] as const
 const startOptions = ['name', 'signal'] as const
@@ -124,6 +125,7 @@ function hostOf(registry: Registry, options: LoadOptions): NativeHost {
     answerSync: (calls, waits) => registry.answerSync(calls, waits),
     onStdout: heard(options.onStdout),
     onStderr: heard(options.onStderr),
+    ...sourceHostOf(options),
   }
 }
 
@@ -140,6 +142,7 @@ function nativeOptionsOf(registry: Registry, options: LoadOptions): NativeOption
     types: registry.types,
     modules: registry.modules,
     inputs: registry.inputs,
+    sources: nativeSourcesOf(options),
     host: hostOf(registry, options),
   }
 }

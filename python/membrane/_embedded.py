@@ -13,6 +13,7 @@ from . import _telemetry
 from ._check import Cells, Checker, TypeCheck, cells_of_json
 from ._errors import MembraneError, NotFoundError
 from ._functions import FunctionCall, Functions, Modules, Registry
+from ._sources import Clock, Entropy, Sleep, Zone, words_of
 from ._stubs import Stubs
 from ._types import FileInfo, Result
 
@@ -191,10 +192,16 @@ class Session:
     happens; where it returns False or raises, the program gets that as an error. type_check: True, or a TypeCheck: a cell whose
     types are wrong does not run, and its result says where (findings). on_stdout, on_stderr: hear text as it is printed. idle_timeout_s, lifetime_s: when the session ends by itself.
 
+    In the place of the policy's clock and randomness: clock: "real", when a virtual one begins (a datetime, UTC where it has no
+    tzinfo, or seconds since 1970), or a function that gives the time so. timezone: of local time, a name as "Europe/Berlin", an offset
+    as "+02:00", a ZoneInfo. sleep: "virtual", which lets the clock move on at once, "real", or a function of seconds, which may be
+    a coroutine. entropy: "real", a seed (an int or bytes), or a function of a number of bytes.
+
     Threads: any; turns wait for each other. In a `with` block it is closed at the end.
     """
 
     _native: Any
+    _sources: Dict[str, Any]
 
     def __init__(
         self,
@@ -212,10 +219,15 @@ class Session:
         on_stderr: Optional[Callable[[str], None]] = None,
         idle_timeout_s: Optional[float] = None,
         lifetime_s: Optional[float] = None,
+        clock: Clock = None,
+        timezone: Zone = None,
+        sleep: Sleep = None,
+        entropy: Entropy = None,
     ) -> None:
         engine = _engine()
         registry = Registry(_values, functions, modules, inputs, gate)
         self._begin(language, _policy_of(policy, allow, limits), registry, on_stdout, on_stderr)
+        self._sources = words_of(clock, timezone, sleep, entropy, lambda: registry.loop)
         with _translated:
             self._native = engine.Session.create(open_language(language), self._policy, self._options())
         self._check_types(type_check)
@@ -248,6 +260,7 @@ class Session:
             "call": registry.answer,
             "on_stdout": self._on_stdout,
             "on_stderr": self._on_stderr,
+            "sources": self._sources,
         }
 
     def _use(self) -> _Use:
@@ -358,6 +371,7 @@ class Session:
         with _translated, self._use() as native:
             made = type(self).__new__(type(self))
             made._begin(self.language, self._policy, self._registry, self._on_stdout, self._on_stderr)
+            made._sources = self._sources
             made._native = native.fork()
             made._cells = self._cells
             made._checker = None if self._checker is None else self._checker.for_another()
@@ -451,10 +465,14 @@ def load(
     type_check: Union[bool, TypeCheck] = False,
     on_stdout: Optional[Callable[[str], None]] = None,
     on_stderr: Optional[Callable[[str], None]] = None,
+    clock: Clock = None,
+    timezone: Zone = None,
+    sleep: Sleep = None,
+    entropy: Entropy = None,
 ) -> Any:
     """The session that Session.dump() or Call.dump() gave: a Call where it waits, else a Session. Loaded twice, it is forked.
 
-    Functions that its programs call are given anew, and so is what it may do. Keep the bytes where nobody else writes: they can do
+    Functions that its programs call are given anew, and so are what it may do, its clock, time zone, sleep and entropy. Keep the bytes where nobody else writes: they can do
     what a program could under this policy.
     """
     engine = _engine()
@@ -462,6 +480,7 @@ def load(
     registry = Registry(_values, functions, modules, None, gate)
     session = Session.__new__(Session)
     session._begin(language, _policy_of(policy, allow, limits), registry, on_stdout, on_stderr)
+    session._sources = words_of(clock, timezone, sleep, entropy, lambda: registry.loop)
     with _translated:
         session._native = engine.Session.load(open_language(language), content, session._policy, session._options())
     session._check_types(type_check)

@@ -113,8 +113,9 @@ class Pool:
 
     def _make_ahead(self) -> Session:
         """One whose first turn finds its memory in place: the engine gives a new session the pages of one that just ended, as its
-        language's image has them. Nothing of the other's turn is in it."""
-        with self._make() as other:
+        language's image has them. Nothing of the other's turn is in it, which asks no clock or entropy of this program's."""
+        asked = {name: None for name in ("clock", "entropy") if callable(self._options.get(name))}
+        with Session(self.language, **{**self._options, **asked}) as other:
             other._warm()
         return self._make()
 

@@ -16,9 +16,14 @@
 #include <tuple>
 #include <vector>
 
+#include "callable.h"
+#include "sources.h"
+
 namespace nb = nanobind;
 
 namespace {
+
+using membrane::python::hold;
 
 // What membrane/_embedded.py raises as a MembraneError.
 struct Failed {
@@ -50,25 +55,6 @@ std::vector<CallTuple> calls_of(std::span<const membrane::FunctionCall> calls) {
   std::vector<CallTuple> made;
   for (const auto& call : calls) made.emplace_back(call.name, call.arguments, call.keywords, call.object);
   return made;
-}
-
-// A callable of Python's that the engine holds: it goes while the GIL is held, whoever lets go of it.
-class Callable {
- public:
-  explicit Callable(nb::object callable) : callable_(std::move(callable)) {}
-  ~Callable() {
-    const nb::gil_scoped_acquire gil;
-    callable_.reset();
-  }
-  Callable(const Callable&) = delete;
-  Callable& operator=(const Callable&) = delete;
-  [[nodiscard]] const nb::object& get() const { return callable_; }
-
- private:
-  nb::object callable_;
-};
-std::shared_ptr<Callable> hold(nb::object callable) {
-  return callable.is_none() ? nullptr : std::make_shared<Callable>(std::move(callable));
 }
 
 std::function<void(std::string_view)> listener_of(nb::object callable) {
@@ -145,6 +131,7 @@ membrane::SessionOptions options_of(const membrane::Policy& policy, const nb::di
   options.call_many = caller_of(nb::borrow(given["call"]));
   options.on_stdout = listener_of(nb::borrow(given["on_stdout"]));
   options.on_stderr = listener_of(nb::borrow(given["on_stderr"]));
+  membrane::python::add_sources(nb::cast<nb::dict>(given["sources"]), options);
   return options;
 }
 

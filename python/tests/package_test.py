@@ -58,6 +58,9 @@ class Package(unittest.TestCase):
     def test_sessions(self):
         self.check("session")
 
+    def test_sources(self):
+        self.check("sources")
+
     def test_types_of_cells(self):
         self.check("check")
 

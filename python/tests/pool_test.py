@@ -47,6 +47,24 @@ class Pools(unittest.TestCase):
                 pooled = session.run(code)
         self.assertEqual((pooled.fuel, pooled.error.traceback), (alone.fuel, alone.error.traceback))
 
+    def test_sessions_that_nobody_uses_ask_for_nothing(self):
+        asked = []
+
+        def entropy(count):
+            asked.append(count)
+            return bytes(count)
+
+        def clock():
+            asked.append("clock")
+            return 0
+
+        with Pool(size=2, clock=clock, timezone="+02:00", entropy=entropy) as pool:
+            until(lambda: pool.counts()[0] == 2)
+            self.assertEqual(asked, [])
+            with pool.session() as session:
+                self.assertEqual(session.run("import time; time.localtime().tm_hour").text, "2")
+            self.assertIn("clock", asked)
+
     def test_it_is_filled_again(self):
         with Pool(size=3) as pool:
             taken = [pool.session() for _ in range(7)]

@@ -1,5 +1,5 @@
-// Intl for en-US and UTC, which is what Node prints where nobody says otherwise. Other languages and time zones are
-// refused by name: printing their numbers as American ones would be wrong.
+// Intl for en-US and the session's time zone (zone.js), which is UTC where nobody says otherwise. Other languages and time
+// zones are refused by name: printing their numbers as American ones would be wrong.
 (() => {
   "use strict";
   const shared = globalThis.__membrane;
@@ -386,12 +386,14 @@
     #o;
     constructor(locales, given = {}, defaults = "date") {
       const options = Object(given ?? {});
-      const zone = options.timeZone === undefined ? "UTC" : `${options.timeZone}`;
-      if (!/^(?:UTC|GMT|Etc\/(?:UTC|GMT)|Z|\+00:?00)$/i.test(zone))
+      const ours = shared.zone.name;
+      const zone = options.timeZone === undefined ? ours : `${options.timeZone}`;
+      const isOurs = zone.toLowerCase() === ours.toLowerCase();
+      if (!isOurs && !/^(?:UTC|GMT|Etc\/(?:UTC|GMT)|Z|\+00:?00)$/i.test(zone))
         throw new RangeError(
-          `The time zone ${zone} is not there: the clock is in UTC. Add the offset by hand, and leave timeZone out`,
+          `The time zone ${zone} is not there: the clock is in ${ours}. Add the offset by hand, and leave timeZone out`,
         );
-      const o = { locale: checkLocale(locales), timeZone: "UTC" };
+      const o = { locale: checkLocale(locales), timeZone: isOurs ? ours : "UTC" };
       if (
         (defaults === "onlyDate" && options.timeStyle !== undefined) ||
         (defaults === "onlyTime" && options.dateStyle !== undefined)
@@ -461,8 +463,11 @@
       return this.format(from) === this.format(to) ? this.format(from) : `${this.format(from)} – ${this.format(to)}`;
     }
     formatToParts(given) {
-      const date = given === undefined ? new Date() : new Date(given);
-      if (Number.isNaN(date.getTime())) throw new RangeError("Invalid time value");
+      const moment = given === undefined ? new Date() : new Date(given);
+      if (Number.isNaN(moment.getTime())) throw new RangeError("Invalid time value");
+      const isUtc = this.#o.timeZone === "UTC";
+      const there = isUtc ? undefined : shared.zone.at(moment.getTime());
+      const date = isUtc ? moment : new Date(moment.getTime() + there.offset); // whose UTC fields are the local ones
       const day = this.#date(date),
         time = this.#time(date);
       const isLong = this.#o.month === "long";
@@ -477,7 +482,13 @@
       if (zone !== undefined)
         parts.push(literal(time.length ? " " : ", "), {
           type: "timeZoneName",
-          value: /^long(?!O)/.test(zone) ? "Coordinated Universal Time" : /Offset|Generic/.test(zone) ? "GMT" : "UTC",
+          value: there
+            ? nameIn(zone, there)
+            : /^long(?!O)/.test(zone)
+              ? "Coordinated Universal Time"
+              : /Offset|Generic/.test(zone)
+                ? "GMT"
+                : "UTC",
         });
       return parts;
     }
@@ -546,6 +557,14 @@
     }
   }
   const literal = (value) => ({ type: "literal", value });
+  // As the zone abbreviates itself, or its offset: "CET", "GMT+1", "GMT+01:00". It has no other names here.
+  function nameIn(width, { name, offset }) {
+    if (!/^long|Offset/.test(width) && /^[A-Z]+$/.test(name)) return name;
+    if (offset === 0) return "GMT";
+    const [, sign, hours, minutes] = /([-+])(\d\d)(\d\d)$/.exec(shared.zone.offsetText(offset));
+    const isLong = width.startsWith("long");
+    return `GMT${sign}${isLong ? hours : Number(hours)}${isLong || minutes !== "00" ? `:${minutes}` : ""}`;
+  }
 
   // --- texts ---
 

@@ -359,6 +359,7 @@
       groupIndent = "";
       if (request.fresh) reseed(hexBytes(request.fresh.entropy_hex));
       if (request.functions) shared.defineFunctions(request.functions);
+      if ("zone" in request) shared.useZone(request.zone);
       const name = request.name || "<cell>";
       if (request.mode === "check") {
         const found = { outcome: "ok", value: null, displays: [], error: null, exit_code: 0, ...check(request, name) };

@@ -20,6 +20,7 @@ export const kFiles = [
   "rewrite.js",
   ...kNode,
   "modules.js",
+  "zone.js",
   "intl.js",
   "process.js",
   "session.js",

@@ -1,7 +1,8 @@
 """The code interpreter: one turn takes a piece of code from the host, runs it, and says what came of it.
 
     turn    {"code":…, "name":"<cell 1>", "mode":"cell"|"script"|"check"|"complete", "arguments":[…], "input":…, "fresh":{"entropy_hex":…},
-             "input_waits":true, "declares_calls":true, "input_is_new":true, "packages":"/usr/lib/python-packages", "functions":{…}}
+             "input_waits":true, "declares_calls":true, "input_is_new":true, "packages":"/usr/lib/python-packages", "functions":{…},
+             "zone":{"name":"Europe/Berlin", "tzif_base64":…}}
     result  {"outcome":"ok"|"error"|"exit", "value":…, "displays":[…], "error":…, "exit_code":n}
 
 Of both, members that are empty, 0 or null may be missing; a turn's mode is "cell" then.
@@ -144,6 +145,9 @@ def turn(source):
         reseed(request["fresh"])
     if "packages" in request:
         _packages.use(request["packages"])
+    if "zone" in request:
+        from membrane import _zone
+        _zone.use(request["zone"])
     if "functions" in request:
         _functions.define(request["functions"])
     result = _run(request)

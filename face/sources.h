@@ -1,0 +1,17 @@
+// What an embedder chooses of a session's time and randomness, as the sandbox has it.
+//
+// Threads: functions without state.
+#pragma once
+
+#include <optional>
+
+#include "membrane/session.hpp"
+#include "sandbox/sandbox.h"
+
+namespace membrane::face {
+
+// Into `made`, whose policy is there. The failure of a choice that cannot be had: a clock that begins outside its range, a function that is
+// missing, a time zone that is not there.
+std::optional<Failure> add_sources(SessionOptions& options, sandbox::RunOptions& made);
+
+}  // namespace membrane::face

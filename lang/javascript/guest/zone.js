@@ -1,0 +1,234 @@
+// The time zone of local time, where the embedder chooses one. The engine knows UTC alone: what a Date says and takes as local
+// time is computed here, by the zone's rules (RFC 8536). Nothing is changed until a zone is used.
+(() => {
+  "use strict";
+  const shared = globalThis.__membrane;
+  const { atob } = globalThis;
+  const Bare = Date;
+  const bare = Object.getOwnPropertyDescriptors(Date.prototype);
+  const timeOf = (date) => bare.getTime.value.call(date);
+  const kDayMs = 86_400_000;
+  const kDays = ["Sun", "Mon", "Tue", "Wed", "Thu", "Fri", "Sat"];
+  const kMonths = ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"];
+
+  let zone = null; // UTC
+  let isInstalled = false;
+
+  // --- the rules ---
+
+  function bytesOf(base64) {
+    const text = atob(base64);
+    return new DataView(Uint8Array.from(text, (letter) => letter.charCodeAt(0)).buffer);
+  }
+  const textOf = (view, from, to) => {
+    let text = "";
+    for (let at = from; at < to; ++at) text += String.fromCharCode(view.getUint8(at));
+    return text;
+  };
+
+  // The second block, whose times have 64 bits, and the rule for what comes after them.
+  function readZone(name, view) {
+    const counts = (at) => Array.from({ length: 6 }, (_, i) => view.getUint32(at + 20 + 4 * i));
+    const [ut, standard, leaps, times, types, characters] = counts(0);
+    const second = 44 + times * 5 + types * 6 + characters + leaps * 8 + standard + ut;
+    const [ut2, standard2, leaps2, count, kinds, letters] = counts(second);
+    let at = second + 44;
+    const changes = Array.from({ length: count }, (_, i) => Number(view.getBigInt64(at + 8 * i)) * 1000);
+    at += 8 * count;
+    const which = Array.from({ length: count }, (_, i) => view.getUint8(at + i));
+    at += count;
+    const names = textOf(view, at + 6 * kinds, at + 6 * kinds + letters);
+    const told = Array.from({ length: kinds }, (_, i) => {
+      const from = view.getUint8(at + 6 * i + 5);
+      return {
+        offset: view.getInt32(at + 6 * i) * 1000,
+        isSummer: view.getUint8(at + 6 * i + 4) !== 0,
+        name: names.slice(from, names.indexOf("\0", from)),
+      };
+    });
+    at += 6 * kinds + letters + leaps2 * 12 + standard2 + ut2;
+    const footer = textOf(view, at + 1, view.byteLength - 1);
+    return { name, changes, types: which.map((type) => told[type]), first: told[0], rule: readRule(footer) };
+  }
+
+  // "CET-1CEST,M3.5.0,M10.5.0/3": POSIX's TZ, whose offsets count to the west.
+  function readRule(text) {
+    const found =
+      /^(<[^>]+>|[A-Za-z]+)([-+]?[\d:]+)(?:(<[^>]+>|[A-Za-z]+)([-+]?[\d:]+)?(?:,([^,]+),([^,]+))?)?$/.exec(text);
+    if (!found) return null;
+    const plain = (name) => name.replace(/[<>]/g, "");
+    const standard = { offset: -msOf(found[2]), isSummer: false, name: plain(found[1]) };
+    if (found[3] === undefined || found[5] === undefined) return { standard };
+    const offset = found[4] === undefined ? standard.offset + 3_600_000 : -msOf(found[4]);
+    return {
+      standard,
+      summer: { offset, isSummer: true, name: plain(found[3]) },
+      begins: readDay(found[5]),
+      ends: readDay(found[6]),
+    };
+  }
+  function msOf(text) {
+    const [hours, minutes = 0, seconds = 0] = text.replace(/^[-+]/, "").split(":").map(Number);
+    return (text.startsWith("-") ? -1000 : 1000) * (hours * 3600 + minutes * 60 + seconds);
+  }
+  // When in a year, in milliseconds of its local time.
+  function readDay(text) {
+    const [day, time = "2"] = text.split("/");
+    const [, kind, rest] = /^([MJ]?)(.*)$/.exec(day);
+    const [a, b, c] = rest.split(".").map(Number);
+    const isLeap = (year) => new Bare(Bare.UTC(year, 1, 29)).getUTCDate() === 29;
+    return (year) => {
+      const january = Bare.UTC(year, 0, 1);
+      if (kind === "J") return january + (a - 1 + (a >= 60 && isLeap(year) ? 1 : 0)) * kDayMs + msOf(time);
+      if (kind === "") return january + a * kDayMs + msOf(time);
+      const first = new Bare(Bare.UTC(year, a - 1, 1));
+      let date = 1 + ((c - first.getUTCDay() + 7) % 7) + (b - 1) * 7;
+      if (date > new Bare(Bare.UTC(year, a, 0)).getUTCDate()) date -= 7;
+      return Bare.UTC(year, a - 1, date) + msOf(time);
+    };
+  }
+
+  // What holds at a moment: { offset, isSummer, name }.
+  function at(ms) {
+    const { changes, types, first, rule } = zone;
+    if (changes.length && ms < changes[0]) return first;
+    const isLate = !changes.length || ms >= changes.at(-1);
+    if (isLate && rule) return byRule(rule, ms);
+    if (!changes.length) return first;
+    let low = 0;
+    let high = changes.length;
+    while (high - low > 1) {
+      const middle = (low + high) >> 1;
+      if (changes[middle] <= ms) low = middle;
+      else high = middle;
+    }
+    return types[low];
+  }
+  function byRule({ standard, summer, begins, ends }, ms) {
+    if (!summer) return standard;
+    const year = new Bare(ms + standard.offset).getUTCFullYear();
+    const begin = begins(year) - standard.offset;
+    const end = ends(year) - summer.offset;
+    const isSummer = begin < end ? ms >= begin && ms < end : ms >= begin || ms < end;
+    return isSummer ? summer : standard;
+  }
+
+  // The moment of a local time, which is given as if it were UTC. What comes twice is the first; what a change leaves out is as far
+  // after the change.
+  function utcOf(local) {
+    if (!Number.isFinite(local)) return NaN;
+    const before = at(local - kDayMs).offset;
+    const after = at(local + kDayMs).offset;
+    for (const offset of [before, after]) if (at(local - offset).offset === offset) return local - offset;
+    return local - before;
+  }
+  const localOf = (ms) => ms + (Number.isNaN(ms) ? 0 : at(ms).offset);
+
+  // --- Date ---
+
+  const pad = (number, width = 2) => String(number).padStart(width, "0");
+  function offsetText(offset) {
+    const minutes = Math.floor(Math.abs(offset) / 60_000);
+    return `GMT${offset < 0 ? "-" : "+"}${pad(Math.floor(minutes / 60))}${pad(minutes % 60)}`;
+  }
+  function dateText(local) {
+    const year = local.getUTCFullYear();
+    const sign = year < 0 ? "-" : "";
+    return (
+      `${kDays[local.getUTCDay()]} ${kMonths[local.getUTCMonth()]} ${pad(local.getUTCDate())} ` +
+      `${sign}${pad(Math.abs(year), 4)}`
+    );
+  }
+  function timeText(local, ms) {
+    const { offset, name } = at(ms);
+    return (
+      `${pad(local.getUTCHours())}:${pad(local.getUTCMinutes())}:${pad(local.getUTCSeconds())} ` +
+      `${offsetText(offset)} (${name})`
+    );
+  }
+  // A text of a date that names no zone, and is more than a day alone.
+  const isLocal = (text) =>
+    !/(?:[zZ]|[-+]\d\d:?\d\d|\bGMT\b|\bUTC\b.*|\b[ECMP][SD]T\b)(?:\s*\(.*\))?\s*$/.test(text.replace(/^[-+]?\d+-\d\d-\d\d/, "")) &&
+    !/^[-+]?\d{4,6}(?:-\d\d){0,2}$/.test(text);
+
+  const methods = {
+    getTimezoneOffset() {
+      const ms = timeOf(this);
+      return Number.isNaN(ms) ? NaN : -at(ms).offset / 60_000;
+    },
+    getYear() {
+      return new Bare(localOf(timeOf(this))).getUTCFullYear() - 1900;
+    },
+    toString() {
+      const ms = timeOf(this);
+      const local = new Bare(localOf(ms));
+      return Number.isNaN(ms) ? "Invalid Date" : `${dateText(local)} ${timeText(local, ms)}`;
+    },
+    toDateString() {
+      const ms = timeOf(this);
+      return Number.isNaN(ms) ? "Invalid Date" : dateText(new Bare(localOf(ms)));
+    },
+    toTimeString() {
+      const ms = timeOf(this);
+      return Number.isNaN(ms) ? "Invalid Date" : timeText(new Bare(localOf(ms)), ms);
+    },
+  };
+  for (const field of ["FullYear", "Month", "Date", "Day", "Hours", "Minutes", "Seconds", "Milliseconds"]) {
+    const get = bare[`getUTC${field}`].value;
+    methods[`get${field}`] = { [`get${field}`]() { return get.call(new Bare(localOf(timeOf(this)))); } }[`get${field}`];
+    const set = bare[`setUTC${field}`]?.value;
+    if (set === undefined) continue;
+    methods[`set${field}`] = { [`set${field}`](...values) {
+      const ms = timeOf(this);
+      const local = new Bare(Number.isNaN(ms) && field === "FullYear" ? 0 : localOf(ms));
+      return bare.setTime.value.call(this, utcOf(set.apply(local, values)));
+    } }[`set${field}`];
+  }
+
+  function install() {
+    isInstalled = true;
+    const put = (object, name, value) => {
+      const before = Object.getOwnPropertyDescriptor(object, name);
+      if (before && "value" in before) Object.defineProperty(value, "length", { value: before.value.length, configurable: true });
+      Object.defineProperty(object, name, { value, writable: true, enumerable: false, configurable: true });
+    };
+    for (const [name, method] of Object.entries(methods)) {
+      const before = bare[name]?.value;
+      if (!before) continue;
+      put(Bare.prototype, name, { [name](...values) {
+        return zone === null ? before.apply(this, values) : method.apply(this, values);
+      } }[name]);
+    }
+    const bareParse = Bare.parse;
+    put(Bare, "parse", { parse: (text) => (zone === null ? bareParse(text) : parseBy(bareParse, text)) }.parse);
+    const made = new Proxy(Bare, {
+      apply: (target, self, values) => (zone === null ? target(...values) : new made().toString()),
+      construct: (target, values, of) => Reflect.construct(target, zone === null ? values : absolute(values, bareParse), of),
+    });
+    put(Bare.prototype, "constructor", made);
+    Object.defineProperty(globalThis, "Date", { value: made, writable: true, enumerable: false, configurable: true });
+  }
+  function parseBy(bareParse, text) {
+    const given = `${text}`;
+    const ms = bareParse(given);
+    return isLocal(given) ? utcOf(ms) : ms;
+  }
+  // What a constructor is given, as a moment.
+  function absolute(values, bareParse) {
+    if (values.length === 0) return values;
+    if (values.length > 1) return [utcOf(Bare.UTC(...values))];
+    return typeof values[0] === "string" ? [parseBy(bareParse, values[0])] : values;
+  }
+
+  // words: the zone's name, and its rules as base64; null: UTC.
+  shared.useZone = (words) => {
+    zone = words === null ? null : readZone(words.name, bytesOf(words.tzif_base64));
+    if (zone !== null && !isInstalled) install();
+  };
+  // For Intl: the name of the zone, and of a moment what holds then.
+  shared.zone = {
+    get name() { return zone === null ? "UTC" : zone.name; },
+    at: (ms) => (zone === null ? { offset: 0, isSummer: false, name: "UTC" } : at(ms)),
+    offsetText,
+  };
+})();

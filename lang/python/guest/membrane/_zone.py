@@ -1,0 +1,225 @@
+"""The time zone of local time, where the embedder chooses one. The C library knows UTC alone, so what Python asks it for is
+answered here, by the zone's rules: the functions of `time`, and the methods of datetime and date.
+
+datetime's classes stay the ones that libraries in C were built for. They take no attributes, so their dictionaries are written to.
+"""
+
+import datetime
+import functools
+import gc
+import operator
+import os
+import sys
+import time
+
+_zone = None  # a ZoneInfo; None: UTC
+_installed = False
+_bare = {name: getattr(time, name) for name in ("gmtime", "localtime", "mktime", "asctime", "strftime", "time")}
+_bare_tzname = time.tzname
+_EPOCH = datetime.datetime(1970, 1, 1)
+_SECOND = datetime.timedelta(seconds=1)
+_NEW_YEAR = (1, 7)  # months in which a zone is at its standard and its summer time, wherever it is
+
+
+def use(words):
+    """words: the zone's name and its rules as base64; None: UTC."""
+    global _zone
+    if words is None:
+        if _zone is None:
+            return
+        _zone = None
+    elif _zone is None or words != use.words:
+        import base64
+        import io
+        import zoneinfo
+        _zone = zoneinfo.ZoneInfo.from_file(io.BytesIO(base64.b64decode(words["tzif_base64"])), key=words["name"])
+    use.words = words
+    if not _installed:
+        _install()
+    _tell_constants(words)
+
+
+use.words = None
+
+
+def _tell_constants(words):
+    """time.tzname and its like: of the year that it is, as the C library has them."""
+    if words is None:
+        os.environ.pop("TZ", None)
+        time.timezone, time.altzone, time.daylight, time.tzname = 0, 0, 0, _bare_tzname
+        return
+    os.environ["TZ"] = words["name"]
+    year = _bare["gmtime"](_bare["time"]()).tm_year
+    both = [_told(datetime.datetime(year, month, 1, tzinfo=_zone)) for month in _NEW_YEAR]
+    standard = min(both)
+    summer = max(both)
+    time.timezone, time.altzone = -standard[0], -summer[0]
+    time.daylight = int(standard[0] != summer[0])
+    time.tzname = (standard[1], summer[1])
+
+
+def _told(moment):
+    return int(moment.utcoffset() / _SECOND), moment.tzname()
+
+
+def _offset_at(timestamp):
+    """In seconds, with the name and whether it is summer time; of a moment that a datetime cannot be, of the nearest that one can."""
+    seconds = min(max(int(timestamp // 1), -62135510400), 253402214400)
+    moment = (_EPOCH + seconds * _SECOND).replace(tzinfo=_zone)
+    local = _zone.fromutc(moment)
+    return int(local.utcoffset() / _SECOND), local.tzname(), int(bool(local.dst()))
+
+
+# --- time -----------------------------------------------------------------------------------------------------------
+
+
+def localtime(seconds=None, /):
+    """As time.localtime."""
+    if _zone is None:
+        return _bare["localtime"](seconds)
+    at = _bare["time"]() if seconds is None else seconds
+    if isinstance(at, float):
+        at = at // 1
+    _bare["gmtime"](at)  # which raises where it is no time
+    offset, name, is_summer = _offset_at(at)
+    shifted = _bare["gmtime"](at + offset)
+    return time.struct_time((*shifted[:8], is_summer, name, offset))
+
+
+def mktime(seconds_tuple, /):
+    """As time.mktime: what does not exist, between winter and summer, is as far after the change as it is long."""
+    if _zone is None:
+        return _bare["mktime"](seconds_tuple)
+    year, month, day, hour, minute, second, _, _, is_summer = time.struct_time(seconds_tuple)
+    years, month = divmod(month - 1, 12)
+    since = datetime.timedelta(days=day - 1, hours=hour, minutes=minute, seconds=second)
+    try:
+        moment = datetime.datetime(year + years, month + 1, 1) + since
+    except (OverflowError, ValueError):
+        raise OverflowError("mktime argument out of range") from None
+    first, second = (moment.replace(tzinfo=_zone, fold=fold) for fold in (0, 1))
+    says_second = is_summer >= 0 and bool(first.dst()) != bool(is_summer) == bool(second.dst())
+    return (moment - _EPOCH - (second if says_second else first).utcoffset()) / _SECOND
+
+
+def ctime(seconds=None, /):
+    """As time.ctime."""
+    return _bare["asctime"](localtime(seconds))
+
+
+def asctime(time_tuple=None, /):
+    """As time.asctime."""
+    return _bare["asctime"](localtime() if time_tuple is None else time_tuple)
+
+
+def strftime(format, time_tuple=None, /):
+    """As time.strftime."""
+    if _zone is None:
+        return _bare["strftime"](format) if time_tuple is None else _bare["strftime"](format, time_tuple)
+    parts = localtime() if time_tuple is None else time_tuple
+    if "%Z" in format or "%z" in format:
+        name, offset = _zone_of(parts)
+        minutes = abs(offset) // 60
+        sign = "-" if offset < 0 else "+"
+        words = {"%%": "%%", "%Z": name.replace("%", "%%"), "%z": f"{sign}{minutes // 60:02}{minutes % 60:02}"}
+        format = functools.reduce(operator.add, (words.get(piece, piece) for piece in _pieces(format)), "")
+    return _bare["strftime"](format, parts)
+
+
+def _pieces(format):
+    """Directives of two characters, and the texts between them."""
+    at = 0
+    while at < len(format):
+        end = at + 2 if format[at] == "%" else format.find("%", at)
+        end = len(format) if end < 0 else end
+        yield format[at:end]
+        at = end
+
+
+def _zone_of(parts):
+    """The name and the offset of a struct_time that has them, else of what tm_isdst says."""
+    name, offset = getattr(parts, "tm_zone", None), getattr(parts, "tm_gmtoff", None)
+    if name is not None and offset is not None:
+        return name, offset
+    is_summer = parts[8] > 0
+    return time.tzname[is_summer], -(time.altzone if is_summer and time.daylight else time.timezone)
+
+
+# --- datetime -------------------------------------------------------------------------------------------------------
+
+
+def _install():
+    global _installed
+    _installed = True
+    for function in (localtime, mktime, ctime, asctime, strftime):
+        function.__module__ = "time"
+        function.__qualname__ = function.__name__
+        setattr(time, function.__name__, function)
+    date, moment = datetime.date, datetime.datetime
+    bare_date, bare = dict(vars(date)), dict(vars(moment))
+
+    def naive(cls, local):
+        return cls(local.year, local.month, local.day, local.hour, local.minute, local.second, local.microsecond,
+                   fold=local.fold)
+
+    def in_zone(timestamp):
+        """What is no moment raises as it does without a zone."""
+        return _zone.fromutc(from_timestamp(moment, timestamp, datetime.timezone.utc).replace(tzinfo=_zone))
+
+    def bound(name, of):
+        descriptor = of[name]  # a method of the class: called with the subclass that it is asked of
+        return lambda cls, *values: descriptor.__get__(None, cls)(*values)
+
+    from_timestamp, now_of = bound("fromtimestamp", bare), bound("now", bare)
+    date_from_timestamp = bound("fromtimestamp", bare_date)
+    to_zone, to_timestamp = bare["astimezone"], bare["timestamp"]
+
+    def now(cls, tz=None):
+        """Returns new datetime object representing current time local to tz."""
+        return now_of(cls, tz) if tz is not None or _zone is None else naive(cls, in_zone(_bare["time"]()))
+
+    def today(cls):
+        """Current date or datetime: same as self.__class__.fromtimestamp(time.time())."""
+        return cls.fromtimestamp(time.time())
+
+    def fromtimestamp(cls, timestamp, tz=None):
+        """timestamp[, tz] -> tz's local time from POSIX timestamp."""
+        if tz is not None or _zone is None:
+            return from_timestamp(cls, timestamp, tz)
+        return naive(cls, in_zone(timestamp))
+
+    def date_fromtimestamp(cls, timestamp, /):
+        """Create a date from a POSIX timestamp, as local time."""
+        if _zone is None:
+            return date_from_timestamp(cls, timestamp)
+        local = in_zone(timestamp)
+        return cls(local.year, local.month, local.day)
+
+    def timestamp(self):
+        """Return POSIX timestamp as float."""
+        if _zone is None or self.tzinfo is not None:
+            return to_timestamp(self)
+        return to_timestamp(self.replace(tzinfo=_zone))
+
+    def astimezone(self, tz=None):
+        """tz -> convert to local time in new timezone tz"""
+        if _zone is None:
+            return to_zone(self) if tz is None else to_zone(self, tz)
+        known = self if self.tzinfo is not None and self.utcoffset() is not None else self.replace(tzinfo=_zone)
+        if tz is not None:
+            return to_zone(known, tz)
+        local = to_zone(known, _zone)
+        return to_zone(known, datetime.timezone(local.utcoffset(), local.tzname()))
+
+    _put(date, "fromtimestamp", classmethod(date_fromtimestamp))
+    for name, method in (("now", classmethod(now)), ("fromtimestamp", classmethod(fromtimestamp)),
+                         ("today", classmethod(today)), ("timestamp", timestamp), ("astimezone", astimezone)):
+        _put(moment, name, method)
+    (getattr(sys, "_clear_internal_caches", None) or sys._clear_type_cache)()  # they know methods by class and name
+
+
+def _put(kind, name, method):
+    function = getattr(method, "__func__", method)
+    function.__module__, function.__name__, function.__qualname__ = None, name, f"{kind.__name__}.{name}"
+    written, = (each for each in gc.get_referents(kind.__dict__) if isinstance(each, dict))
+    written[name] = method

@@ -1,0 +1,66 @@
+"""Local time by a zone's rules, against that of this machine's C library, which knows the same zone."""
+
+import os
+import subprocess
+import sys
+import unittest
+from pathlib import Path
+
+GUEST = Path(__file__).resolve().parent.parent
+DATABASE = Path("/usr/share/zoneinfo")
+ZONES = ("Europe/Berlin", "America/New_York", "Australia/Lord_Howe", "Asia/Kolkata", "America/Sao_Paulo", "Pacific/Apia")
+
+USE = """
+import base64, sys
+sys.path.insert(0, {guest!r})
+from membrane import _zone
+words = {{"name": {name!r}, "tzif_base64": base64.b64encode(open({path!r}, "rb").read()).decode()}}
+_zone.use(words)
+"""
+TELL = """
+import time
+from datetime import date, datetime, timezone
+class Ours(datetime):
+    pass
+for second in range(86400 * 365, 86400 * 365 * 60, 86400 * 19 + 3600 * 5 + 1234):
+    local = time.localtime(second)
+    moment = datetime.fromtimestamp(second)
+    print(second, tuple(local), local.tm_zone, local.tm_gmtoff, time.ctime(second), time.strftime("%c|%Z|%z|%%Z", local),
+          moment, moment.fold, moment.timestamp(), moment.astimezone(), moment.astimezone().tzname(),
+          datetime.fromtimestamp(second, timezone.utc).astimezone(), moment.astimezone(timezone.utc), date.fromtimestamp(second),
+          repr(Ours.fromtimestamp(second + 0.25)), time.mktime(local), moment.fold or time.mktime((*local[:8], -1)))  # what comes twice is not settled
+for call in (lambda: time.localtime("x"), lambda: time.localtime(1e20), lambda: datetime.fromtimestamp(1e20),
+             lambda: time.mktime((1, 2)), lambda: datetime.fromtimestamp(float("nan"))):
+    try:
+        print(call())
+    except Exception as error:
+        print(type(error).__name__)
+print(time.mktime((2026, 14, -3, 25, 61, 61, 0, 0, -1)), time.tzname, time.timezone, time.altzone, time.daylight)
+print(abs(datetime.now().timestamp() - time.time()) < 5, datetime.today().date() == date.today(),
+      abs(datetime.now(timezone.utc).timestamp() - time.time()) < 5)
+"""
+
+
+def told(code, zone):
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, env={**os.environ, "TZ": zone}, check=False)
+    return done.stdout + done.stderr
+
+
+@unittest.skipUnless((DATABASE / ZONES[0]).exists(), "there is no tzdata")
+class Zone(unittest.TestCase):
+    maxDiff = 2000
+
+    def test_local_time_is_as_the_c_library_has_it(self):
+        for zone in ZONES:
+            with self.subTest(zone):
+                use = USE.format(guest=str(GUEST), name=zone, path=str(DATABASE / zone))
+                # Its own TZ stays UTC, whatever os.environ says: what reads that was replaced.
+                self.assertEqual(told(use + TELL, "UTC"), told(TELL, zone))
+
+    def test_without_a_zone_it_is_utc_again(self):
+        use = USE.format(guest=str(GUEST), name=ZONES[0], path=str(DATABASE / ZONES[0])) + "_zone.use(None)\n"
+        self.assertEqual(told(use + TELL, "UTC"), told(TELL, "UTC"))
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,164 @@
+"""Where a session's time and randomness come from: what Session() and load() are given as clock, timezone, sleep and entropy."""
+
+from __future__ import annotations
+
+import asyncio
+import concurrent.futures
+import datetime
+import inspect
+from typing import Any, Awaitable, Callable, Dict, Optional, Union
+
+BY_DEFAULT, VIRTUAL, REAL, ASKED = range(4)
+Moment = Union[datetime.datetime, int, float]
+Clock = Union[Moment, str, Callable[[], Moment], None]
+Zone = Union[str, datetime.tzinfo, None]
+Sleep = Union[str, Callable[[float], Any], None]
+Entropy = Union[int, bytes, str, Callable[[int], bytes], None]
+
+_EPOCH = datetime.datetime(1970, 1, 1, tzinfo=datetime.timezone.utc)
+_PATIENCE_S = 0.02  # until a sleep looks again whether the turn is to end
+
+
+def words_of(clock: Clock, timezone: Zone, sleep: Sleep, entropy: Entropy, loop_of: Callable[[], Any]) -> Dict[str, Any]:
+    """As the engine is told of them. loop_of: gives the loop in which coroutines run, or None: in one of their own."""
+    return {
+        **_clock_words(clock),
+        "timezone": _zone_name(timezone),
+        **_sleep_words(sleep, loop_of),
+        **_entropy_words(entropy),
+    }
+
+
+def _wrong(name: str, value: Any, choices: str) -> Exception:
+    kind = ValueError if isinstance(value, (str, int)) and not isinstance(value, bool) else TypeError
+    return kind(f"{name} is {choices}, not {value!r}")
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, (int, float)) and not isinstance(value, bool)
+
+
+# -- clock
+
+
+def _clock_words(clock: Clock) -> Dict[str, Any]:
+    words: Dict[str, Any] = {"clock": BY_DEFAULT, "start_ms": 0, "now": None}
+    if clock is None:
+        return words
+    if clock == "real":
+        return {**words, "clock": REAL}
+    if callable(clock):
+        return {**words, "clock": ASKED, "now": lambda: _asked_ns(clock)}
+    if isinstance(clock, datetime.datetime) and clock.tzinfo is None:
+        clock = clock.replace(tzinfo=datetime.timezone.utc)
+    if not isinstance(clock, datetime.datetime) and not _is_number(clock):
+        raise _wrong("clock", clock, "'real', a datetime, seconds since 1970, or a function that gives one of them")
+    return {**words, "clock": VIRTUAL, "start_ms": _ns_of(clock) // 1_000_000}
+
+
+def _asked_ns(clock: Callable[[], Moment]) -> int:
+    moment = clock()
+    if isinstance(moment, datetime.datetime) and moment.tzinfo is None:
+        raise ValueError("a clock's datetime needs a tzinfo: datetime.now(timezone.utc)")
+    if not isinstance(moment, datetime.datetime) and not _is_number(moment):
+        raise TypeError(f"a clock gives a datetime or seconds since 1970, not {moment!r}")
+    return _ns_of(moment)
+
+
+def _ns_of(moment: Any) -> int:
+    if isinstance(moment, datetime.datetime):
+        return (moment - _EPOCH) // datetime.timedelta(microseconds=1) * 1000
+    return int(moment) * 1_000_000_000 if isinstance(moment, int) else round(moment * 1e9)
+
+
+# -- time zone
+
+
+def _zone_name(zone: Zone) -> str:
+    if zone is None or isinstance(zone, str):
+        return zone or ""
+    key = getattr(zone, "key", None)  # of a ZoneInfo
+    if isinstance(key, str):
+        return key
+    if not isinstance(zone, datetime.timezone):
+        raise TypeError(f"timezone is a name as 'Europe/Berlin', an offset as '+02:00', a ZoneInfo or a timezone, not {zone!r}")
+    offset = zone.utcoffset(None)
+    minutes, rest = divmod(abs(offset), datetime.timedelta(minutes=1))
+    if rest:
+        raise ValueError(f"timezone has an offset of whole minutes, not {offset}")
+    return f"{'-' if offset < datetime.timedelta() else '+'}{minutes // 60:02}:{minutes % 60:02}"
+
+
+# -- sleep
+
+
+def _sleep_words(sleep: Sleep, loop_of: Callable[[], Any]) -> Dict[str, Any]:
+    words: Dict[str, Any] = {"sleep": BY_DEFAULT, "pass": None}
+    if sleep is None:
+        return words
+    if isinstance(sleep, str) and sleep in ("real", "virtual"):
+        return {**words, "sleep": REAL if sleep == "real" else VIRTUAL}
+    if not callable(sleep):
+        raise _wrong("sleep", sleep, "'real', 'virtual', or a function of seconds")
+    return {**words, "sleep": ASKED, "pass": lambda ns, must_stop: _let_pass(sleep, ns, must_stop, loop_of)}
+
+
+def _let_pass(sleep: Callable[[float], Any], ns: int, must_stop: Callable[[], bool], loop_of: Callable[[], Any]) -> None:
+    passing = sleep(ns / 1e9)
+    if not inspect.isawaitable(passing):
+        return
+    loop = loop_of()
+    if loop is not None:
+        return _wait_for(passing, loop, must_stop)
+    with concurrent.futures.ThreadPoolExecutor(1) as thread:  # in this one a loop may be running
+        thread.submit(asyncio.run, _settled(passing, must_stop)).result()
+
+
+async def _settled(passing: Awaitable[Any], must_stop: Callable[[], bool]) -> None:
+    """What the turn's end leaves is cancelled, and comes to its end."""
+    task = asyncio.ensure_future(passing)
+    while not (await asyncio.wait([task], timeout=_PATIENCE_S))[0]:
+        if must_stop():
+            task.cancel()
+            await asyncio.wait([task])
+            return
+    task.result()
+
+
+def _wait_for(passing: Awaitable[Any], loop: asyncio.AbstractEventLoop, must_stop: Callable[[], bool]) -> None:
+    """What the turn's end leaves is cancelled."""
+
+    async def settled() -> None:
+        await passing
+
+    future: concurrent.futures.Future[None] = asyncio.run_coroutine_threadsafe(settled(), loop)
+    while not concurrent.futures.wait([future], _PATIENCE_S).done:
+        if must_stop():
+            future.cancel()
+            return
+    future.result()
+
+
+# -- entropy
+
+
+def _entropy_words(entropy: Entropy) -> Dict[str, Any]:
+    words: Dict[str, Any] = {"entropy": BY_DEFAULT, "seed": 0, "seed_bytes": b"", "fill": None}
+    if entropy is None:
+        return words
+    if entropy == "real":
+        return {**words, "entropy": REAL}
+    if isinstance(entropy, (bytes, bytearray)) and entropy:
+        return {**words, "entropy": VIRTUAL, "seed_bytes": bytes(entropy)}
+    if isinstance(entropy, int) and not isinstance(entropy, bool) and 0 <= entropy < 1 << 64:
+        return {**words, "entropy": VIRTUAL, "seed": entropy}
+    if not callable(entropy):
+        raise _wrong("entropy", entropy, "'real', a seed (an int from 0 to 2**64 - 1, or bytes), or a function of a number of bytes")
+    return {**words, "entropy": ASKED, "fill": lambda count: _asked_bytes(entropy, count)}
+
+
+def _asked_bytes(entropy: Callable[[int], bytes], count: int) -> bytes:
+    given: Optional[bytes] = entropy(count)
+    if not isinstance(given, (bytes, bytearray)) or len(given) != count:
+        raise ValueError(f"entropy was asked for {count} bytes, and gave {given!r:.60}")
+    return bytes(given)

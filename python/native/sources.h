@@ -1,0 +1,13 @@
+// A session's clock, time zone, sleep and entropy, as membrane/_sources.py tells of them.
+#pragma once
+
+#include <nanobind/nanobind.h>
+
+#include <membrane/session.hpp>
+
+namespace membrane::python {
+
+// With the GIL. What its functions raise is told by sys.unraisablehook, and fails the program's call.
+void add_sources(const nanobind::dict& words, SessionOptions& options);
+
+}  // namespace membrane::python
