@@ -924,24 +924,27 @@ void land(Execution& ex, const FunctionCode& function, uint32_t pc, uint64_t* fr
 
 namespace {
 
-// Where the frame of the interpreter goes on in compiled code; nothing when it cannot.
-std::optional<Watch> find_charge(const FunctionCode& function, const Word* header) {
-  if (!function.module->native_code().compile_function(function.index)) return std::nullopt;
-  const auto code = find_code(function.native_code.load(std::memory_order_acquire));
-  if (!code) return std::nullopt;
+std::shared_ptr<const Promotion> make_promotion(const FunctionCode& function, const Word* header) {
+  auto made = std::make_shared<Promotion>();
+  made->code = function.native_code.load(std::memory_order_acquire);
+  const auto code = find_code(made->code);
+  if (!code) return made;
   Watch charge;
   charge.wanted_code_offset = header->header.code_offset;
   watch(*code, {&charge, 1});
-  return charge.found ? std::optional(std::move(charge)) : std::nullopt;
-}
-
-// The interpreter leaves constants and names of locals out of their slots; compiled code may look there.
-void write_pending_slots(const FunctionCode& function, const Word* header, uint64_t* fp) {
+  if (!charge.found) return made;
+  made->charge = std::move(charge);
   Recorder recorder;
   recorder.wanted = static_cast<uint32_t>(header - function.code.load(std::memory_order_acquire));
   std::vector<Word> again;
   translate(*function.module, function.index, again, {&recorder, 1});
-  for (const PendingSlot& p : recorder.pending) fp[p.slot] = p.is_constant ? p.value : fp[p.value];
+  made->pending = std::move(recorder.pending);
+  return made;
+}
+
+// The interpreter leaves constants and names of locals out of their slots; compiled code may look there.
+void write_pending_slots(std::span<const PendingSlot> pending, uint64_t* fp) {
+  for (const PendingSlot& p : pending) fp[p.slot] = p.is_constant ? p.value : fp[p.value];
 }
 
 void load_registers(NativeState& n, const Watch& charge, const uint64_t* fp) {
@@ -954,20 +957,42 @@ void load_registers(NativeState& n, const Watch& charge, const uint64_t* fp) {
 
 }  // namespace
 
+std::shared_ptr<const Promotion> ModuleCode::promotion(const FunctionCode& function, const Word* header) {
+  constexpr size_t kMostPlaces = 1 << 12, kMostValues = 1 << 18;  // beyond, all are forgotten
+  const std::pair key{function.index,
+                      static_cast<uint32_t>(header - function.code.load(std::memory_order_acquire))};
+  {
+    const std::lock_guard lock(promotions_mutex_);
+    const auto found = promotions_.find(key);
+    if (found != promotions_.end()) return found->second;
+  }
+  auto made = make_promotion(function, header);
+  const size_t values = made->pending.size() + (made->charge ? made->charge->locations.size() : 0);
+  const std::lock_guard lock(promotions_mutex_);
+  if (promotions_.size() >= kMostPlaces || values_of_promotions_ + values > kMostValues) {
+    promotions_.clear();
+    values_of_promotions_ = 0;
+  }
+  if (promotions_.emplace(key, made).second) values_of_promotions_ += values;
+  return made;
+}
+
 void promote(Execution& ex) {
   MachineState& m = Machine::state(ex);
   m.where = Where::kInterpreter;
   const FunctionCode& function = *m.top->function;
-  const auto charge = find_charge(function, m.ip);
-  if (!charge) return;
+  ModuleCode& code = function.module->native_code();
+  if (!code.compile_function(function.index)) return;
+  const auto promotion = code.promotion(function, m.ip);
+  if (!promotion->charge) return;
   NativeState& n = *m.native;
-  write_pending_slots(function, m.ip, m.fp);
-  load_registers(n, *charge, m.fp);
+  write_pending_slots(promotion->pending, m.fp);
+  load_registers(n, *promotion->charge, m.fp);
   n.rsp = n.top - (m.top - Machine::frames(ex));
   // A caller in compiled code has left its return address there.
   if (m.top->return_ip != kReturnToNativeStub) *n.rsp = reinterpret_cast<uint64_t>(return_to_interpreter());
   n.registers[rbp] = reinterpret_cast<uint64_t>(m.fp);
-  n.pc = function.native_code.load(std::memory_order_acquire) + charge->pc;
+  n.pc = promotion->code + promotion->charge->pc;
   m.where = Where::kNative;
 }
 

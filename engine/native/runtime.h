@@ -10,6 +10,7 @@
 #pragma once
 
 #include <functional>
+#include <map>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -21,9 +22,17 @@
 #include "engine/native/code_cache.h"
 #include "engine/native/compiler.h"
 #include "engine/native/state.h"
+#include "engine/translate.h"
 #include "wasm/local_uses.h"
 
 namespace membrane::engine::native {
+
+// Where in machine code a frame goes on that stands at a header of the interpreter's code, and what it has there.
+struct Promotion {
+  const uint8_t* code = nullptr;     // the function's
+  std::optional<Watch> charge;       // nothing when it cannot
+  std::vector<PendingSlot> pending;  // what the interpreter has left out of its slots
+};
 
 // The compiled functions of one module.
 class ModuleCode {
@@ -49,6 +58,10 @@ class ModuleCode {
   [[nodiscard]] size_t function_count() const;  // of those that have code
   // Who catches what in a function's machine code; null where nothing is caught. Found when it is first asked for.
   const CatchTable* catches(const struct CodeAddress& at);
+
+  // Of a function that has machine code. Found by making both of its codes again, and kept: frames stand at the same places
+  // again and again.
+  std::shared_ptr<const Promotion> promotion(const FunctionCode& function, const Word* header);
 
   // All functions, given one after the other, in their order, and used when all are there. Calls between them are
   // direct.
@@ -93,6 +106,10 @@ class ModuleCode {
   bool connected_ = false;
   std::unordered_map<uint32_t, std::unique_ptr<CatchTable>>
       catches_;  // null: looked at, and there is nothing
+  std::mutex promotions_mutex_;  // guards what follows
+  std::map<std::pair<uint32_t, uint32_t>, std::shared_ptr<const Promotion>>
+      promotions_;  // by function, and word of its code
+  size_t values_of_promotions_ = 0;
 };
 
 // A function and a place in its code.
