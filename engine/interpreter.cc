@@ -1043,7 +1043,7 @@ HANDLER(call_instance) {
     fuel = m.fuel;  // the host may have charged
     if (action == HostAction::kTrap) GO_TO(trapped);
     if (action == HostAction::kOutOfFuel) {
-      m.at_call = true;
+      m.at_call = m.has_callee = true;
       return stop(PASS_REGISTERS(ip), RunState::kOutOfFuel);
     }
     if (action == HostAction::kInterrupt) return stop(PASS_REGISTERS(ip + 3), RunState::kInterrupted);
@@ -1162,7 +1162,7 @@ HANDLER(tail_call_host) {
   fuel = m.fuel;  // the host may have charged
   if (action == HostAction::kTrap) GO_TO(trapped);
   if (action == HostAction::kOutOfFuel) {
-    m.at_call = true;
+    m.at_call = m.has_callee = true;
     return stop(PASS_REGISTERS(ip), RunState::kOutOfFuel);
   }
   if (action == HostAction::kExit) return stop(PASS_REGISTERS(ip), RunState::kExited);
@@ -1255,6 +1255,11 @@ HANDLER(begin) { ENTER(ip); }
 
 }  // namespace
 
+bool is_tail_call(Handler handler) {
+  return handler == kReturnCallImport || handler == kReturnCallRef || handler == kReturnCallIndirect ||
+         handler == tail_call_instance;
+}
+
 const Handler kHandlers[] = {
 #define E(operation) operation,
 #include "engine/operations_each.def"
@@ -1265,6 +1270,8 @@ const Word kNativeStub[2] = {header_of_stub(), handler_word(kEnterNative)};
 const Word kExitStub[2] = {header_of_stub(), handler_word(kExit)};
 const Word kReturnToNativeStub[2] = {header_of_stub(), handler_word(kReturnToNative)};
 const Word kCrossReturnStub[2] = {header_of_stub(), handler_word(kCrossReturn)};
+// The word behind the handler says where the arguments begin: with the frame.
+const Word kTailHostStub[2] = {handler_word(tail_call_instance), Word{}};
 
 void interpret(Execution& ex) {
   MachineState& m = Machine::state(ex);
@@ -1277,7 +1284,11 @@ void interpret(Execution& ex) {
     return;
   }
   const bool at_call = std::exchange(m.at_call, false), has_callee = std::exchange(m.has_callee, false);
-  (!at_call ? begin : has_callee ? call_instance : m.ip->handler)(m.ip, m.fp, m.fuel, m.memory, &ex, 0, 0, 0);
+  const Handler handler = !at_call                      ? begin
+                          : !has_callee                 ? m.ip->handler
+                          : is_tail_call(m.ip->handler) ? tail_call_instance
+                                                        : call_instance;
+  handler(m.ip, m.fp, m.fuel, m.memory, &ex, 0, 0, 0);
 #if !MEMBRANE_TAIL_CALLS
   loop(&ex);
 #endif

@@ -20,6 +20,10 @@ extern const Word kExitStub[2];
 extern const Word kReturnToNativeStub[2];
 // Behind a call into another instance.
 extern const Word kCrossReturnStub[2];
+// In place of a frame that ended in a call of the host, whose results are the frame's.
+extern const Word kTailHostStub[2];
+// Of an operation that leaves its frame for a function that is not the instance's own code.
+bool is_tail_call(Handler handler);
 
 // What the interpreter uses before the function that then runs is compiled, where functions may be. About what
 // compiling one costs.

@@ -31,6 +31,7 @@ using wasm::ValType;
 
 // -- the format: docs/snapshot-format.md ----------------------------------------------------------
 
+constexpr uint32_t kOldestVersion = 2;
 constexpr char kMagic[8] = {'M', 'E', 'M', 'B', 'S', 'N', 'A', 'P'};
 
 struct Header {
@@ -54,8 +55,8 @@ enum class Section : uint32_t {
   kHeap
 };
 
-void checksum_of(std::span<const uint8_t> body, uint64_t (&out)[2]) {
-  const XXH128_hash_t hash = XXH3_128bits(body.data(), body.size());
+void checksum_of(uint32_t version, std::span<const uint8_t> body, uint64_t (&out)[2]) {
+  const XXH128_hash_t hash = XXH3_128bits_withSeed(body.data(), body.size(), version - kOldestVersion);
   out[0] = hash.low64;
   out[1] = hash.high64;
 }
@@ -116,6 +117,14 @@ bool is_array(const wasm::Module& module, uint32_t type) {
   return module.kind_of_type(type) == wasm::TypeKind::kArray;
 }
 
+// Whether what a frame stands behind is a call of this function.
+bool calls(const wasm::Module& module, wasm::TypeRelations& relations, const wasm::Standing& standing,
+           uint32_t function) {
+  if (standing.before == wasm::Opcode::kCall) return standing.before_index == function;
+  return callee_type(module, standing) != nullptr &&
+         relations.type_matches(module.functions[function].type, standing.before_index);
+}
+
 }  // namespace
 
 struct KnownPlaces::Parts {
@@ -148,6 +157,8 @@ struct SnapshotWriter {
   KnownPlaces::Parts* known = nullptr;
   std::vector<uint8_t> out;
   std::vector<uint32_t> object_numbers;  // of objects, by that in the heap
+  bool is_tail_call = false;             // the frame that it stands in ends in a call of the host
+  uint32_t version = kOldestVersion;     // kSnapshotVersion when no frame that is written has that call
 
   SnapshotWriter(Execution& r, Instance& i, uint64_t before) : run(r), instance(i), fuel_before(before) {}
 
@@ -216,7 +227,8 @@ struct SnapshotWriter {
   Status segments();
   Result<std::vector<Standpoint>> stand();
   Status frames();
-  Status frame(const Standpoint& s, const wasm::Standing& standing, const FunctionInstance* host);
+  Status frame(const Standpoint& s, const wasm::Standing& standing);
+  Status arguments(const FunctionInstance& host, const uint64_t* slot);
 };
 
 Status SnapshotWriter::check() {
@@ -224,6 +236,9 @@ Status SnapshotWriter::check() {
   if (state != RunState::kReady && state != RunState::kOutOfFuel && state != RunState::kInterrupted)
     return fail(ErrorCode::kInvalidArgument, "only a run that is paused can be frozen",
                 "Freeze it when it is out of fuel or interrupted.");
+  if (Machine::entry(run) != nullptr && Machine::entry(run)->code == nullptr)
+    return unsupported("the function that was called is one of the host, which cannot be frozen",
+                       "Call a function of the program.");
   if (Machine::entry(run) == nullptr || Machine::entry(run)->instance != &instance)
     return fail(ErrorCode::kInvalidArgument, "the run is not one of this instance",
                 "Give the instance it runs in.");
@@ -377,9 +392,13 @@ Result<std::vector<Standpoint>> SnapshotWriter::stand() {
     if (stop.function->module != &instance.compiled())
       return unsupported("the program is inside a call of another module",
                          "Freeze it outside of such calls.");
-  if (awaits_tail_call(run))
+  is_tail_call = awaits_tail_call(run);
+  if (is_tail_call && known != nullptr)
     return unsupported("the program ends in a call of the host that waits", "Freeze it later.");
-  return known == nullptr ? standpoints(run) : standpoints(run, known->frames);
+  std::vector<Standpoint> stands = known == nullptr ? standpoints(run) : standpoints(run, known->frames);
+  // Nothing of a frame is used again that ends in a call; what is called gives its results in its place.
+  if (is_tail_call) stands.erase(stands.begin());
+  return stands;
 }
 
 Status SnapshotWriter::frames() {
@@ -409,25 +428,38 @@ Status SnapshotWriter::frames() {
         places.at(s.function->index, s.code_offset, i != 0 || host != nullptr);
     if (standing == nullptr)  // code that cannot be reached has no types: so it is behind a tail call
       return unsupported("the program waits in a tail call of the host", "Freeze it later.");
-    MEMBRANE_TRY(frame(s, *standing, i == 0 ? host : nullptr));
+    MEMBRANE_TRY(frame(s, *standing));
+    // The arguments of the host's function stand above the operands.
+    if (i == 0 && host != nullptr && !is_tail_call)
+      MEMBRANE_TRY(
+          arguments(*host, s.fp + wasm::slots_of(types_of(instance.module(), s.function->index, *standing))));
+  }
+  if (is_tail_call) MEMBRANE_TRY(arguments(*host, tail_call_arguments(run)));
+  if (host != nullptr) {
+    wasm::TypeRelations types(instance.module());
+    if (stands.empty() ||
+        !calls(instance.module(), types, *places.at(stands[0].function->index, stands[0].code_offset, true),
+               *host_index))
+      version = kSnapshotVersion;
   }
   end(at);
   return {};
 }
 
-// The arguments of the host's function stand above the operands.
-Status SnapshotWriter::frame(const Standpoint& s, const wasm::Standing& standing,
-                             const FunctionInstance* host) {
+Status SnapshotWriter::arguments(const FunctionInstance& host, const uint64_t* slot) {
+  for (const ValType type : host.type->params) {
+    MEMBRANE_TRY(value(type, slot));
+    slot += wasm::slots_of(type);
+  }
+  return {};
+}
+
+Status SnapshotWriter::frame(const Standpoint& s, const wasm::Standing& standing) {
   const std::vector<ValType> types = types_of(instance.module(), s.function->index, standing);
   const std::vector<uint64_t> slots = s.slots(wasm::slots_of(types));
   uint32_t slot = 0;
   for (const ValType type : types) {
     MEMBRANE_TRY(value(type, slots.data() + slot));
-    slot += wasm::slots_of(type);
-  }
-  if (host == nullptr) return {};
-  for (const ValType type : host->type->params) {
-    MEMBRANE_TRY(value(type, s.fp + slot));
     slot += wasm::slots_of(type);
   }
   return {};
@@ -456,10 +488,10 @@ Status SnapshotWriter::write(std::span<const uint8_t> embedder_state) {
   end(at);
   Header header{};
   std::memcpy(header.magic, kMagic, sizeof kMagic);
-  header.version = kSnapshotVersion;
+  header.version = version;
   header.cost_version = kCostVersion;
   header.body_bytes = out.size() - sizeof header;
-  checksum_of(std::span(out).subspan(sizeof header), header.checksum);
+  checksum_of(header.version, std::span(out).subspan(sizeof header), header.checksum);
   std::memcpy(out.data(), &header, sizeof header);
   return {};
 }
@@ -601,6 +633,7 @@ struct SnapshotReader : NumberReader {
   Status segments(Snapshot& s);
   Status frames(Snapshot& s);
   Status frame(Snapshot& s, size_t index, const wasm::Standing& standing);
+  Status values_of_frames(Snapshot& s, std::span<const ValType> types, size_t locals);
 };
 
 Status SnapshotReader::heap(Snapshot& s) {
@@ -694,14 +727,6 @@ Status SnapshotReader::segments(Snapshot& s) {
   return {};
 }
 
-// A host's function waits for the call of it, and of no other.
-bool calls(const wasm::Module& module, wasm::TypeRelations& relations, const wasm::Standing& standing,
-           uint32_t function) {
-  if (standing.before == wasm::Opcode::kCall) return standing.before_index == function;
-  return callee_type(module, standing) != nullptr &&
-         relations.type_matches(module.functions[function].type, standing.before_index);
-}
-
 // Whether what a function gives back can be taken for the results of another.
 bool gives_back(const wasm::Module& module, wasm::TypeRelations& relations, uint32_t function,
                 const wasm::FuncType& wanted) {
@@ -725,20 +750,21 @@ Status SnapshotReader::frame(Snapshot& s, size_t index, const wasm::Standing& st
   frame.first_slot = s.frame_slots_.size();
   const bool is_innermost = index + 1 == s.frames_.size();
   const uint32_t called = is_innermost ? s.host_call_ : s.frames_[index + 1].function;
-  if (called != UINT32_MAX && !(is_innermost ? calls : returns_to)(module, *relations, standing, called))
-    return damaged("a frame is not called by the one below it");
-  std::vector<ValType> types = types_of(module, frame.function, standing);
-  size_t params = 0;  // of the host's function
-  if (is_innermost && called != UINT32_MAX) {
-    const auto& host_params = module.type_of_function(called).params;
-    types.insert(types.end(), host_params.begin(), host_params.end());
-    params = host_params.size();
-  }
-  const size_t locals = types.size() - standing.operands.size() - params;
+  const bool may_be_called = called == UINT32_MAX || returns_to(module, *relations, standing, called) ||
+                             (is_innermost && calls(module, *relations, standing, called));
+  if (!may_be_called) return damaged("a frame is not called by the one below it");
+  const std::vector<ValType> types = types_of(module, frame.function, standing);
+  MEMBRANE_TRY(values_of_frames(s, types, types.size() - standing.operands.size()));
+  if (!is_innermost || called == UINT32_MAX) return {};
+  return values_of_frames(s, module.type_of_function(called).params, 0);
+}
+
+// The first `locals` may be unset.
+Status SnapshotReader::values_of_frames(Snapshot& s, std::span<const ValType> types, size_t locals) {
   for (size_t i = 0; i < types.size(); ++i) {
     if (!ok()) return damaged("its frames are cut short");
     value(types[i], s.frame_slots_, i < locals);
-    const Reference kind = reference_of(module, types[i]);
+    const Reference kind = reference_of(*frozen, types[i]);
     if (kind != Reference::kNone)
       s.frame_references_.emplace_back(s.frame_slots_.size() - 1, static_cast<uint8_t>(kind));
   }
@@ -756,7 +782,8 @@ Status SnapshotReader::frames(Snapshot& s) {
   if (s.host_call_ != UINT32_MAX && (s.host_call_ >= module.functions.size() ||
                                      module.functions[s.host_call_].import == wasm::kNotImported))
     return damaged("it waits for a function that is not the host's");
-  if (!ok() || count == 0) return damaged("it has no frame");
+  const bool has_none = count == 0 && s.host_call_ != UINT32_MAX && known == nullptr;
+  if (!ok() || (count == 0 && !has_none)) return damaged("it has no frame");
   if (count > left().size() / (2 * sizeof(uint32_t))) return damaged("its frames are cut short");
   FramePlaces own(module);
   FramePlaces& places = known == nullptr ? own : known->places();
@@ -770,8 +797,10 @@ Status SnapshotReader::frames(Snapshot& s) {
     places.add(frame.function, frame.code_offset, waits(i));
   }
   if (s.entry_ >= module.functions.size() || module.functions[s.entry_].import != wasm::kNotImported ||
-      !gives_back(module, *relations, s.frames_[0].function, module.type_of_function(s.entry_)))
+      !gives_back(module, *relations, has_none ? s.host_call_ : s.frames_[0].function,
+                  module.type_of_function(s.entry_)))
     return damaged("its first frame is not of its entry");
+  if (has_none) MEMBRANE_TRY(values_of_frames(s, module.type_of_function(s.host_call_).params, 0));
   places.find(left().size() / sizeof(uint32_t));  // the smallest value that is written
   for (uint64_t i = 0; i < count; ++i) {
     const Snapshot::Frame& f = s.frames_[i];
@@ -821,16 +850,17 @@ Result<std::span<const uint8_t>> checked_body(std::span<const uint8_t> bytes) {
   if (bytes.size() < sizeof header || std::memcmp(bytes.data(), kMagic, sizeof kMagic) != 0)
     return fail(ErrorCode::kInvalidInput, "this is no snapshot", "Give a file that --snapshot has written.");
   std::memcpy(&header, bytes.data(), sizeof header);
-  if (header.version != kSnapshotVersion)
+  if (header.version < kOldestVersion || header.version > kSnapshotVersion)
     return unsupported("the snapshot has format version " + std::to_string(header.version) +
-                           ", and this program reads version " + std::to_string(kSnapshotVersion),
+                           ", and this program reads versions " + std::to_string(kOldestVersion) + " to " +
+                           std::to_string(kSnapshotVersion),
                        "Thaw it with the version of Membrane that froze it.");
   if (header.cost_version != kCostVersion)
     return unsupported("the snapshot was frozen under cost table " + std::to_string(header.cost_version) +
                            ", and this program has " + std::to_string(kCostVersion),
                        "Thaw it with the version of Membrane that froze it: fuel would not add up.");
   uint64_t checksum[2];
-  checksum_of(bytes.subspan(sizeof header), checksum);
+  checksum_of(header.version, bytes.subspan(sizeof header), checksum);
   if (header.body_bytes != bytes.size() - sizeof header || header.checksum[0] != checksum[0] ||
       header.checksum[1] != checksum[1])
     return damaged("its checksum is not that of its content");
@@ -866,7 +896,7 @@ Result<std::vector<uint8_t>> with_embedder_part(std::span<const uint8_t> snapsho
   Header header{};
   std::memcpy(&header, made.data(), sizeof header);
   header.body_bytes = made.size() - sizeof header;
-  checksum_of(std::span<const uint8_t>(made).subspan(sizeof header), header.checksum);
+  checksum_of(header.version, std::span<const uint8_t>(made).subspan(sizeof header), header.checksum);
   std::memcpy(made.data(), &header, sizeof header);
   return made;
 }
@@ -1104,6 +1134,10 @@ Status Snapshot::place_frames(Execution& run, Instance& instance) const {
     caller_fp = fp;
     if (i + 1 < frames_.size()) fp += end - frame.first_slot;
   }
+  if (frames_.empty()) {
+    place_tail_call(run, instance);
+    return {};
+  }
   m.top = records + frames_.size() - 1;
   m.fp = fp;
   m.ip = at;
@@ -1114,6 +1148,18 @@ Status Snapshot::place_frames(Execution& run, Instance& instance) const {
     m.at_call = m.has_callee = true;
   }
   return {};
+}
+
+// The entry has ended in a call of the host, whose arguments are all that there is.
+void Snapshot::place_tail_call(Execution& run, Instance& instance) const {
+  MachineState& m = Machine::state(run);
+  std::ranges::copy(frame_slots_, m.fp);
+  for (const auto& [slot, kind] : frame_references_)
+    m.fp[slot] = thawed(instance, static_cast<Reference>(kind), m.fp[slot]);
+  m.ip = kTailHostStub;
+  m.where = Where::kInterpreter;
+  m.callee = instance.function(host_call_);
+  m.at_call = m.has_callee = true;
 }
 
 }  // namespace membrane::engine

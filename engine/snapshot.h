@@ -16,6 +16,7 @@
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -27,7 +28,9 @@ namespace membrane::engine {
 struct FunctionCode;
 struct Recorder;
 
-inline constexpr uint32_t kSnapshotVersion = 2;
+// Of one that stands in front of a call of the host that none of its frames has, as behind a tail call. Others are written as
+// version 2.
+inline constexpr uint32_t kSnapshotVersion = 3;
 
 // Errors: kInvalidArgument when the run is not paused; kUnsupported for what cannot be frozen.
 // `fuel_before` is what the run had used when it was thawed itself.
@@ -85,6 +88,10 @@ class Snapshot {
   [[nodiscard]] uint64_t fuel_used() const { return fuel_used_; }
   // The function that was called from outside.
   [[nodiscard]] uint32_t entry() const { return entry_; }
+  // The imported function whose call it stands in front of; nothing when it stands elsewhere.
+  [[nodiscard]] std::optional<uint32_t> awaited() const {
+    return host_call_ == UINT32_MAX ? std::nullopt : std::optional(host_call_);
+  }
 
   // Makes the instance in `store` as it was. Its data and element segments are not written again, and its
   // start function does not run.
@@ -119,6 +126,7 @@ class Snapshot {
   };
   std::shared_ptr<const MemoryImage> image_of(size_t memory) const;
   Status place_frames(Execution& run, Instance& instance) const;
+  void place_tail_call(Execution& run, Instance& instance) const;
   void find_headers(std::map<std::pair<const FunctionCode*, uint32_t>, Recorder>& headers) const;
   bool keep_exceptions(Instance& instance) const;
   bool keep_objects(Instance& instance) const;

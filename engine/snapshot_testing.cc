@@ -13,7 +13,9 @@
 namespace membrane::engine {
 namespace {
 
-constexpr size_t kHeaderBytes = 40, kBodyBytesAt = 16, kChecksumAt = 24, kSectionHeadBytes = 12;
+constexpr uint32_t kOldestVersion = 2;
+constexpr size_t kHeaderBytes = 40, kVersionAt = 8, kBodyBytesAt = 16, kChecksumAt = 24,
+                 kSectionHeadBytes = 12;
 
 std::optional<Extern> give_zero(Store& store, const wasm::Module& module, const wasm::Import& import) {
   if (import.kind != wasm::ExternKind::kFunc) return std::nullopt;
@@ -48,7 +50,10 @@ std::span<const uint8_t> section_of(std::span<const uint8_t> snapshot, uint32_t 
 void seal(std::vector<uint8_t>& snapshot) {
   if (snapshot.size() < kHeaderBytes) return;
   const uint64_t body = snapshot.size() - kHeaderBytes;
-  const XXH128_hash_t hash = XXH3_128bits(snapshot.data() + kHeaderBytes, body);
+  uint32_t version = 0;
+  std::memcpy(&version, snapshot.data() + kVersionAt, sizeof version);
+  const XXH128_hash_t hash =
+      XXH3_128bits_withSeed(snapshot.data() + kHeaderBytes, body, version - kOldestVersion);
   std::memcpy(snapshot.data() + kBodyBytesAt, &body, sizeof body);
   std::memcpy(snapshot.data() + kChecksumAt, &hash.low64, sizeof hash.low64);
   std::memcpy(snapshot.data() + kChecksumAt + sizeof hash.low64, &hash.high64, sizeof hash.high64);

@@ -107,16 +107,10 @@ uint64_t canonical_bits(uint64_t bits, bool is_f32) {
 }
 
 // Behind these there is no place to stand at.
-bool is_tail_call(Handler handler) {
-  return handler == kHandlers[static_cast<size_t>(Operation::kReturnCallImport)] ||
-         handler == kHandlers[static_cast<size_t>(Operation::kReturnCallRef)] ||
-         handler == kHandlers[static_cast<size_t>(Operation::kReturnCallIndirect)];
-}
-
 // Not begun yet: it stands at a stub, or at its first header.
 bool is_begun(const FrameStop& stop) {
   return stop.function->code.load(std::memory_order_acquire) != nullptr && stop.at != kTranslateStub &&
-         stop.at != kNativeStub;
+         stop.at != kNativeStub && stop.at != kTailHostStub;
 }
 
 }  // namespace
@@ -192,6 +186,7 @@ Standpoint stand_interpreted(const FrameStop& stop, const StopsMadeAgain& known,
   Standpoint s;
   s.function = stop.function;
   s.fp = stop.fp;
+  s.is_left = stop.at == kTailHostStub;
   if (!is_begun(stop)) return s;
   s.code_offset = stop.function->code.load(std::memory_order_acquire)[word].header.code_offset;
   s.pending = known.known.interpreted.at({stop.function, word}).pending;
@@ -252,6 +247,7 @@ std::vector<Standpoint> standpoints(Execution& run) {
 const FunctionInstance* awaited_host(Execution& run) {
   const MachineState& m = Machine::state(run);
   if (m.at_call) return m.callee;
+  if (m.tail_host != nullptr) return m.tail_host;
   if (m.where != Where::kNative || m.native->pc != m.native->exit_instance) return nullptr;
   return reinterpret_cast<const FunctionInstance*>(m.native->registers[native::kResultRegister]);
 }
@@ -259,6 +255,11 @@ const FunctionInstance* awaited_host(Execution& run) {
 bool awaits_tail_call(Execution& run) {
   const MachineState& m = Machine::state(run);
   return (m.at_call && is_tail_call(m.ip->handler)) || m.tail_host != nullptr;
+}
+
+const uint64_t* tail_call_arguments(Execution& run) {
+  const MachineState& m = Machine::state(run);
+  return m.tail_host != nullptr ? m.tail_arguments : m.fp + m.ip[1].slots.a;
 }
 
 namespace {

@@ -102,8 +102,7 @@ void make_again(const FunctionCode& function, std::span<Recorder> recorders);
 struct Standpoint {
   const FunctionCode* function = nullptr;
   uint32_t code_offset = 0;
-  bool is_left =
-      false;  // compiled code that ends in a call of the host, which waits: there is no place in it
+  bool is_left = false;  // it ends in a call of the host, which waits: there is no place in it
   const uint64_t* fp = nullptr;
   std::vector<PendingSlot> pending;  // values that are not in their slots
   std::vector<std::pair<uint16_t, uint64_t>> in_registers;
@@ -120,8 +119,10 @@ std::vector<Standpoint> standpoints(Execution& run);
 std::vector<Standpoint> standpoints(Execution& run, KnownFrames& known);
 // The function of the host that is to be called first; null when the run stands elsewhere.
 const FunctionInstance* awaited_host(Execution& run);
-// Whether the innermost frame ends in a call of the host that waits.
+// Whether the innermost frame ends in that call.
 bool awaits_tail_call(Execution& run);
+// Where the arguments of such a call are.
+const uint64_t* tail_call_arguments(Execution& run);
 
 // What making code again and walking bodies has found of frames: a run that allocates in a loop stands at the same
 // places each time. So a collection costs what the frames are, and not what their functions are.

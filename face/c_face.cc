@@ -17,6 +17,7 @@ struct membrane_call {
   membrane::Call call;
   std::vector<membrane::Value> results{};
   std::optional<membrane_error> error{};
+  WaitingForC waiting{};
 };
 
 struct membrane_host_call {
@@ -57,13 +58,14 @@ std::vector<membrane::ValueType> types(const membrane_type* first, size_t count)
 
 // -- host functions ---------------------------------------------------------------------------------
 
-std::expected<std::vector<membrane::Value>, std::string> call_back(
-    membrane_callback function, void* user_data, const std::vector<membrane::ValueType>& results,
-    membrane::HostCall& call) {
+std::expected<std::vector<membrane::Value>, std::string> call_back(membrane_callback function,
+                                                                   void* user_data,
+                                                                   membrane::HostCall& call) {
   std::vector<membrane_value> arguments;
   for (const membrane::Value& value : call.arguments()) arguments.push_back(to_c(value));
   std::vector<membrane_value> values;
-  for (const membrane::ValueType type : results) values.push_back(to_c(membrane::face::value_of(type, 0)));
+  for (const membrane::ValueType type : call.signature().results)
+    values.push_back(to_c(membrane::face::value_of(type, 0)));
   membrane_host_call seen{call};
   if (!function(user_data, &seen, arguments.data(), values.data()))
     return std::unexpected(seen.message.empty() ? "the host function failed" : std::move(seen.message));
@@ -78,9 +80,62 @@ membrane::HostFunction to_cpp(const membrane_host_function& f) {
                               {types(f.parameters, f.parameter_count), types(f.results, f.result_count)},
                               {}};
   if (f.call != nullptr)
-    made.call = [function = f.call, data = f.user_data, results = made.signature.results](
-                    membrane::HostCall& call) { return call_back(function, data, results, call); };
+    made.call = [function = f.call, data = f.user_data](membrane::HostCall& call) {
+      return call_back(function, data, call);
+    };
   return made;
+}
+
+std::function<membrane::HostResults(membrane::HostCall&)> to_cpp(membrane_callback answer, void* user_data) {
+  if (answer == nullptr) return {};
+  return [=](membrane::HostCall& call) { return call_back(answer, user_data, call); };
+}
+
+membrane::HostResults to_cpp(const membrane_value* results, size_t count, const char* error_message) {
+  if (error_message != nullptr) return std::unexpected(std::string(error_message));
+  std::vector<membrane::Value> values;
+  for (size_t i = 0; i < count; ++i) values.push_back(to_cpp(results[i]));
+  return values;
+}
+
+const membrane_waiting_call* shown(WaitingForC& as, const membrane::Report::Waiting& call) {
+  as.call = call;
+  as.arguments.clear();
+  for (const membrane::Value& value : as.call.values) as.arguments.push_back(to_c(value));
+  as.shown = {as.call.name.c_str(), as.arguments.data(), as.arguments.size(), as.call.note.c_str(),
+              as.call.note.size()};
+  return &as.shown;
+}
+
+membrane::InstanceOptions to_cpp(const membrane_instance_options* options) {
+  membrane::InstanceOptions made;
+  if (options == nullptr) return made;
+  for (size_t i = 0; i < options->function_count; ++i)
+    made.functions.push_back(to_cpp(options->functions[i]));
+  if (options->memory_bytes != 0) made.memory_bytes = options->memory_bytes;
+  if (options->start_fuel != 0) made.start_fuel = options->start_fuel;
+  return made;
+}
+
+membrane_call* handle_of(membrane::Expected<membrane::Call> call, membrane_error** error) {
+  if (!call) {
+    give(error, std::move(call).error());
+    return nullptr;
+  }
+  auto made = std::make_unique<membrane_call>(std::move(*call));
+  made->results = made->call.results();
+  return made.release();
+}
+
+bool answered(membrane_call& call, const membrane::Expected<membrane::Call::Status>& done,
+              membrane_error** error) {
+  if (!done) give(error, done.error());
+  call.results = call.call.results();
+  return done.has_value();
+}
+
+std::optional<uint64_t> until(uint64_t freeze_after_fuel) {
+  return freeze_after_fuel == UINT64_MAX ? std::nullopt : std::optional(freeze_after_fuel);
 }
 
 membrane::Program to_cpp(const membrane_program& p) {
@@ -144,6 +199,13 @@ bool membrane_host_call_write_string(membrane_host_call* call, const char* bytes
 }
 
 bool membrane_host_call_charge(membrane_host_call* call, uint64_t fuel) { return call->call.charge(fuel); }
+
+void membrane_host_call_answer_later(membrane_host_call* call, const char* note, size_t size) {
+  guarded<bool>(nullptr, [&] {
+    call->call.answer_later(std::string(view(note, size)));
+    return true;
+  });
+}
 
 void membrane_host_call_trap(membrane_host_call* call, const char* message) {
   guarded<bool>(nullptr, [&] {
@@ -245,8 +307,24 @@ membrane_report* membrane_sandbox_run_until(const membrane_sandbox* sandbox, con
 
 membrane_report* membrane_sandbox_thaw(const membrane_sandbox* sandbox, const uint8_t* snapshot, size_t size,
                                        uint64_t freeze_after_fuel) {
-  const auto until = freeze_after_fuel == UINT64_MAX ? std::nullopt : std::optional(freeze_after_fuel);
-  return reported([&] { return sandbox->sandbox.thaw({snapshot, size}, until); });
+  return reported([&] { return sandbox->sandbox.thaw({snapshot, size}, until(freeze_after_fuel)); });
+}
+
+membrane_report* membrane_sandbox_resume(const membrane_sandbox* sandbox, const uint8_t* snapshot,
+                                         size_t size, const membrane_value* results, size_t result_count,
+                                         const char* error_message, uint64_t freeze_after_fuel) {
+  return reported([&] {
+    return sandbox->sandbox.resume({snapshot, size}, to_cpp(results, result_count, error_message),
+                                   until(freeze_after_fuel));
+  });
+}
+
+membrane_report* membrane_sandbox_resume_with(const membrane_sandbox* sandbox, const uint8_t* snapshot,
+                                              size_t size, membrane_callback answer, void* user_data,
+                                              uint64_t freeze_after_fuel) {
+  return reported([&] {
+    return sandbox->sandbox.resume({snapshot, size}, to_cpp(answer, user_data), until(freeze_after_fuel));
+  });
 }
 
 void membrane_sandbox_cancel(membrane_sandbox* sandbox) { sandbox->sandbox.cancel(); }
@@ -258,6 +336,13 @@ const char* membrane_report_outcome(const membrane_report* report) {
 
 const membrane_error* membrane_report_error(const membrane_report* report) {
   return report->error ? &*report->error : nullptr;
+}
+
+const membrane_waiting_call* membrane_report_waiting_call(membrane_report* report) {
+  const auto& waits_for = report->report.waits_for;
+  if (waits_for.empty()) return nullptr;
+  return guarded<const membrane_waiting_call*>(
+      nullptr, [&] { return shown(report->waiting_call, waits_for.front()); });
 }
 
 const uint8_t* membrane_report_snapshot(const membrane_report* report, size_t* size) {
@@ -339,14 +424,7 @@ void membrane_module_free(membrane_module* module) { delete module; }
 membrane_instance* membrane_instance_new(const membrane_module* module,
                                          const membrane_instance_options* options, membrane_error** error) {
   return guarded<membrane_instance*>(error, [&]() -> membrane_instance* {
-    membrane::InstanceOptions made;
-    if (options != nullptr) {
-      for (size_t i = 0; i < options->function_count; ++i)
-        made.functions.push_back(to_cpp(options->functions[i]));
-      if (options->memory_bytes != 0) made.memory_bytes = options->memory_bytes;
-      if (options->start_fuel != 0) made.start_fuel = options->start_fuel;
-    }
-    auto instance = membrane::Instance::create(module->module, std::move(made));
+    auto instance = membrane::Instance::create(module->module, to_cpp(options));
     if (instance) return new membrane_instance{std::move(*instance)};
     give(error, std::move(instance).error());
     return nullptr;
@@ -367,14 +445,7 @@ membrane_call* membrane_instance_call(membrane_instance* instance, const char* n
   return guarded<membrane_call*>(error, [&]() -> membrane_call* {
     std::vector<membrane::Value> values;
     for (size_t i = 0; i < argument_count; ++i) values.push_back(to_cpp(arguments[i]));
-    auto call = instance->instance.call(view(name), values, fuel);
-    if (!call) {
-      give(error, std::move(call).error());
-      return nullptr;
-    }
-    auto made = std::make_unique<membrane_call>(std::move(*call));
-    made->results = made->call.results();
-    return made.release();
+    return handle_of(instance->instance.call(view(name), values, fuel), error);
   });
 }
 
@@ -408,6 +479,42 @@ const membrane_error* membrane_call_error(membrane_call* call) {
     return &call->error.emplace(call->call.failure());
   });
 }
+
+bool membrane_call_answer(membrane_call* call, const membrane_value* results, size_t result_count,
+                          const char* error_message, membrane_error** error) {
+  return guarded<bool>(error, [&] {
+    return answered(*call, call->call.answer(to_cpp(results, result_count, error_message)), error);
+  });
+}
+
+bool membrane_call_answer_with(membrane_call* call, membrane_callback answer, void* user_data,
+                               membrane_error** error) {
+  return guarded<bool>(error,
+                       [&] { return answered(*call, call->call.answer(to_cpp(answer, user_data)), error); });
+}
+
+const membrane_waiting_call* membrane_call_waiting(membrane_call* call) {
+  return guarded<const membrane_waiting_call*>(nullptr, [&]() -> const membrane_waiting_call* {
+    const auto waits_for = call->call.waits_for();
+    return waits_for ? shown(call->waiting, *waits_for) : nullptr;
+  });
+}
+
+uint8_t* membrane_call_dump(const membrane_call* call, size_t* size, membrane_error** error) {
+  return guarded<uint8_t*>(error, [&] { return dumped(call->call.dump(), size, error); });
+}
+
+membrane_call* membrane_call_load(const uint8_t* bytes, size_t size, const membrane_instance_options* options,
+                                  uint64_t fuel, membrane_error** error) {
+  return guarded<membrane_call*>(
+      error, [&] { return handle_of(membrane::Call::load({bytes, size}, to_cpp(options), fuel), error); });
+}
+
+membrane_instance* membrane_call_get_instance(const membrane_call* call) {
+  return guarded<membrane_instance*>(nullptr, [&] { return new membrane_instance{call->call.instance()}; });
+}
+
+void membrane_bytes_free(uint8_t* bytes) { std::free(bytes); }
 
 uint64_t membrane_call_fuel_used(const membrane_call* call) { return call->call.fuel_used(); }
 void membrane_call_free(membrane_call* call) { delete call; }

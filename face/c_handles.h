@@ -1,6 +1,8 @@
 // What the handles of the C face hold, and what its functions share.
 #pragma once
 
+#include <algorithm>
+#include <cstdlib>
 #include <cstring>
 #include <memory>
 #include <new>
@@ -32,12 +34,20 @@ struct membrane_sandbox {
   std::vector<std::pair<std::string, std::string>> environment{};
 };
 
+// A call that waits, as the C face shows it.
+struct WaitingForC {
+  membrane::Report::Waiting call{};
+  std::vector<membrane_value> arguments{};
+  membrane_waiting_call shown{};
+};
+
 struct membrane_report {
   membrane::Report report;
   std::optional<membrane_error> error{};
   std::string json{};
   std::string text{};
   membrane_function_call waiting{};  // that was asked for last
+  WaitingForC waiting_call{};
 };
 
 namespace membrane::face {
@@ -82,6 +92,22 @@ inline bool succeeded(const membrane::Expected<void>& done, membrane_error** err
 inline membrane_policy* handle_of(membrane::Expected<membrane::Policy> made, membrane_error** error) {
   if (made) return new membrane_policy{std::move(*made)};
   give(error, std::move(made).error());
+  return nullptr;
+}
+
+// A copy that the caller frees with membrane_bytes_free.
+inline uint8_t* copied(std::string_view bytes, size_t* size) {
+  auto* const copy = static_cast<uint8_t*>(std::malloc(std::max<size_t>(bytes.size(), 1)));
+  if (copy == nullptr) throw std::bad_alloc();
+  std::memcpy(copy, bytes.data(), bytes.size());
+  if (size != nullptr) *size = bytes.size();
+  return copy;
+}
+
+inline uint8_t* dumped(const membrane::Expected<std::vector<uint8_t>>& bytes, size_t* size,
+                       membrane_error** error) {
+  if (bytes) return copied({reinterpret_cast<const char*>(bytes->data()), bytes->size()}, size);
+  give(error, bytes.error());
   return nullptr;
 }
 

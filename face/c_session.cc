@@ -147,15 +147,6 @@ membrane_session* handle_of(membrane::Expected<membrane::Session> made, membrane
   return nullptr;
 }
 
-// A copy that the caller frees; NULL without memory.
-uint8_t* copied(std::string_view bytes, size_t* size) {
-  auto* const copy = static_cast<uint8_t*>(std::malloc(std::max<size_t>(bytes.size(), 1)));
-  if (copy == nullptr) throw std::bad_alloc();
-  std::memcpy(copy, bytes.data(), bytes.size());
-  if (size != nullptr) *size = bytes.size();
-  return copy;
-}
-
 }  // namespace
 
 membrane_policy* membrane_policy_new_for_languages(void) {
@@ -230,14 +221,8 @@ membrane_session* membrane_session_fork(membrane_session* session, membrane_erro
 }
 
 uint8_t* membrane_session_dump(const membrane_session* session, size_t* size, membrane_error** error) {
-  return guarded<uint8_t*>(error, [&]() -> uint8_t* {
-    const auto bytes = session->session.dump();
-    if (bytes) return copied({reinterpret_cast<const char*>(bytes->data()), bytes->size()}, size);
-    give(error, bytes.error());
-    return nullptr;
-  });
+  return guarded<uint8_t*>(error, [&]() -> uint8_t* { return dumped(session->session.dump(), size, error); });
 }
-void membrane_bytes_free(uint8_t* bytes) { std::free(bytes); }
 
 uint8_t* membrane_session_read_file(const membrane_session* session, const char* path, size_t* size,
                                     membrane_error** error) {

@@ -12,6 +12,7 @@
 #include "engine/instance.h"
 #include "host/guest.h"
 #include "membrane/membrane.hpp"
+#include "sandbox/own_function.h"
 #include "sandbox/report.h"
 
 namespace membrane::face {
@@ -33,6 +34,12 @@ engine::Value engine_value_of(const Value& value);
 // What is wrong with a function to be defined, if anything.
 std::optional<Failure> check(const HostFunction& function);
 // Calls it for a guest. Whatever it throws becomes a trap.
-engine::HostAction invoke(const HostFunction& function, host::Guest& guest, engine::HostCall& call);
+sandbox::OwnEnd invoke(const HostFunction& function, host::Guest& guest, engine::HostCall& call);
+
+sandbox::OwnFunction own_function(HostFunction function);
+
+// What is given to a call that waits.
+sandbox::OwnAnswer own_answer(const HostResults& results);
+sandbox::OwnAnswer own_answer(std::function<HostResults(HostCall&)> function);
 
 }  // namespace membrane::face

@@ -1,11 +1,16 @@
 // The engine's face: modules, instances and calls that can pause.
 
 #include <algorithm>
+#include <utility>
 
+#include "engine/snapshot.h"
 #include "face/convert.h"
+#include "face/report.h"
 #include "lang/language.h"
 #include "sandbox/guest_instance.h"
 #include "sandbox/host_import.h"
+#include "sandbox/kept_call.h"
+#include "sandbox/own_function.h"
 #include "wasm/explain.h"
 
 namespace membrane {
@@ -58,25 +63,70 @@ struct Instance::State {
 
   Module module;
   InstanceOptions options;
+  std::vector<sandbox::OwnFunction> functions;  // those of the options
   engine::Store store;
   engine::Instance* instance = nullptr;
   sandbox::Conversation nothing_said;
   std::optional<sandbox::GuestInstance> guest;
 
+  uint32_t running = 0;  // its calls that the thread is inside of
+  // Of the call that runs: what ends its next call of the host, in the function's place; then null.
+  const sandbox::OwnAnswer* answer = nullptr;
+  bool answer_was_paid = true;
+  // And where it stopped for an answer to come.
+  struct Wait {
+    const sandbox::OwnFunction* function;
+    sandbox::WaitingCall call;
+  };
+  std::optional<Wait> waits;
+
+  Expected<void> take_functions();
   std::optional<sandbox::HostImport> find_import(const wasm::Import& import);
+  engine::HostAction call_own(const sandbox::OwnFunction& function, engine::HostCall& call);
+  [[nodiscard]] engine::Resolver resolver();
+  [[nodiscard]] engine::InstanceLimits instance_limits() const;
   [[nodiscard]] engine::ExecutionLimits limits() const;
 };
 
+Expected<void> Instance::State::take_functions() {
+  for (HostFunction& function : options.functions) {
+    if (auto wrong = face::check(function)) return std::unexpected(std::move(*wrong));
+    functions.push_back(face::own_function(std::move(function)));
+  }
+  options.functions.clear();
+  return {};
+}
+
 std::optional<sandbox::HostImport> Instance::State::find_import(const wasm::Import& import) {
-  const auto function = std::ranges::find_if(options.functions, [&](const HostFunction& f) {
+  const auto function = std::ranges::find_if(functions, [&](const sandbox::OwnFunction& f) {
     return f.module == import.module && f.name == import.name;
   });
-  if (function == options.functions.end()) return std::nullopt;
-  return sandbox::HostImport{face::wasm_type_of(function->signature),
-                             [this, function = &*function](engine::HostCall& call) {
-                               guest->enter(call);
-                               return face::invoke(*function, *guest, call);
+  if (function == functions.end()) return std::nullopt;
+  return sandbox::HostImport{function->type, [this, function = &*function](engine::HostCall& call) {
+                               return call_own(*function, call);
                              }};
+}
+
+engine::HostAction Instance::State::call_own(const sandbox::OwnFunction& function, engine::HostCall& call) {
+  guest->enter(call);
+  const sandbox::OwnAnswer* const given = std::exchange(answer, nullptr);
+  sandbox::OwnEnd end = given != nullptr ? given->give(function, *guest, call) : function.call(*guest, call);
+  if (end.waits) {
+    waits = Wait{&function, sandbox::waiting_call(function, call, *std::move(end.waits))};
+    return engine::HostAction::kOutOfFuel;
+  }
+  if (given != nullptr) answer_was_paid = end.action != engine::HostAction::kOutOfFuel;
+  return end.action;
+}
+
+engine::Resolver Instance::State::resolver() {
+  return sandbox::resolver_of(store, [this](const wasm::Import& import) { return find_import(import); });
+}
+
+engine::InstanceLimits Instance::State::instance_limits() const {
+  engine::InstanceLimits limits;
+  limits.memory_bytes = options.memory_bytes;
+  return limits;
 }
 
 engine::ExecutionLimits Instance::State::limits() const {
@@ -96,9 +146,47 @@ struct Call::State {
 
   std::shared_ptr<Instance::State> instance;
   engine::Execution execution;
+  uint64_t fuel_before = 0;  // that it had used when it was dumped
+  std::optional<Instance::State::Wait> waits;
+  bool answer_was_paid = true;  // else it still waits
 
+  void run(const sandbox::OwnAnswer* answer = nullptr);
+  Expected<void> run_with(const sandbox::OwnAnswer& answer);
+  [[nodiscard]] Failure why_it_waits() const;
   [[nodiscard]] Failure::Place show(const engine::CodePlace& place) const;
 };
+
+// As far as it goes. With an answer, which is for the call that it waits in.
+void Call::State::run(const sandbox::OwnAnswer* answer) {
+  Instance::State& in = *instance;
+  const sandbox::OwnAnswer* const outer = std::exchange(in.answer, answer);
+  in.answer_was_paid = true;
+  ++in.running;
+  execution.resume();
+  --in.running;
+  in.answer = outer;
+  answer_was_paid = in.answer_was_paid;
+  if (answer_was_paid || in.waits) waits = std::exchange(in.waits, std::nullopt);
+}
+
+Expected<void> Call::State::run_with(const sandbox::OwnAnswer& answer) {
+  if (!waits)
+    return std::unexpected(invalid_argument("the call waits for no answer", "Resume it without an answer."));
+  if (const auto fits = answer.check(*waits->function); !fits)
+    return std::unexpected(failure_of(fits.error()));
+  run(&answer);
+  return {};
+}
+
+Failure Call::State::why_it_waits() const {
+  if (!answer_was_paid)
+    return {"out_of_fuel",
+            "the answer of " + waits->call.name + " could not charge its fuel",
+            "Add fuel and answer it again.",
+            {},
+            {}};
+  return {"waiting", "the call waits for the answer of " + waits->call.name, "Answer it.", {}, {}};
+}
 
 Failure::Place Call::State::show(const engine::CodePlace& place) const {
   Failure::Place shown;
@@ -118,6 +206,7 @@ Call& Call::operator=(Call&&) noexcept = default;
 Call::~Call() = default;
 
 Call::Status Call::status() const {
+  if (state_->waits) return Status::kWaiting;
   switch (state_->execution.state()) {
     case engine::RunState::kFinished:
     case engine::RunState::kExited: return Status::kReturned;
@@ -132,8 +221,26 @@ Call::Status Call::status() const {
 void Call::add_fuel(uint64_t fuel) { state_->execution.add_fuel(fuel); }
 
 Call::Status Call::resume() {
-  state_->execution.resume();
+  if (!state_->waits) state_->run();
   return status();
+}
+
+Expected<Call::Status> Call::answer(HostResults results) {
+  if (auto done = state_->run_with(face::own_answer(results)); !done)
+    return std::unexpected(std::move(done).error());
+  return status();
+}
+
+Expected<Call::Status> Call::answer(const std::function<HostResults(HostCall&)>& function) {
+  if (!function)
+    return std::unexpected(invalid_argument("the answer has nothing to call", "Give a function."));
+  if (auto done = state_->run_with(face::own_answer(function)); !done)
+    return std::unexpected(std::move(done).error());
+  return status();
+}
+
+std::optional<Report::Waiting> Call::waits_for() const {
+  return state_->waits ? std::optional(face::waiting_of(state_->waits->call)) : std::nullopt;
 }
 
 std::vector<Value> Call::results() const {
@@ -158,6 +265,7 @@ Failure Call::failure() const {
     case Status::kInterrupted:
       failure = {"interrupted", "the owner interrupted the call", "Resume it.", {}, {}};
       break;
+    case Status::kWaiting: failure = state_->why_it_waits(); break;
   }
   for (const engine::CodePlace& place : state_->execution.backtrace())
     failure.backtrace.push_back(state_->show(place));
@@ -165,22 +273,63 @@ Failure Call::failure() const {
   return failure;
 }
 
-uint64_t Call::fuel_used() const { return state_->execution.fuel_used(); }
+uint64_t Call::fuel_used() const { return state_->fuel_before + state_->execution.fuel_used(); }
 uint64_t Call::fuel_left() const { return state_->execution.fuel_left(); }
+Instance Call::instance() const { return Instance(state_->instance); }
+
+// -- calls as bytes --------------------------------------------------------------------------------------
+
+Expected<std::vector<uint8_t>> Call::dump() const {
+  Instance::State& in = *state_->instance;
+  if (in.running != 0)
+    return std::unexpected(
+        invalid_argument("a call of the instance is running", "Dump the call when it has stopped."));
+  sandbox::KeptCall kept{.heap_next = in.guest->heap_next(), .waits = {}};
+  if (state_->waits) kept.waits = state_->waits->call.note;
+  auto bytes = engine::freeze(state_->execution, *in.instance, sandbox::write_kept_call(std::move(kept)),
+                              state_->fuel_before);
+  if (!bytes) return std::unexpected(failure_of(bytes.error()));
+  return *std::move(bytes);
+}
+
+Expected<Call> Call::load(std::span<const uint8_t> bytes, InstanceOptions options, uint64_t fuel) {
+  const auto snapshot = engine::Snapshot::read(bytes);
+  if (!snapshot) return std::unexpected(failure_of(snapshot.error()));
+  const auto kept = sandbox::read_kept_call(snapshot->embedder_state());
+  if (!kept) return std::unexpected(failure_of(kept.error()));
+  if (kept->waits && !snapshot->awaited())
+    return std::unexpected(
+        failure_of({ErrorCode::kInvalidInput,
+                    "the snapshot is damaged: its call waits, and stands in front of no function",
+                    "Dump the call again."}));
+  auto module = std::make_shared<Module::State>();
+  module->compiled = snapshot->module();
+  auto in = std::make_shared<Instance::State>(Module(std::move(module)), std::move(options));
+  if (auto taken = in->take_functions(); !taken) return std::unexpected(std::move(taken).error());
+  const auto made = snapshot->instantiate(in->store, in->resolver(), in->instance_limits());
+  if (!made) return std::unexpected(failure_of(made.error().error));
+  in->instance = *made;
+  in->guest.emplace(*in->instance, in->nothing_said);
+  in->guest->set_heap_next(kept->heap_next);
+  auto state = std::make_unique<State>(in);
+  state->fuel_before = snapshot->fuel_used();
+  if (auto put = snapshot->resume_in(state->execution, *in->instance); !put)
+    return std::unexpected(failure_of(put.error()));
+  if (kept->waits) {  // so the call tells its arguments, and waits again
+    const sandbox::OwnAnswer again{
+        .call = [&](const auto&, auto&, auto&) { return sandbox::OwnEnd{.waits = kept->waits}; }};
+    state->run(&again);
+  }
+  state->execution.add_fuel(fuel);
+  return Call(std::move(state));
+}
 
 // -- making instances and calls ------------------------------------------------------------------------
 
 Expected<Instance> Instance::create(const Module& module, InstanceOptions options) {
-  for (const HostFunction& function : options.functions)
-    if (auto wrong = face::check(function)) return std::unexpected(std::move(*wrong));
   auto state = std::make_shared<State>(module, std::move(options));
-  engine::InstanceLimits limits;
-  limits.memory_bytes = state->options.memory_bytes;
-  auto made = state->store.instantiate(
-      module.state()->compiled,
-      sandbox::resolver_of(state->store,
-                           [&](const wasm::Import& import) { return state->find_import(import); }),
-      limits);
+  if (auto taken = state->take_functions(); !taken) return std::unexpected(std::move(taken).error());
+  auto made = state->store.instantiate(module.state()->compiled, state->resolver(), state->instance_limits());
   if (!made) {
     Failure failure = failure_of(made.error().error);
     if (made.error().kind == engine::LinkError::Kind::kTrap) failure.code = name_of(made.error().trap);
@@ -219,7 +368,7 @@ Expected<Call> Instance::call(std::string_view name, std::span<const Value> argu
   if (auto begun = state->execution.start(function, values); !begun)
     return std::unexpected(failure_of(begun.error()));
   state->execution.add_fuel(fuel);
-  state->execution.resume();
+  state->run();
   return Call(std::move(state));
 }
 

@@ -22,6 +22,17 @@ Report::Result result_of(const sandbox::ReportValue& value) {
 
 }  // namespace
 
+Report::Waiting waiting_of(const sandbox::WaitingCall& call) {
+  Report::Waiting waiting{.name = call.name,
+                          .arguments = call.arguments,
+                          .keywords = call.keywords,
+                          .object = call.object,
+                          .note = call.note};
+  for (const sandbox::ReportValue& value : call.values)
+    waiting.values.push_back(result_of(value).value.value_or(Value()));
+  return waiting;
+}
+
 Report report_of(sandbox::Report made) {
   Report report;
   report.outcome = static_cast<Outcome>(made.outcome);
@@ -43,8 +54,7 @@ Report report_of(sandbox::Report made) {
   for (sandbox::RichValue& each : made.displays) report.displays.push_back(parts_of(each));
   report.value = parts_of(made.value);
   for (const sandbox::ReportFile& file : made.files) report.files.push_back({file.path, file.size_bytes});
-  for (const sandbox::WaitingCall& call : made.waits_for)
-    report.waits_for.push_back({call.name, call.arguments, call.keywords, call.object});
+  for (const sandbox::WaitingCall& call : made.waits_for) report.waits_for.push_back(waiting_of(call));
   report.snapshot = std::exchange(made.snapshot, {});
   report.rendered = std::make_shared<const sandbox::Report>(std::move(made));
   return report;

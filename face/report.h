@@ -7,5 +7,6 @@
 namespace membrane::face {
 
 Report report_of(sandbox::Report made);
+Report::Waiting waiting_of(const sandbox::WaitingCall& call);
 
 }  // namespace membrane::face

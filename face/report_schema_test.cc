@@ -157,7 +157,8 @@ json report_of_a_language() {
   report.kept = {"results/tmp/out.csv"};
   report.exit_code = 3;
   report.output_bytes_cut = 5;
-  report.waits_for = {{"shop.price", R"(["tea"])", "{}", ""}};
+  report.waits_for = {{"shop.price", R"(["tea"])", "{}", ""},
+                      {"shop.price", "[7]", "{}", "", {{"i32", "7", 7}}, "tea"}};
   report.flows.emplace();
   report.flows->state = {.calls = 3,
                          .private_reads = {{{1, "fs.read", "/mail/1"}}, 0},

@@ -32,10 +32,7 @@ Sandbox& Sandbox::operator=(Sandbox&&) noexcept = default;
 
 Expected<void> Sandbox::define(HostFunction function) {
   if (auto wrong = face::check(function)) return std::unexpected(std::move(*wrong));
-  sandbox::OwnFunction own{function.module, function.name, face::wasm_type_of(function.signature), {}};
-  own.call = [function = std::move(function)](host::Guest& guest, engine::HostCall& call) {
-    return face::invoke(function, guest, call);
-  };
+  sandbox::OwnFunction own = face::own_function(std::move(function));
   std::erase_if(state_->options.functions,
                 [&](const auto& known) { return known.module == own.module && known.name == own.name; });
   state_->options.functions.push_back(std::move(own));
@@ -65,10 +62,32 @@ Report Sandbox::run(const Program& program, std::optional<uint64_t> freeze_after
                                       options));
 }
 
-Report Sandbox::thaw(std::span<const uint8_t> snapshot, std::optional<uint64_t> freeze_after_fuel) const {
-  sandbox::RunOptions options = state_->options;
+namespace {
+
+Report go_on(sandbox::RunOptions options, std::span<const uint8_t> snapshot, const sandbox::OwnAnswer* answer,
+             std::optional<uint64_t> freeze_after_fuel) {
   options.freeze_after_fuel = freeze_after_fuel;
+  options.answer = answer;
   return face::report_of(sandbox::thaw(snapshot, options));
+}
+
+}  // namespace
+
+Report Sandbox::thaw(std::span<const uint8_t> snapshot, std::optional<uint64_t> freeze_after_fuel) const {
+  return go_on(state_->options, snapshot, nullptr, freeze_after_fuel);
+}
+
+Report Sandbox::resume(std::span<const uint8_t> snapshot, HostResults answer,
+                       std::optional<uint64_t> freeze_after_fuel) const {
+  const sandbox::OwnAnswer given = face::own_answer(answer);
+  return go_on(state_->options, snapshot, &given, freeze_after_fuel);
+}
+
+Report Sandbox::resume(std::span<const uint8_t> snapshot, std::function<HostResults(HostCall&)> answer,
+                       std::optional<uint64_t> freeze_after_fuel) const {
+  if (!answer) return resume(snapshot, std::unexpected("the answer has nothing to call"), freeze_after_fuel);
+  const sandbox::OwnAnswer given = face::own_answer(std::move(answer));
+  return go_on(state_->options, snapshot, &given, freeze_after_fuel);
 }
 
 void Sandbox::cancel() { state_->cancelled.store(true, std::memory_order_relaxed); }

@@ -37,6 +37,14 @@ void fields(Io& io, FrozenState& s, uint32_t version) {
   io.number(s.tokens_reported);
   history(io, s.history);
   if (version >= 3) flow_state(io, s.flows);
+  if (version >= 4) io.bytes(s.waits ? *s.waits : s.waits.emplace());
+}
+
+constexpr uint32_t kOldestVersion = 2;
+
+uint32_t version_of(const FrozenState& state) {
+  if (state.waits) return kFrozenStateVersion;
+  return state.flows.is_empty() ? kOldestVersion : kOldestVersion + 1;
 }
 
 // What a run never leaves behind, so that what relies on it may.
@@ -57,7 +65,7 @@ std::unexpected<Error> damaged(const char* what) {
 
 std::vector<uint8_t> write_state(FrozenState state) {
   Writer writer;
-  uint32_t tag = kTag, version = state.flows.is_empty() ? kFrozenStateVersion - 1 : kFrozenStateVersion;
+  uint32_t tag = kTag, version = version_of(state);
   writer.number(tag);
   writer.number(version);
   fields(writer, state, version);
@@ -72,10 +80,11 @@ Result<FrozenState> read_state(std::span<const uint8_t> bytes) {
   if (!reader.ok() || tag != kTag)
     return fail(ErrorCode::kInvalidInput, "the snapshot is of an engine alone, not of a sandbox's run",
                 "Give one that a run with freeze_after_fuel has made.");
-  if (version + 1 < kFrozenStateVersion || version > kFrozenStateVersion)
+  if (version < kOldestVersion || version > kFrozenStateVersion)
     return fail(ErrorCode::kUnsupported,
                 "the run in the snapshot has format version " + std::to_string(version) +
-                    ", and this program reads version " + std::to_string(kFrozenStateVersion),
+                    ", and this program reads versions " + std::to_string(kOldestVersion) + " to " +
+                    std::to_string(kFrozenStateVersion),
                 "Thaw it with the version of Membrane that froze it.");
   FrozenState state;
   fields(reader, state, version);

@@ -8,6 +8,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -19,8 +20,9 @@
 
 namespace membrane::sandbox {
 
-// Of a run that has read what the trifecta rule minds; others are written as the version before.
-inline constexpr uint32_t kFrozenStateVersion = 3;
+// Of a run that waits for the answer to a call. One that does not, and has read what the trifecta rule minds, is written as
+// version 3, and others as version 2.
+inline constexpr uint32_t kFrozenStateVersion = 4;
 
 // What a run calls, in this order. What a module lacks is left out.
 enum class RunPhase : uint8_t {
@@ -50,6 +52,10 @@ struct FrozenState {
   uint64_t tokens_reported = 0;
   host::Dispatcher::History history;
   host::FlowState flows;
+
+  // It waits for the answer to the call of an embedder's function that its frames stand in front of, which has counted
+  // already: what the function said of it, "" for nothing.
+  std::optional<std::string> waits;
 };
 
 std::vector<uint8_t> write_state(FrozenState state);

@@ -144,6 +144,19 @@ Json flows_json(const host::FlowReport& flows) {
   return out;
 }
 
+Json values_json(const std::vector<ReportValue>& values) {
+  Json out = Json::array();
+  for (const ReportValue& value : values) out.push_back({{"type", value.type}, {"value", value_json(value)}});
+  return out;
+}
+
+Json waiting_json(const WaitingCall& call) {
+  Json out{{"name", call.name}, {"arguments", call.arguments}, {"keywords", call.keywords}};
+  if (!call.values.empty()) out["values"] = values_json(call.values);
+  if (!call.note.empty()) out["note"] = call.note;
+  return out;
+}
+
 // {"text/plain":"4","image/png":{"base64":"…"}}
 Json rich_json(const RichValue& value) {
   Json out = Json::object();
@@ -155,14 +168,18 @@ Json rich_json(const RichValue& value) {
 
 }  // namespace
 
+std::string json_of(const std::vector<ReportValue>& values) {
+  Json out = Json::array();
+  for (const ReportValue& value : values) out.push_back(value_json(value));
+  return out.dump();
+}
+
 std::string render_json(const Report& report, bool pretty) {
   Json out{{"outcome", name_of(report.outcome)}};
   if (!report.errors.empty()) out["error"] = error_json(report.errors.front());
   for (size_t i = 1; i < report.errors.size(); ++i)
     out["more_errors"].push_back(error_json(report.errors[i]));
-  out["results"] = Json::array();
-  for (const ReportValue& value : report.results)
-    out["results"].push_back({{"type", value.type}, {"value", value_json(value)}});
+  out["results"] = values_json(report.results);
   out["result"] = report.result;
   if (!report.value.empty()) out["value"] = rich_json(report.value);
   for (const RichValue& value : report.displays) out["displays"].push_back(rich_json(value));
@@ -187,9 +204,7 @@ std::string render_json(const Report& report, bool pretty) {
   if (report.flows) out["flows"] = flows_json(*report.flows);
   if (report.output_bytes_cut != 0) out["output_bytes_cut"] = report.output_bytes_cut;
   if (report.snapshot_bytes) out["snapshot_bytes"] = *report.snapshot_bytes;
-  for (const WaitingCall& call : report.waits_for)
-    out["waits_for"].push_back(
-        {{"name", call.name}, {"arguments", call.arguments}, {"keywords", call.keywords}});
+  for (const WaitingCall& call : report.waits_for) out["waits_for"].push_back(waiting_json(call));
   if (!report.platform.empty()) out["platform"] = report.platform;
   for (const LimitReached& each : report.limits_reached)
     out["limits_reached"].push_back({{"limit", each.name}, {"times", each.times}});
@@ -313,6 +328,22 @@ std::string call_text(const AlikeCalls& calls) {
   if (!call.reason.empty()) out += ": " + call.reason;
   if (!call.grant.empty()) out += " (would be granted by " + call.grant + ")";
   return on_one_line(out);
+}
+
+// "waits for: shop.price ["tea"] {"to":"Ann"}: job 7", a line each.
+std::string waiting_text(const std::vector<WaitingCall>& calls) {
+  constexpr size_t kMost = 20, kMostBytes = 300;
+  std::string out;
+  for (size_t i = 0; i < calls.size() && i < kMost; ++i) {
+    std::string call = calls[i].name + " " + calls[i].arguments;
+    if (!calls[i].keywords.empty() && calls[i].keywords != "{}") call += " " + calls[i].keywords;
+    if (!calls[i].note.empty()) call += ": " + calls[i].note;
+    const size_t cut = utf8_cut(call, kMostBytes);
+    if (cut < call.size()) call = call.substr(0, cut) + "…";
+    out += "waits for: " + on_one_line(call) + "\n";
+  }
+  if (calls.size() > kMost) out += "and for " + std::to_string(calls.size() - kMost) + " more\n";
+  return out;
 }
 
 std::string results_text(const Report& report) {
@@ -439,6 +470,7 @@ std::string account_text(const Report& report) {
   for (const AlikeCalls& calls : fold(report.host_calls))
     out += (calls.first->allowed ? "call: " : "denied: ") + call_text(calls) + " [" +
            milliseconds(static_cast<double>(calls.latency_us)) + "]\n";
+  out += waiting_text(report.waits_for);
   if (report.flows) out += flows_text(*report.flows);
   out += files_text(report.files);
   out += list_text<std::string>("kept: ", report.kept,

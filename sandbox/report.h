@@ -101,11 +101,15 @@ struct ReportValue {
   uint64_t bits = 0;  // of i32, i64, f32, f64
 };
 
-// A call of a function of the embedder's that has no answer yet (sandbox/guest_functions.h).
+// A call of a function of the embedder's that has no answer yet (sandbox/guest_functions.h, sandbox/own_function.h).
 struct WaitingCall {
   std::string name;
   std::string arguments, keywords;  // JSON: an array, an object
   std::string object;               // the id of the object that it is a method of; "" for a function
+  // Of a program in WebAssembly: the arguments, which `arguments` has as they are in JSON, and what the function said of
+  // the call.
+  std::vector<ReportValue> values = {};
+  std::string note = {};
 };
 
 struct LimitReached {
@@ -144,6 +148,9 @@ struct Report {
   std::vector<LimitReached> limits_reached = {};  // of a Linux sandbox, also where the program went on
   std::string kind_reason = {};                   // why it was one, where nobody said so
 };
+
+// As JSON has them, in an array.
+std::string json_of(const std::vector<ReportValue>& values);
 
 // What stands in a report for an error of Membrane's, and for a mistake in the program.
 ReportError report_error(const Error& error);

@@ -120,6 +120,21 @@ TEST(Report, AFewCallsAreListedEach) {
     EXPECT_NE(text.find("call: kv.get k" + std::to_string(i) + " -> OK"), std::string::npos) << i;
 }
 
+TEST(Report, TextSaysWhatItWaitsFor) {
+  Report report;
+  report.outcome = Outcome::kWaiting;
+  report.waits_for = {{"shop.price", R"([7,"-1"])", "{}", "", {}, "job\n7"},
+                      {"mail.send", "[]", R"({"to":"Ann"})", ""},
+                      {"shop.long", std::string(5000, 'a'), "{}", ""}};
+  const std::string text = render_text(report, false);
+  EXPECT_NE(text.find("waits for: shop.price [7,\"-1\"]: job"), std::string::npos) << text;
+  EXPECT_EQ(text.find("\n7"), std::string::npos) << "a note makes no line";
+  EXPECT_NE(text.find("waits for: mail.send [] {\"to\":\"Ann\"}\n"), std::string::npos) << text;
+  EXPECT_LT(text.size(), 1000u);
+  report.waits_for.resize(1000);
+  EXPECT_NE(render_text(report, false).find("and for 980 more\n"), std::string::npos);
+}
+
 TEST(Report, CallersThatAreAlikeAreOneLine) {
   Report report = denied_report();
   ReportError& error = report.errors[0];

@@ -62,7 +62,7 @@ class Run {
     hear_output(options, said_);
     if (options.freeze_after_fuel) report_.snapshot_bytes = 0;
     if (frozen != nullptr) take_up(frozen->state);
-    if (options.freeze_after_fuel) amounts_at_start_ = world_->left();
+    if (options.freeze_after_fuel || !options.functions.empty()) amounts_at_start_ = world_->left();
   }
 
   Report execute() {
@@ -94,7 +94,10 @@ class Run {
   void take_up(const FrozenState& state);
   bool instantiate(const engine::InstanceLimits& limits);
   bool can_freeze();
+  [[nodiscard]] Status is_freezable(const engine::FunctionInstance* called, std::string_view name) const;
+  [[nodiscard]] FrozenState state_at(RunPhase phase) const;
   void freeze(RunPhase phase);
+  bool take_up_call();
   [[nodiscard]] uint64_t fuel_before() const {
     return frozen_ == nullptr ? 0 : frozen_->snapshot.fuel_used();
   }
@@ -110,6 +113,10 @@ class Run {
   [[nodiscard]] bool streams_input() const;
   [[nodiscard]] const OwnFunction* find_own(const wasm::Import& import) const;
   engine::HostAction call_own(const OwnFunction& function, engine::HostCall& call);
+  engine::HostAction wait_for(const OwnFunction& function, engine::HostCall& call, std::string note);
+  [[nodiscard]] bool is_kept() const {
+    return report_.outcome == Outcome::kFrozen || report_.outcome == Outcome::kWaiting;
+  }
   engine::HostAction fail_checked_call(engine::HostCall& call);
   bool must_stop();
   [[nodiscard]] bool memory_limit_was_hit() const {
@@ -159,6 +166,8 @@ class Run {
   std::string entry_name_;
   bool to_freeze_ = false;  // rather than end, when the fuel that it was given is used up
   bool resumed_ = false;
+  bool in_kept_call_ = false;  // the next call of an embedder's function is the one that it was frozen in
+  std::optional<WaitingCall> waits_for_;  // an embedder's function that answers later
   host::World::Amounts amounts_at_start_;
 
   std::optional<Outcome> end_;                  // what a host call or the watch decided
@@ -353,17 +362,22 @@ engine::HostAction Run::call_host(const host::FunctionSpec& function, engine::Ho
 engine::HostAction Run::call_own(const OwnFunction& function, engine::HostCall& call) {
   guest_->enter(call);
   host::CallRecord record;
-  record.name = function.module + "." + function.name;
-  if (!world_->take_host_call()) {
+  record.name = function.full_name();
+  const bool has_waited = std::exchange(in_kept_call_, false);
+  if (has_waited && options_.answer == nullptr) return wait_for(function, call, *frozen_->state.waits);
+  if (!has_waited && !world_->take_host_call()) {
     failed_call_ = {host::Errno::kBudget, "the budget of host calls is used up", {}};
     call.trap_message = record.name + ": " + failed_call_->reason;
     return engine::HostAction::kTrap;
   }
   const Clock::time_point start = Clock::now();
-  const engine::HostAction action = function.call(*guest_, call);
+  OwnEnd end = has_waited ? options_.answer->give(function, *guest_, call) : function.call(*guest_, call);
+  if (end.waits) return wait_for(function, call, *std::move(end.waits));
+  const engine::HostAction action = end.action;
   if (action == engine::HostAction::kOutOfFuel) {  // nothing was done, and the call will be made again
-    world_->give_back_host_call();
-    return action;
+    if (!has_waited) world_->give_back_host_call();
+    // The answer is forgotten: the bytes of such a run have no place for it.
+    return has_waited && to_freeze_ ? wait_for(function, call, *frozen_->state.waits) : action;
   }
   record.latency_us = static_cast<uint64_t>(microseconds_since(start));
   if (action == engine::HostAction::kTrap) {
@@ -372,6 +386,13 @@ engine::HostAction Run::call_own(const OwnFunction& function, engine::HostCall& 
   }
   dispatcher_->record(std::move(record));
   return action == engine::HostAction::kContinue && must_stop() ? engine::HostAction::kInterrupt : action;
+}
+
+// Pauses in front of the call, whose answer comes later; unless the run is to end.
+engine::HostAction Run::wait_for(const OwnFunction& function, engine::HostCall& call, std::string note) {
+  if (must_stop()) return engine::HostAction::kInterrupt;
+  waits_for_ = waiting_call(function, call, std::move(note));
+  return engine::HostAction::kOutOfFuel;
 }
 
 engine::HostAction Run::call_wasi(const wasi::Function& function, engine::HostCall& call) {
@@ -502,26 +523,33 @@ bool Run::give_arguments() {
 // Said before anything runs: a run that could not be frozen when the time comes would be lost.
 bool Run::can_freeze() {
   if (!options_.freeze_after_fuel) return true;
-  if (entry_->code == nullptr)
-    return stop(Outcome::kInvalid, "unsupported",
-                "\"" + entry_name_ + "\" is a function of the host, which cannot be frozen",
-                "Export a function of the program.");
+  if (Status can = is_freezable(entry_, entry_name_); !can) return stop(Outcome::kInvalid, can.error());
   if (*options_.freeze_after_fuel < fuel_before())
     return stop(Outcome::kInvalid, "invalid_argument",
                 "the program is to be frozen after " + std::to_string(*options_.freeze_after_fuel) +
                     " fuel, and has used " + std::to_string(fuel_before()) + " already",
                 "Fuel counts from the run's beginning: freeze it after more.");
+  return true;
+}
+
+// While `called` runs, which nobody but the run has called.
+Status Run::is_freezable(const engine::FunctionInstance* called, std::string_view name) const {
+  if (called->code == nullptr)
+    return fail(ErrorCode::kUnsupported,
+                "\"" + std::string(name) + "\" is a function of the host, which cannot be frozen",
+                "Call it from a function of the program.");
   const auto& kv = options_.policy.kv;
   const auto is_kv = [](const wasm::Import& import) { return import.module == "kv"; };
   if (kv && kv->path.empty() && options_.replay == nullptr &&
       std::ranges::any_of(compiled_->module().imports, is_kv))
-    return stop(Outcome::kInvalid, "unsupported",
+    return fail(ErrorCode::kUnsupported,
                 "the program uses a key-value store in memory, which a snapshot does not hold",
                 "Grant one in a file, which is found again when it is thawed.");
-  return true;
+  return {};
 }
 
-void Run::freeze(RunPhase phase) {
+// All but what WASI has.
+FrozenState Run::state_at(RunPhase phase) const {
   const host::World::Amounts now = world_->left();
   const auto used = [](uint64_t before, uint64_t at_start, uint64_t left) {
     return before + (at_start - std::min(at_start, left));
@@ -540,15 +568,6 @@ void Run::freeze(RunPhase phase) {
   state.answer = said_.answer;
   state.submitted = said_.submitted;
   state.written_bytes = said_.written_bytes;
-  if (wasi_) {
-    auto frozen = wasi_->freeze();
-    if (!frozen) {
-      stop(Outcome::kFailed, frozen.error());
-      return;
-    }
-    state.wasi.assign(frozen->begin(), frozen->end());
-    std::vector<uint8_t>().swap(*frozen);
-  }
   state.heap_next = guest_->heap_next();
   state.memory_limit_was_hit = memory_limit_was_hit();
   state.sources = world_->position();
@@ -559,12 +578,36 @@ void Run::freeze(RunPhase phase) {
   state.tokens = used(before.tokens, amounts_at_start_.tokens, now.tokens);
   state.tokens_reported = before.tokens_reported + world_->tokens_used();
   state.history = dispatcher_->history();
+  if (waits_for_) state.waits = waits_for_->note;
+  return state;
+}
+
+void Run::freeze(RunPhase phase) {
+  if (waits_for_) {
+    const std::string name = phase == RunPhase::kEntry ? entry_name_ : waits_for_->name;
+    if (Status can = is_freezable(function_of(phase), name); !can) {
+      stop(Outcome::kInvalid, can.error());
+      report_.errors.back().message += "; it waits for " + waits_for_->name;
+      return;
+    }
+  }
+  FrozenState state = state_at(phase);
+  if (wasi_) {
+    auto frozen = wasi_->freeze();
+    if (!frozen) {
+      stop(Outcome::kFailed, frozen.error());
+      return;
+    }
+    state.wasi.assign(frozen->begin(), frozen->end());
+    std::vector<uint8_t>().swap(*frozen);
+  }
   auto snapshot = engine::freeze(*execution_, *instance_, write_state(std::move(state)), fuel_before());
   if (!snapshot) {
     stop(Outcome::kFailed, snapshot.error());
     return;
   }
-  report_.outcome = Outcome::kFrozen;
+  report_.outcome = waits_for_ ? Outcome::kWaiting : Outcome::kFrozen;
+  if (waits_for_) report_.waits_for.push_back(*std::move(waits_for_));
   report_.snapshot = std::move(*snapshot);
   report_.snapshot_bytes = report_.snapshot.size();
 }
@@ -593,7 +636,7 @@ void Run::run_guest() {
   // One that ended while a host call was owed, or worked for more than there was: the rest of its fuel pays.
   uint64_t used = execution_->fuel_used();
   const uint64_t owed = execution_->fell_short() ? UINT64_MAX : execution_->fuel_owed();
-  if (report_.outcome != Outcome::kFrozen) used += std::min(owed, fuel - used);
+  if (!is_kept()) used += std::min(owed, fuel - used);
   report_.fuel_used = before + used;
   budget_->give_back(policy::Resource::kFuel, fuel - used);
 }
@@ -618,6 +661,7 @@ bool Run::run_phase(RunPhase phase) {
       return stop(Outcome::kInvalid, "invalid_input",
                   "the snapshot is damaged: what runs is neither its start function nor its entry",
                   "Freeze the program again.");
+    if (!take_up_call()) return false;
     if (auto put = frozen_->snapshot.resume_in(*execution_, *instance_); !put)
       return stop(Outcome::kInvalid, put.error());
   } else if (function == nullptr) {
@@ -630,10 +674,32 @@ bool Run::run_phase(RunPhase phase) {
     case engine::RunState::kExited: tell_exit(); return false;
     case engine::RunState::kTrapped: stop_trapped(execution_->trap()); return false;
     default:
-      if (state == engine::RunState::kOutOfFuel && to_freeze_) freeze(phase);
+      if (state == engine::RunState::kOutOfFuel && (to_freeze_ || waits_for_)) freeze(phase);
       else stop_paused(state);
       return false;
   }
+}
+
+// What a run that waits is answered with must fit the call.
+bool Run::take_up_call() {
+  if (!frozen_->state.waits) {
+    if (options_.answer == nullptr) return true;
+    return stop(Outcome::kInvalid, "invalid_argument", "the run waits for no answer, and was given one",
+                "Thaw it without an answer.");
+  }
+  const auto awaited = frozen_->snapshot.awaited();
+  const OwnFunction* function = nullptr;
+  for (const wasm::Import& import : compiled_->module().imports)
+    if (awaited && import.kind == wasm::ExternKind::kFunc && import.index == *awaited)
+      function = find_own(import);
+  if (function == nullptr)
+    return stop(Outcome::kInvalid, "invalid_input",
+                "the run waits for a function that is not among those that were defined",
+                "Define it before the run is resumed. If it is there, the snapshot is damaged.");
+  if (options_.answer != nullptr)
+    if (Status fits = options_.answer->check(*function); !fits) return stop(Outcome::kInvalid, fits.error());
+  in_kept_call_ = true;
+  return true;
 }
 
 // The program ended itself: with an exit code when it is one of WASI. Whether it failed for what was refused before only
@@ -722,7 +788,7 @@ void Run::finish() {
 }
 
 void Run::tell_all() {
-  if (wasi_ && guest_ && report_.outcome != Outcome::kFrozen) {
+  if (wasi_ && guest_ && !is_kept()) {
     wasi_->finish(*guest_);
     for (host::CallRecord& record : wasi_->take_records()) dispatcher_->record(std::move(record));
     std::vector<ReportFile> files;

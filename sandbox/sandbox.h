@@ -13,6 +13,8 @@
 // limits are the whole run's, with what was used before (fuel, host calls, bytes, tokens,
 // output); only the time on the clock begins anew.
 //
+// A function of the embedder's that answers later freezes the run in the call (Outcome::kWaiting): sandbox/own_function.h.
+//
 // Threads: run() may be called from many threads at once; each call has its own
 // instance. A Budget may be shared among them.
 #pragma once
@@ -96,6 +98,7 @@ struct RunOptions {
   host::JournalSink* record = nullptr;          // when set, every host call is written here
   const std::atomic<bool>* cancel = nullptr;    // set it to stop the run at its next safepoint
   std::vector<OwnFunction> functions;           // of the embedder; found before a capability of the same name
+  const OwnAnswer* answer = nullptr;            // of thaw(): to the call that the run waits for; borrowed
   std::shared_ptr<const GuestFunctions> guest_functions =
       nullptr;  // of the embedder, for programs in languages
   // Called as the program writes; may be null. They hear UTF-8, or with `hears_bytes` what a WASI program writes byte
@@ -144,6 +147,10 @@ Report run(const Program& program, const RunOptions& options);
 //
 // Bytes that somebody forged can do what their program could, under this policy, and can lie about what it
 // did before; they cannot leave the wall. Who minds keeps snapshots where nobody else writes.
+//
+// A run that waits for the answer to a call goes on when the options have one. Without, nothing runs, and the report says
+// again what it waits for, with the same bytes. An answer that does not fit (of other types, or to a run that waits for
+// nothing) is kInvalid, and the snapshot is as good as before.
 Report thaw(std::span<const uint8_t> snapshot, const RunOptions& options);
 
 }  // namespace membrane::sandbox

@@ -60,6 +60,7 @@ TEST(Wire, AReportIsTheSameOnTheOtherSide) {
   report.exit_code = -1;
   report.stdout_text = std::string("a\0b", 3);
   report.host_calls.push_back({"kv.get", false, "EACCES", "no", "--allow kv", "k", 1, 2, 3});
+  report.waits_for = {{"shop.price", "[7]", "{}", "", {{"i32", "7", 7}}, "job 7"}};
   report.snapshot = {1, 2, 3};
   report.snapshot_bytes = 3;
   const sandbox::Report back = there_and_back(report);

@@ -101,7 +101,9 @@ inline auto wire_fields(HostCallRecord& r) {
   return std::tie(r.name, r.allowed, r.error, r.reason, r.grant, r.arguments, r.bytes_in, r.bytes_out,
                   r.latency_us);
 }
-inline auto wire_fields(WaitingCall& c) { return std::tie(c.name, c.arguments, c.keywords, c.object); }
+inline auto wire_fields(WaitingCall& c) {
+  return std::tie(c.name, c.arguments, c.keywords, c.object, c.values, c.note);
+}
 constexpr FunctionAnswer::Kind wire_last(FunctionAnswer::Kind) { return FunctionAnswer::Kind::kLater; }
 inline auto wire_fields(FunctionCall& c) { return std::tie(c.name, c.arguments, c.keywords, c.object); }
 inline auto wire_fields(FunctionAnswer& a) { return std::tie(a.kind, a.value, a.type, a.message); }

@@ -105,7 +105,7 @@ class ModuleCode {
   const Blob* used_ = nullptr;            // by use()
   bool connected_ = false;
   std::unordered_map<uint32_t, std::unique_ptr<CatchTable>>
-      catches_;  // null: looked at, and there is nothing
+      catches_;                  // null: looked at, and there is nothing
   std::mutex promotions_mutex_;  // guards what follows
   std::map<std::pair<uint32_t, uint32_t>, std::shared_ptr<const Promotion>>
       promotions_;  // by function, and word of its code

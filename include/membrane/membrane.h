@@ -35,6 +35,8 @@ const char* membrane_version(void); /* "0.1.0" */
 void membrane_set_memory_ceiling(uint64_t bytes);
 uint64_t membrane_memory_in_use_bytes(void);
 
+void membrane_bytes_free(uint8_t* bytes); /* of a _dump or a _read_file; accepts NULL */
+
 /* -- errors ----------------------------------------------------------------------------------- */
 
 typedef struct membrane_error membrane_error;
@@ -92,6 +94,10 @@ bool membrane_host_call_write_string(membrane_host_call* call, const char* bytes
 /* Takes fuel for work on the caller's behalf; before the work. False: there is less. Return at once then:
  * the guest pauses before the call, which is made again after more fuel was added. */
 bool membrane_host_call_charge(membrane_host_call* call, uint64_t fuel);
+/* The answer comes later: return at once then; what is returned does not count. The program stops in the call
+ * ("waiting"), and is resumed with the answer. What was charged stays charged. `note`, which may be NULL, stands beside
+ * the call in the report and in the bytes: what the arguments refer to, the number of a job. 0: to the 0 at its end. */
+void membrane_host_call_answer_later(membrane_host_call* call, const char* note, size_t size);
 /* Why the callback is going to return false. */
 void membrane_host_call_trap(membrane_host_call* call, const char* message);
 
@@ -153,6 +159,17 @@ membrane_report* membrane_sandbox_run_until(const membrane_sandbox* sandbox, con
  * same bytes may be thawed often. UINT64_MAX: to its end. */
 membrane_report* membrane_sandbox_thaw(const membrane_sandbox* sandbox, const uint8_t* snapshot, size_t size,
                                        uint64_t freeze_after_fuel);
+/* Answers the call that a waiting program stands in, and goes on with it as membrane_sandbox_thaw does: with
+ * `result_count` values, or with an error, which traps, when `error_message` is not NULL. Values of other types than the
+ * function's results are refused ("invalid"), and the bytes are as good as before. Thawing without an answer runs nothing, and
+ * says what the program waits for. */
+membrane_report* membrane_sandbox_resume(const membrane_sandbox* sandbox, const uint8_t* snapshot,
+                                         size_t size, const membrane_value* results, size_t result_count,
+                                         const char* error_message, uint64_t freeze_after_fuel);
+/* The same with what is called in the function's place, and can use the caller's memory; it may answer later again. */
+membrane_report* membrane_sandbox_resume_with(const membrane_sandbox* sandbox, const uint8_t* snapshot,
+                                              size_t size, membrane_callback answer, void* user_data,
+                                              uint64_t freeze_after_fuel);
 /* Stops what runs, and whatever would run later. */
 void membrane_sandbox_cancel(membrane_sandbox* sandbox);
 void membrane_sandbox_free(membrane_sandbox* sandbox);
@@ -176,7 +193,18 @@ bool membrane_report_value(const membrane_report* report, size_t index, membrane
 uint64_t membrane_report_fuel_used(const membrane_report* report);
 uint64_t membrane_report_memory_peak_bytes(const membrane_report* report);
 size_t membrane_report_host_call_count(const membrane_report* report);
-/* Of a frozen program; NULL when it is not. Lives as long as the report. */
+/* A call of a function of yours that has no answer yet. */
+typedef struct membrane_waiting_call {
+  const char* name; /* "shop.price" */
+  const membrane_value* arguments;
+  size_t argument_count;
+  const char* note; /* what membrane_host_call_answer_later was given; "" for nothing */
+  size_t note_size;
+} membrane_waiting_call;
+
+/* The one that a program in WebAssembly waits for; NULL when it waits for none. Lives as long as the report. */
+const membrane_waiting_call* membrane_report_waiting_call(membrane_report* report);
+/* Of a frozen or waiting program; NULL when it is neither. Lives as long as the report. */
 const uint8_t* membrane_report_snapshot(const membrane_report* report, size_t* size);
 const char* membrane_report_json(membrane_report* report); /* all of it: docs/report.schema.json */
 const char* membrane_report_text(membrane_report* report); /* for a terminal */
@@ -212,7 +240,8 @@ typedef enum membrane_call_status {
   MEMBRANE_RETURNED,
   MEMBRANE_TRAPPED,
   MEMBRANE_OUT_OF_FUEL, /* a pause: membrane_call_add_fuel and membrane_call_resume */
-  MEMBRANE_INTERRUPTED  /* a pause: membrane_call_resume */
+  MEMBRANE_INTERRUPTED, /* a pause: membrane_call_resume */
+  MEMBRANE_WAITING      /* a function of yours answers later: membrane_call_answer */
 } membrane_call_status;
 
 typedef struct membrane_call membrane_call;
@@ -228,7 +257,25 @@ size_t membrane_call_result_count(const membrane_call* call);
 bool membrane_call_result(const membrane_call* call, size_t index, membrane_value* value);
 /* Why it trapped, or where it stands; NULL when it returned. Until the next call with it. */
 const membrane_error* membrane_call_error(membrane_call* call);
-uint64_t membrane_call_fuel_used(const membrane_call* call);
+uint64_t membrane_call_fuel_used(const membrane_call* call); /* since it began, also before it was loaded */
+
+/* Goes on with what the function would have returned: values, or an error, which traps, when `error_message` is not NULL.
+ * False when it waits for nothing and when the values are not of the function's types; it is as before then. */
+bool membrane_call_answer(membrane_call* call, const membrane_value* results, size_t result_count,
+                          const char* error_message, membrane_error** error);
+/* The same with what is called in the function's place. It still waits when that could not charge its fuel. */
+bool membrane_call_answer_with(membrane_call* call, membrane_callback answer, void* user_data,
+                               membrane_error** error);
+/* What it waits for; NULL when it does not. Until the next call with it. */
+const membrane_waiting_call* membrane_call_waiting(membrane_call* call);
+/* The instance and this call, paused or waiting, as bytes; they hold the module. Free them with membrane_bytes_free. */
+uint8_t* membrane_call_dump(const membrane_call* call, size_t* size, membrane_error** error);
+/* A call from such bytes, in an instance of its own, with so much fuel; it waits as it did, or is paused. `options` may be
+ * NULL. */
+membrane_call* membrane_call_load(const uint8_t* bytes, size_t size, const membrane_instance_options* options,
+                                  uint64_t fuel, membrane_error** error);
+/* Its instance, to be freed like another. */
+membrane_instance* membrane_call_get_instance(const membrane_call* call);
 void membrane_call_free(membrane_call* call);
 
 #ifdef __cplusplus

@@ -80,6 +80,7 @@ struct Signature {
 class HostCall {
  public:
   [[nodiscard]] std::span<const Value> arguments() const;
+  [[nodiscard]] const Signature& signature() const;
   // The caller's linear memory. Until write_string(), or until the function returns.
   [[nodiscard]] std::span<uint8_t> memory() const;
   // The string at `address`: a length of 4 bytes, little endian, then the bytes. Nothing when it
@@ -91,6 +92,10 @@ class HostCall {
   // less. Return at once then: the guest pauses before the call, which is made again after
   // more fuel was added. The call itself costs what its instruction costs.
   [[nodiscard]] bool charge(uint64_t fuel);
+  // The answer comes later. Return at once then; what is returned does not count. The program stops in the call
+  // (Outcome::kWaiting, Call::Status::kWaiting), and is resumed with the answer. What was charged stays charged. `note` is
+  // yours, and stands beside the call in the report and in the bytes: what the arguments refer to, the number of a job.
+  void answer_later(std::string note = {});
 
   struct State;
   explicit HostCall(State& state) : state_(state) {}
@@ -102,11 +107,12 @@ class HostCall {
 // A hole in the wall that you make: what `(import "module" "name" (func …))` gets. The values
 // returned must be those of the signature; a string instead traps the program, with that
 // message. It runs on the thread of the run, and from several at once when several run.
+using HostResults = std::expected<std::vector<Value>, std::string>;
 struct HostFunction {
   std::string module;
   std::string name;
   Signature signature;
-  std::function<std::expected<std::vector<Value>, std::string>(HostCall&)> call;
+  std::function<HostResults(HostCall&)> call;
 };
 
 // -- policy ------------------------------------------------------------------------------------------
@@ -190,7 +196,7 @@ enum class Outcome : uint8_t {
   kFrozen,    // it stands where it was to be frozen: Report::snapshot
   kRaised,    // an error of its own language, as an exception of Python
   kOutOfCpu,  // a sandbox of Linux programs used up its CPU time
-  kWaiting,   // a session waits for a function of yours: Report::waits_for
+  kWaiting,   // it waits for the answer of a function of yours: Report::waits_for
 };
 std::string_view name_of(Outcome outcome);  // "out_of_fuel"
 
@@ -216,6 +222,8 @@ struct Report {
     std::string name;                 // "shop.price"
     std::string arguments, keywords;  // JSON: an array, an object
     std::string object;               // of a method: the id of its object
+    std::vector<Value> values{};      // of a program in WebAssembly: the arguments, typed
+    std::string note{};               // the same: what HostCall::answer_later() was given
   };
   struct Call {
     std::string name;  // "http.get"
@@ -243,12 +251,12 @@ struct Report {
   double compile_us = 0;
   double run_us = 0;
   std::vector<Call> host_calls;   // that reached for the world, or for a function of yours
-  std::vector<uint8_t> snapshot;  // of a frozen run, for Sandbox::thaw(); else empty
+  std::vector<uint8_t> snapshot;  // of a frozen or waiting run, for Sandbox::thaw() and resume(); else empty
   // Of a session.
   std::vector<Part> value{};                  // the last expression's, in several forms
   std::vector<std::vector<Part>> displays{};  // what it showed on the way
   std::vector<File> files{};                  // that the session has made or changed, by now
-  std::vector<Waiting> waits_for{};           // of kWaiting
+  std::vector<Waiting> waits_for{};           // of kWaiting, also of a program that is no session
 
   [[nodiscard]] std::string to_json() const;  // docs/report.schema.json
   [[nodiscard]] std::string to_text() const;  // for a terminal
@@ -283,6 +291,15 @@ class Sandbox {
   // forks it. Functions of yours that it imports must be defined. `snapshot` is borrowed for the call.
   [[nodiscard]] Report thaw(std::span<const uint8_t> snapshot,
                             std::optional<uint64_t> freeze_after_fuel = {}) const;
+  // Answers the call that a waiting program stands in, and goes on with it as thaw() does: with what the function
+  // would have returned. Values of other types than its signature's are refused as kInvalid, and so is an answer to a
+  // program that waits for nothing; the bytes are as good as before. Without an answer, by thaw(), nothing runs, and the
+  // report says what it waits for. The whole run has the results and uses the fuel of one that was answered at once.
+  [[nodiscard]] Report resume(std::span<const uint8_t> snapshot, HostResults answer,
+                              std::optional<uint64_t> freeze_after_fuel = {}) const;
+  // The same with what is called in the function's place, and can use the caller's memory; it may answer later again.
+  [[nodiscard]] Report resume(std::span<const uint8_t> snapshot, std::function<HostResults(HostCall&)> answer,
+                              std::optional<uint64_t> freeze_after_fuel = {}) const;
   // Stops what runs, at its next safepoint, and whatever would run later.
   void cancel();
 
@@ -356,14 +373,32 @@ class Call {
     kTrapped,      // failure() says why
     kOutOfFuel,    // a pause: add_fuel() and resume()
     kInterrupted,  // a pause: InstanceOptions::interrupt was set; resume() goes on
+    kWaiting,      // a function of yours answers later: answer() goes on
   };
 
   [[nodiscard]] Status status() const;
   void add_fuel(uint64_t fuel);
-  Status resume();  // after kReturned and kTrapped: does nothing
+  Status resume();  // after kReturned and kTrapped, and while it waits: does nothing
+  // Of kWaiting: goes on with what the function would have returned, or with what is called in its place. Fails when it
+  // waits for nothing and when the values are not of the signature's types, and is as before. It still waits when what
+  // is called could not charge its fuel; add some, and answer again.
+  Expected<Status> answer(HostResults results);
+  Expected<Status> answer(const std::function<HostResults(HostCall&)>& function);
+  [[nodiscard]] std::optional<Report::Waiting> waits_for() const;
+
+  // The instance and this call, paused or waiting, as bytes with a checksum; they hold the module. Other calls of the
+  // instance are not among them. Fails after kReturned and kTrapped, when the entry is a function of yours, and while the
+  // host is inside a call of this instance.
+  [[nodiscard]] Expected<std::vector<uint8_t>> dump() const;
+  // A call from such bytes, in an instance of its own, with so much fuel: it waits as it did, or is paused, and answer() or
+  // resume() goes on. Loading the same bytes twice forks it. Fails for what is damaged or beyond the options' limits, and
+  // when an import is not among the functions. `start_fuel` is of no use. Bytes that somebody forged can do what their
+  // module could.
+  static Expected<Call> load(std::span<const uint8_t> bytes, InstanceOptions options, uint64_t fuel);
+  [[nodiscard]] Instance instance() const;
   [[nodiscard]] std::vector<Value> results() const;
-  [[nodiscard]] Failure failure() const;  // with the place; of a pause: where it stands
-  [[nodiscard]] uint64_t fuel_used() const;
+  [[nodiscard]] Failure failure() const;     // with the place; of a pause: where it stands
+  [[nodiscard]] uint64_t fuel_used() const;  // since it began, also before it was loaded
   [[nodiscard]] uint64_t fuel_left() const;
 
   struct State;

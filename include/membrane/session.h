@@ -116,7 +116,6 @@ membrane_report* membrane_session_resume(membrane_session* session, const char* 
 membrane_session* membrane_session_fork(membrane_session* session, membrane_error** error);
 /* Bytes to be freed with membrane_bytes_free. */
 uint8_t* membrane_session_dump(const membrane_session* session, size_t* size, membrane_error** error);
-void membrane_bytes_free(uint8_t* bytes);
 uint8_t* membrane_session_read_file(const membrane_session* session, const char* path, size_t* size,
                                     membrane_error** error);
 bool membrane_session_write_file(membrane_session* session, const char* path, const uint8_t* bytes,
