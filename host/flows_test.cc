@@ -346,10 +346,10 @@ TEST_F(AskingRule, AReplayIsDecidedAsItsRunWas) {
 class Reads : public Rule {
  protected:
   using Arguments = std::vector<std::string_view>;
-  bool is_private(std::string_view function, const Arguments& arguments, FlowGuard::Answer answer = {}) {
+  bool is_private(std::string_view function, const Arguments& arguments, FlowGuard::Answer given = {}) {
     FlowGuard fresh(policy, std::make_shared<Flows>(), nullptr);
     fresh.begin_call();
-    fresh.note(function, arguments, answer);
+    fresh.note(function, arguments, given);
     return !fresh.report().state.private_reads.first.empty();
   }
 };

@@ -284,7 +284,9 @@ TEST_F(Egress, ParallelRequestsShareTheBudgetOfBytes) {
   size_t answered = 0;
   for (const auto& answer : open().send_many(requests)) {
     answered += answer ? 1 : 0;
-    if (!answer) EXPECT_EQ(answer.error().code, Errno::kBudget);
+    if (!answer) {
+      EXPECT_EQ(answer.error().code, Errno::kBudget);
+    }
   }
   EXPECT_LE(answered, 7u);
 }
