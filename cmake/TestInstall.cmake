@@ -21,7 +21,7 @@ function(expect_output expected)
 endfunction()
 
 run(${CMAKE_COMMAND} --install ${BUILD} --prefix ${stage}/prefix)
-foreach(example embed-cpp embed-c)
+foreach(example embed-cpp embed-c embed-wait)
   run(${CMAKE_COMMAND} -S ${SOURCE}/examples/${example} -B ${stage}/${example} -D CMAKE_BUILD_TYPE=Release
     -D CMAKE_PREFIX_PATH=${stage}/prefix -D CMAKE_C_COMPILER=${C_COMPILER} -D CMAKE_CXX_COMPILER=${CXX_COMPILER})
   run(${CMAKE_COMMAND} --build ${stage}/${example})
@@ -29,6 +29,7 @@ endforeach()
 
 expect_output("three kinds of bread\ncents: 2100, fuel: [0-9]+, calls: 3\n" ${stage}/embed-cpp/embed_cpp)
 expect_output("looks: 6, fuel: [0-9]+\n" ${stage}/embed-c/embed_c)
+expect_output("shop.price of tea\\?\n7\n" ${stage}/embed-wait/embed_wait)
 expect_output("membrane [0-9.]+\n" ${stage}/prefix/bin/membrane --version)
 expect_output("membrane-service [0-9.]+\n" ${stage}/prefix/bin/membrane serve --version)
 foreach(file LICENSE)

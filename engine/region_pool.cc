@@ -23,7 +23,8 @@ namespace {
 
 constexpr uint64_t kReservedBytes = Memory::kRegionBytes + Memory::kGuardBytes;
 constexpr size_t kMostIdle = 64;  // regions: each is 8 GiB of addresses
-constexpr size_t kMostReleased = 16;
+constexpr size_t kMostReleased =
+    2;  // that wait for the thread: each may keep kMostRestoredBytes of its guest's
 // Up to so much of a region is looked through besides its image, of which the system knows what has changed; so much is
 // put back in place, and so much stays with all idle regions together.
 constexpr uint64_t kMostSearchedBytes = 128u << 20, kMostRestoredBytes = 8u << 20, kMostKeptBytes = 64u << 20;
