@@ -5,7 +5,7 @@ PREFIX ?= /usr/local
 DESTDIR ?=
 PYTHON ?= python3
 # Seconds for each fuzz target: in `make test-all`, and in `make fuzz`.
-FUZZ_TEST_SECONDS ?= 10
+FUZZ_TEST_SECONDS ?= 5
 FUZZ_SECONDS ?= 600
 # Modules for each tier in `make fuzz-diff`; a night's length is 10000000.
 DIFF_MODULES ?= 1000000

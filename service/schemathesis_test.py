@@ -15,7 +15,7 @@ import tempfile
 import unittest
 from pathlib import Path
 
-from service_testing import SECONDS, Service
+from service_testing import SANITIZED, SECONDS, Service
 
 HERE = Path(__file__).resolve().parent
 PACKAGE = "schemathesis==4.32.5"  # of another version the same seed makes other requests
@@ -85,7 +85,7 @@ class Schemathesis(unittest.TestCase):
                                                 examples=examples, chains=CHAINS * examples))
 
     def test_every_operation(self):
-        for seed in os.environ.get("MEMBRANE_TEST_SEEDS", "1 2 3").split():
+        for seed in os.environ.get("MEMBRANE_TEST_SEEDS", "1" if SANITIZED else "1 2 3").split():
             with self.subTest(seed=seed):
                 self.drive(seed)
 
