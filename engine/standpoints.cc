@@ -140,8 +140,10 @@ KnownFrames::~KnownFrames() = default;
 
 // What is to be known of stops, innermost first, to say where they stand.
 struct StopsMadeAgain {
+  static constexpr uint32_t kLeft = UINT32_MAX;  // in front of a tail call: there is no place behind that
+
   KnownFrames::Parts& known;
-  std::vector<uint32_t> places;  // of each stop: the word or byte that it was looked for by
+  std::vector<uint32_t> places;  // of each stop: the word or byte that it was looked for by; or kLeft
   bool at_call;                  // the innermost stands in front of a call of the host
 
   StopsMadeAgain(std::span<const FrameStop> stops, bool before_call, KnownFrames& frames)
@@ -159,6 +161,10 @@ struct StopsMadeAgain {
       } else if (is_begun(stop)) {
         const Word* const code = stop.function->code.load(std::memory_order_acquire);
         const bool in_front = at_call && places.size() == 1;
+        if (in_front && is_tail_call(stop.at->handler)) {
+          places.back() = kLeft;
+          continue;
+        }
         places.back() = static_cast<uint32_t>(stop.at - code) + (in_front ? kWordsOfCall : 0);
         if (!known.interpreted.contains({stop.function, places.back()}))
           interpreted.add(stop.function, places.back());
@@ -186,8 +192,8 @@ Standpoint stand_interpreted(const FrameStop& stop, const StopsMadeAgain& known,
   Standpoint s;
   s.function = stop.function;
   s.fp = stop.fp;
-  s.is_left = stop.at == kTailHostStub;
-  if (!is_begun(stop)) return s;
+  s.is_left = stop.at == kTailHostStub || word == StopsMadeAgain::kLeft;
+  if (s.is_left || !is_begun(stop)) return s;
   s.code_offset = stop.function->code.load(std::memory_order_acquire)[word].header.code_offset;
   s.pending = known.known.interpreted.at({stop.function, word}).pending;
   return s;
