@@ -136,6 +136,23 @@ TEST_P(GuestFunctionsIn, StayInForksAndAfterATurnThatWasUndone) {
   EXPECT_EQ(result_of(kept_and_restored(*session_, template_, options())->exec({.code = "add(4)"})), "5");
 }
 
+TEST_P(GuestFunctionsIn, CannotRunATurnOfTheirSession) {
+  RunOptions with = options();
+  auto functions = std::make_shared<GuestFunctions>(*with.guest_functions);
+  std::vector<Report> inside;
+  functions->call = [&](std::span<const FunctionCall> calls) {
+    inside.push_back(session_->exec({.code = "1"}));
+    inside.push_back(session_->resume({}));
+    return std::vector<FunctionAnswer>(calls.size(), {.value = "4"});
+  };
+  with.guest_functions = std::move(functions);
+  session_ = *Session::create(template_, with);
+  EXPECT_EQ(result("add(1)"), "4");
+  ASSERT_EQ(inside.size(), 2u);
+  for (const Report& report : inside) EXPECT_EQ(report.outcome, Outcome::kInvalid);
+  EXPECT_EQ(result("add(1)"), "4");
+}
+
 TEST_P(GuestFunctionsIn, LeaveTheProgramsOwnNamesAlone) {
   result(GetParam().own);
   const auto fork = session_->fork(1);

@@ -342,6 +342,7 @@ class Session::Impl final : public host::DoorSession {
   size_t repeated_answers_ = 0;
   std::string request_;           // of the turn
   bool asks_others_ = false;      // the turn has asked what may answer otherwise, or was paused
+  bool runs_ = false;             // a part of a turn
   bool tells_functions_ = false;  // with the next turn, since the memory was copied
   bool needs_entropy_ = true;     // the memory was copied since the program was given fresh entropy
   bool is_changed_ = false;       // since it began as the template
@@ -435,6 +436,9 @@ std::vector<ReportFile> Session::Impl::files() const {
 
 // A program that reads code alone has no way to the rest of a turn.
 Status Session::Impl::check(const Turn& turn) const {
+  if (runs_)
+    return fail(ErrorCode::kInvalidArgument, "a turn of the session is running",
+                "Run this after it: what a turn calls cannot run another turn of its session.");
   if (body_->is_paused())
     return fail(ErrorCode::kInvalidArgument, "the session's last turn is paused",
                 "Let it go on (go_on(); in membrane repl :go), or work in a fork from before it.");
@@ -489,7 +493,7 @@ Status Session::Impl::start_program(const Turn& turn) {
 }
 
 Report Session::Impl::go_on(std::optional<uint64_t> pause_at_fuel) {
-  if (!body_->is_paused())
+  if (!body_->is_paused() || runs_)
     return refusal({ErrorCode::kInvalidArgument, "no turn is paused", "Begin one with exec()."});
   world_->go_on();
   begin_part();
@@ -511,6 +515,8 @@ std::vector<FunctionCall> Session::Impl::waits_for() const {
 }
 
 Report Session::Impl::run_part(const std::function<bool(uint64_t fuel)>& run) {
+  runs_ = true;
+  const auto is_over = std::unique_ptr<bool, void (*)(bool*)>(&runs_, [](bool* runs) { *runs = false; });
   const Clock::time_point start = Clock::now();
   const uint64_t tokens_before = world_->tokens_used();
   const uint64_t used_before = body_->is_paused() ? body_->fuel_used() : 0;

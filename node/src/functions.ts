@@ -240,8 +240,8 @@ export class Registry {
         throw new NamedError('RuntimeError', `${call.name} is answered later: use start(), and not run()`)
       }
       const named = Object.keys(call.kwargs).length ? [call.kwargs] : []
-      return this.#settled(this.#gate?.(call), (isAllowed) => {
-        if (isAllowed === false) throw new NamedError('PermissionError', `the call of ${call.name} was refused`)
+      return this.#settled(this.#gate ? this.#gate(call) : true, (isAllowed) => {
+        if (!isAllowed) throw new NamedError('PermissionError', `the call of ${call.name} was refused`)
         return this.#settled(called(...call.args, ...named), (value) => this.value(value))
       })
     } catch (error) {

@@ -165,13 +165,21 @@ class SessionFiles:
 
 
 class _Use:
-    """One at a time uses the engine's session; a close waits for it."""
+    """One at a time uses the engine's session; a close waits for it. A turn that is asked for by a function that a turn has called
+    would wait for itself, and is refused."""
 
-    def __init__(self, session: Session) -> None:
+    def __init__(self, session: Session, is_turn: bool) -> None:
         self._session = session
+        self._is_turn = is_turn
 
     def __enter__(self) -> Any:
         session = self._session
+        if self._is_turn and session._registry.is_calling():
+            raise MembraneError(
+                "a turn of this session waits for the function that asks for another",
+                code="busy",
+                hint="Run it in a fork, or after the turn.",
+            )
         session._lock.acquire()
         if session._native is None:
             session._lock.release()
@@ -189,7 +197,7 @@ class Session:
     allow, limits, policy: what it may do, as docs/policy.md says; nothing without. functions: of this program, by their names
     among the session's own names; modules: of such, which programs import. Functions may be coroutines, which programs await.
     membrane.LATER in the place of one waits (see start()). inputs: names and their values. gate: sees each FunctionCall before it
-    happens; where it returns False or raises, the program gets that as an error. type_check: True, or a TypeCheck: a cell whose
+    happens, and may be a coroutine; where it returns nothing true, or raises, the program gets that as an error. type_check: True, or a TypeCheck: a cell whose
     types are wrong does not run, and its result says where (findings). on_stdout, on_stderr: hear text as it is printed. idle_timeout_s, lifetime_s: when the session ends by itself.
 
     In the place of the policy's clock and randomness: clock: "real", when a virtual one begins (a datetime, UTC where it has no
@@ -263,8 +271,8 @@ class Session:
             "sources": self._sources,
         }
 
-    def _use(self) -> _Use:
-        return _Use(self)
+    def _use(self, is_turn: bool = False) -> _Use:
+        return _Use(self, is_turn)
 
     # -- turns
 
@@ -272,7 +280,7 @@ class Session:
         self, code: str, *, name: str = "", script: bool = False, arguments: Sequence[str] = (), stdin: str = ""
     ) -> Result:
         """Runs a turn to its end. name: for tracebacks; script: a whole program, which leaves no names; arguments: sys.argv."""
-        with self._use() as native:
+        with self._use(is_turn=True) as native:
             self._registry.waits = False
             return self._turn(
                 "run",
@@ -284,7 +292,7 @@ class Session:
     def start(self, code: str, *, name: str = "") -> Union[Result, Call]:
         """Runs a turn to its end, or to a call that waits: of a function that is membrane.LATER, or that the code calls and nobody
         has defined. Call.resume() goes on with its value, here or, after dump() and membrane.load(), in another process."""
-        with self._use() as native:
+        with self._use(is_turn=True) as native:
             self._registry.waits = True
             return self._end_of(
                 self._turn(
@@ -296,7 +304,7 @@ class Session:
             )
 
     def _resume(self, answers: List[Any]) -> Union[Result, Call]:
-        with self._use() as native:
+        with self._use(is_turn=True) as native:
             self._registry.waits = True
             return self._end_of(self._turn("resume", lambda: native.resume(answers)))
 

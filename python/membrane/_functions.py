@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
+import contextvars
 import dataclasses
 import inspect
 import json
 import threading
 import types
-from typing import Any, Awaitable, Callable, Dict, Iterable, List, Mapping, Optional, Sequence, Tuple, Union, cast
+from typing import Any, Awaitable, Callable, Dict, Iterable, Iterator, List, Mapping, Optional, Sequence, Tuple, Union, cast
 
 from ._telemetry import calling
 
@@ -112,6 +114,15 @@ def _named(functions: Union[Functions, types.ModuleType]) -> Dict[str, Function]
     if isinstance(functions, Mapping):
         return dict(functions)
     return {each.__name__: each for each in cast(Iterable[Callable[..., Any]], functions)}
+
+
+def _demand(allowed: Any, call: FunctionCall) -> None:
+    if not allowed:
+        raise PermissionError(f"the call of {call.name} was refused")
+
+
+# The registries of sessions whose turns have called this code, the outermost first.
+_callers: contextvars.ContextVar[Tuple["Registry", ...]] = contextvars.ContextVar("membrane_callers", default=())
 
 
 class Registry:
@@ -219,29 +230,49 @@ class Registry:
                     span.end(waits=True)
                     return (LATER_KIND, "", "", "")
                 raise RuntimeError(f"{call.name} is answered later: use start(), and not run()")
-            with span.current():
-                if self._gate is not None and self._gate(call) is False:
-                    raise PermissionError(f"the call of {call.name} was refused")
-                result = function(*call.args, **call.kwargs)
+            with span.current(), self._calling():
+                result = self._gated(call, function)
             if inspect.isawaitable(result):
                 return self._settled(result, span)
             answer = self.value(result)
-        except Exception as error:
+        except BaseException as error:  # also SystemExit: the program learns no more of it than of another
             span.end(error)
             return self.error(error)
-        except BaseException as error:
-            span.end(error)
-            raise
         span.end()
         return answer
 
+    def _gated(self, call: FunctionCall, function: Callable[..., Any]) -> Any:
+        """What the function gives, where the gate lets the call pass: something to await where either is asynchronous."""
+        allowed = True if self._gate is None else self._gate(call)
+        if inspect.isawaitable(allowed):
+            return self._gated_later(allowed, call, function)
+        _demand(allowed, call)
+        return function(*call.args, **call.kwargs)
+
+    async def _gated_later(self, allowed: Awaitable[Any], call: FunctionCall, function: Callable[..., Any]) -> Any:
+        _demand(await allowed, call)
+        result = function(*call.args, **call.kwargs)
+        return await result if inspect.isawaitable(result) else result
+
+    @contextlib.contextmanager
+    def _calling(self) -> Iterator[None]:
+        token = _callers.set((*_callers.get(), self))
+        try:
+            yield
+        finally:
+            _callers.reset(token)
+
+    def is_calling(self) -> bool:
+        """Whether this code was called, directly or not, by a turn of the session."""
+        return any(each is self for each in _callers.get())
+
     async def _settled(self, awaitable: Awaitable[Any], span: Any) -> Answer:
         try:
-            with span.current():
+            with span.current(), self._calling():
                 answer = self.value(await awaitable)
         except BaseException as error:
             span.end(error)
-            if not isinstance(error, Exception):
+            if isinstance(error, (asyncio.CancelledError, GeneratorExit)):
                 raise
             return self.error(error)
         span.end()

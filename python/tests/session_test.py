@@ -199,6 +199,32 @@ class Functions(unittest.TestCase):
             self.assertEqual(session.run("f(2)").error.code, "PermissionError")
         self.assertEqual(seen, [("f", (1,)), ("f", (2,))])
 
+    def test_a_gate_lets_pass_only_what_it_says_yes_to(self):
+        async def awaited(call: FunctionCall):
+            return call.args == (1,)
+
+        for gate in (awaited, lambda call: 1 if call.args == (1,) else None):
+            with Session(functions={"f": lambda x: x}, gate=gate) as session:
+                self.assertEqual(session.run("f(1)").text, "1")
+                self.assertEqual(session.run("f(2)").error.code, "PermissionError")
+
+    def test_a_function_cannot_run_a_turn_of_its_own_session(self):
+        for act in (lambda: session.run("1"), lambda: session.start("1"), lambda: asyncio.run(asyncio.to_thread(session.run, "1"))):
+            with Session(functions={"f": act, "g": lambda: 1}) as session:
+                self.assertIn("a turn of this session waits", session.run("f()").error.message)
+                self.assertEqual(session.run("g()").text, "1")
+
+    def test_what_ends_this_process_tells_the_program_nothing_of_it(self):
+        def leaves():
+            raise SystemExit(3)
+
+        with Session(functions=[leaves]) as session:
+            self.assertNotIn("File", session.run("try: leaves()\nexcept Exception as error: print(error)").stdout)
+
+    def test_names_of_the_standard_library_can_be_given(self):
+        with Session(inputs={"re": 5}) as session:
+            self.assertEqual(session.run("re").text, "5")
+
     def test_objects_show_what_they_are_allowed_to(self):
         @dataclass
         class Account:
