@@ -44,9 +44,6 @@ _FAILURES = ("1 / 0", "nosuch", "(1).nosuch", "import nosuch", "from sys import 
              "int('x')", "try: 1 / 0\nexcept ZeroDivisionError as e: raise ValueError from e",
              "raise ExceptionGroup('two', [ValueError(), KeyError()])", "import re; re.compile('(')")
 
-_FIRST_NAMES = frozenset(("__name__", "__doc__", "__package__", "__loader__", "__spec__", "__builtins__", "__file__", "__cached__",
-                          "__annotations__", "display"))  # of __main__
-
 _warm = False
 _begun = False  # a turn has run: what is seeded from now on is seeded by the program
 _future_flags = 0  # what cells imported from __future__ holds for those behind them
@@ -98,9 +95,8 @@ def _run_first_turns():
 def _forget_first_turns():
     global _sources_total
     namespace = sys.modules["__main__"].__dict__
-    for name in [*namespace]:
-        if name not in _FIRST_NAMES:
-            del namespace[name]
+    for name in ("x", "_", "re"):
+        namespace.pop(name, None)
     _sources.clear()
     _sources_total = 0
     linecache.cache.clear()
