@@ -1,5 +1,5 @@
 // A session's clock, time zone, sleep and entropy as an embedder chooses them, in C++ and in C. Skipped where a language is not
-// installed (tools/get-languages).
+// installed (tools/get-languages); Python also in builds with sanitizers.
 
 #include <gtest/gtest.h>
 
@@ -8,6 +8,7 @@
 #include <filesystem>
 #include <set>
 
+#include "base/sanitized_testing.h"
 #include "membrane/session.h"
 #include "membrane/session.hpp"
 #include "sandbox/template_testing.h"
@@ -20,7 +21,8 @@ constexpr int64_t kNsPerMs = 1'000'000;
 
 class Sources : public ::testing::Test {
  protected:
-  void open(const char* name) {
+  void open(const std::string& name) {
+    if (kIsSanitized && name == "python") GTEST_SKIP() << "compiling Python takes minutes in this build";
     setenv("XDG_CACHE_HOME", sandbox::template_cache().c_str(), 0);
     auto opened = Language::open(name);
     if (!opened) GTEST_SKIP() << opened.error().message;
