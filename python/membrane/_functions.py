@@ -209,7 +209,8 @@ class Registry:
 
     @staticmethod
     def error(error: BaseException) -> Answer:
-        return (ERROR, "", type(error).__name__, str(error))
+        quotes = isinstance(error, KeyError) and len(error.args) == 1  # its text is its argument, shown
+        return (ERROR, "", type(error).__name__, str(error.args[0]) if quotes else str(error))
 
     def answer(self, wires: Sequence[WireCall]) -> List[Answer]:
         """Of calls that were made at once. What a function raises is raised in the program, by the name of its class and its text."""

@@ -221,6 +221,10 @@ class Functions(unittest.TestCase):
         with Session(functions=[leaves]) as session:
             self.assertNotIn("File", session.run("try: leaves()\nexcept Exception as error: print(error)").stdout)
 
+    def test_a_key_error_has_its_key(self):
+        with Session(functions={"f": lambda: {}["user"]}) as session:
+            self.assertEqual(session.run("try: f()\nexcept KeyError as error: print(error.args)").stdout, "('user',)\n")
+
     def test_names_of_the_standard_library_can_be_given(self):
         with Session(inputs={"re": 5}) as session:
             self.assertEqual(session.run("re").text, "5")
