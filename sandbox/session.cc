@@ -245,12 +245,15 @@ class Session::Impl final : public host::DoorSession {
   void record_calls(const KeptCalls& calls, double latency_us);
   Result<Checkpoint> checkpoint(uint64_t number);
   Status hold_origin();
+  Status hold_origin_of(const Impl& other, uint64_t number);
   Status hold_origin_without_steps();
+  void forget_steps();
   host::HostResult<JsonAnswer> answer_functions(std::string_view request, bool may_wait);
   void note_answer(const std::string& text);
   host::HostResult<JsonAnswer> answer_again();
   void add_step(uint64_t fuel);
   bool repeat_steps();
+  [[nodiscard]] RunOptions unheard_options() const;
   [[nodiscard]] bool can_be_repeated() const;
   // Files that the owner has changed are no step.
   void forget_origin() {
@@ -951,8 +954,23 @@ Status Session::Impl::hold_origin() {
   const bool is_copied_already = !steps_.empty() && as_it_stands_ != nullptr;
   if (origin_ && are_few && !is_copied_already) return {};
   MEMBRANE_ASSIGN(origin_, checkpoint(turns_));
+  forget_steps();
+  return {};
+}
+
+void Session::Impl::forget_steps() {
   steps_.clear();
   steps_fuel_ = steps_bytes_ = 0;
+}
+
+// Holds a copy of another session's origin.
+Status Session::Impl::hold_origin_of(const Impl& other, uint64_t number) {
+  const Checkpoint& from = *other.origin_;
+  origin_.emplace();
+  MEMBRANE_ASSIGN(origin_->system, fork_system(*from.system, number, options_.policy, world()));
+  origin_->image = from.image;
+  origin_->waiting = from.waiting;
+  origin_->time_zone = from.time_zone;
   return {};
 }
 
@@ -975,7 +993,7 @@ Status Session::Impl::go_back() {
   MEMBRANE_TRY(begin(std::move(system), origin_->image, origin_->waiting));
   time_zone_ = origin_->time_zone;
   if (repeat_steps()) return {};
-  steps_.clear();
+  forget_steps();
   origin_.reset();
   return fail(ErrorCode::kInternal, "turns that were run again did not come to the same", "");
 }
@@ -1003,25 +1021,26 @@ bool Session::Impl::repeat_steps() {
   return true;
 }
 
-// So that the place alone says where the turn began that is paused.
-Status Session::Impl::hold_origin_without_steps() {
-  if (steps_.empty()) return {};
+// Of a session beside this one, whose turns the owner neither hears nor pays for.
+RunOptions Session::Impl::unheard_options() const {
   RunOptions options = options_;
   options.on_stdout = options.on_stderr = nullptr;
   options.on_file = nullptr;
-  options.on_poll = nullptr;
   options.budget = nullptr;
   options.flows = nullptr;
+  return options;
+}
+
+// So that the place alone says where the turn began that is paused.
+Status Session::Impl::hold_origin_without_steps() {
+  if (steps_.empty()) return {};
+  RunOptions options = unheard_options();
+  options.on_poll = nullptr;
   options.record = nullptr;
   options.read_input = nullptr;
   Impl beside(template_, std::move(options));
   beside.turns_ = turns_;
-  beside.origin_.emplace();
-  MEMBRANE_ASSIGN(beside.origin_->system,
-                  fork_system(*origin_->system, kOfSteps + turns_, beside.options_.policy, beside.world()));
-  beside.origin_->image = origin_->image;
-  beside.origin_->waiting = origin_->waiting;
-  beside.origin_->time_zone = origin_->time_zone;
+  MEMBRANE_TRY(beside.hold_origin_of(*this, kOfSteps + turns_));
   beside.steps_ = steps_;
   MEMBRANE_TRY(beside.go_back());
   MEMBRANE_ASSIGN(origin_->image, beside.capture());
@@ -1029,8 +1048,7 @@ Status Session::Impl::hold_origin_without_steps() {
                   fork_system(beside.body_->system(), kOfSteps + turns_, options_.policy, world()));
   origin_->waiting = beside.body_->waiting();
   origin_->time_zone = beside.time_zone_;
-  steps_.clear();
-  steps_fuel_ = steps_bytes_ = 0;
+  forget_steps();
   return {};
 }
 
@@ -1048,11 +1066,7 @@ static bool is_completion(std::string_view name, std::string_view code) {
 
 std::vector<std::string> Session::Impl::complete(std::string_view code) {
   if (!template_->interpreter().completes() || body_->is_paused()) return {};
-  RunOptions options = options_;
-  options.on_stdout = options.on_stderr = nullptr;
-  options.on_file = nullptr;
-  options.budget = nullptr;
-  options.flows = nullptr;
+  RunOptions options = unheard_options();
   if (std::exchange(options.sources, nullptr) != nullptr) {  // the embedder is not asked
     options.policy.time = {};
     options.policy.random = {};
@@ -1113,12 +1127,7 @@ Status Session::Impl::fork_paused(uint64_t number, Impl& child) {
   child.result_bytes_ = result_bytes_;
   (void)child.body_->guest().host_memory().keep(host::HostMemory::Holder::kResult, result_bytes_);
   MEMBRANE_TRY(hold_origin_without_steps());
-  Checkpoint origin;
-  MEMBRANE_ASSIGN(origin.system, fork_system(*origin_->system, number, child.options_.policy, child.world()));
-  origin.image = origin_->image;
-  origin.waiting = origin_->waiting;
-  origin.time_zone = origin_->time_zone;
-  child.origin_ = std::move(origin);
+  MEMBRANE_TRY(child.hold_origin_of(*this, number));
   child.asks_others_ = true;
   return {};
 }

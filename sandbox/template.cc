@@ -224,6 +224,13 @@ void Template::hold_image(std::shared_ptr<const engine::InstanceImage> image) {
   known_places_ = std::make_shared<engine::KnownPlaces>(image_->module());
 }
 
+// Errors: those of InstanceImage::capture().
+Status Template::capture(engine::Instance& instance) {
+  MEMBRANE_ASSIGN(auto image, engine::InstanceImage::capture(instance));
+  hold_image(std::move(image));
+  return {};
+}
+
 // Takes what the file holds. Errors: those of engine::load_image_file().
 Status Template::load(const std::string& path, engine::Tier tier) {
   MEMBRANE_ASSIGN(auto loaded, engine::load_image_file(path, tier));
@@ -416,8 +423,7 @@ Status Template::warm(const TemplateOptions& options) {
               "with --frame eof."
             : "Is the module one that the driver \"" + std::string(lang::name_of(package_.driver)) +
                   "\" is for?");
-  MEMBRANE_ASSIGN(auto captured, engine::InstanceImage::capture(body.instance()));
-  hold_image(std::move(captured));
+  MEMBRANE_TRY(capture(body.instance()));
   waiting_ = body.waiting();
   if (waiting_ == nullptr) return keep_files(body.system());
   MEMBRANE_ASSIGN(system_, body.system().freeze());  // with its files
@@ -440,8 +446,7 @@ Status Template::warm_from_plain(const TemplateOptions& options) {
     return fail(ErrorCode::kUnsupported,
                 "a warm image of " + package_.name + " could not be made: " + run->reason(),
                 "Leave the module out: membrane languages add " + package_.name + " --warm LIST.");
-  MEMBRANE_ASSIGN(auto captured, engine::InstanceImage::capture(body.instance()));
-  hold_image(std::move(captured));
+  MEMBRANE_TRY(capture(body.instance()));
   return keep_files(body.system());
 }
 
@@ -473,14 +478,12 @@ Status Template::keep_files(const wasi::System& system) {
 Status Template::keep_start(Body& body, bool is_waiting) {
   if (is_waiting && !body.met_the_world()) {
     waiting_ = body.waiting();
-    MEMBRANE_ASSIGN(auto captured, engine::InstanceImage::capture(body.instance()));
-    hold_image(std::move(captured));
+    MEMBRANE_TRY(capture(body.instance()));
     return {};
   }
   MEMBRANE_ASSIGN(const auto fresh, WarmRun::make(*this, false));
   MEMBRANE_TRY(fresh->body().begin(body.instance().share_compiled(), {}));
-  MEMBRANE_ASSIGN(auto captured, engine::InstanceImage::capture(fresh->body().instance()));
-  hold_image(std::move(captured));
+  MEMBRANE_TRY(capture(fresh->body().instance()));
   return {};
 }
 

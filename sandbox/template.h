@@ -110,6 +110,7 @@ class Template {
   Result<std::shared_ptr<engine::CompiledModule>> compile(const TemplateOptions& options) const;
   Status load(const std::string& path, engine::Tier tier);
   void hold_image(std::shared_ptr<const engine::InstanceImage> image);
+  Status capture(engine::Instance& instance);
   Status keep_start(Body& body, bool is_waiting);
   Status keep_files(const wasi::System& system);
   static void rehearse(const std::shared_ptr<const Template>& made);
