@@ -1270,7 +1270,7 @@ const Word kNativeStub[2] = {header_of_stub(), handler_word(kEnterNative)};
 const Word kExitStub[2] = {header_of_stub(), handler_word(kExit)};
 const Word kReturnToNativeStub[2] = {header_of_stub(), handler_word(kReturnToNative)};
 const Word kCrossReturnStub[2] = {header_of_stub(), handler_word(kCrossReturn)};
-// The word behind the handler says where the arguments begin: with the frame.
+// The word after the handler says where the arguments begin: at the start of the frame.
 const Word kTailHostStub[2] = {handler_word(tail_call_instance), Word{}};
 
 void interpret(Execution& ex) {

@@ -117,7 +117,7 @@ bool is_array(const wasm::Module& module, uint32_t type) {
   return module.kind_of_type(type) == wasm::TypeKind::kArray;
 }
 
-// Whether what a frame stands behind is a call of this function.
+// Whether the frame stands just after a call of this function.
 bool calls(const wasm::Module& module, wasm::TypeRelations& relations, const wasm::Standing& standing,
            uint32_t function) {
   if (standing.before == wasm::Opcode::kCall) return standing.before_index == function;

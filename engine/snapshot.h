@@ -28,7 +28,7 @@ namespace membrane::engine {
 struct FunctionCode;
 struct Recorder;
 
-// Of one that stands in front of a call of the host that none of its frames has, as behind a tail call. Others are written as
+// Of one that stands in front of a call of the host that none of its frames has, as after a tail call. Others are written as
 // version 2.
 inline constexpr uint32_t kSnapshotVersion = 3;
 

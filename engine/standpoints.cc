@@ -140,7 +140,7 @@ KnownFrames::~KnownFrames() = default;
 
 // What is to be known of stops, innermost first, to say where they stand.
 struct StopsMadeAgain {
-  static constexpr uint32_t kLeft = UINT32_MAX;  // in front of a tail call: there is no place behind that
+  static constexpr uint32_t kLeft = UINT32_MAX;  // before a tail call: no place comes after it
 
   KnownFrames::Parts& known;
   std::vector<uint32_t> places;  // of each stop: the word or byte that it was looked for by; or kLeft
