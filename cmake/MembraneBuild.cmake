@@ -24,7 +24,7 @@ target_include_directories(membrane_options INTERFACE
 target_compile_options(membrane_options INTERFACE
   -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wno-sign-conversion -Wimplicit-fallthrough
   $<$<COMPILE_LANGUAGE:CXX>:-Wnon-virtual-dtor>
-  $<$<CONFIG:Release>:-O2>
+  $<$<CONFIG:Release>:$<IF:$<BOOL:$<TARGET_PROPERTY:MEMBRANE_BUILDS_QUICKLY>>,-O0,-O2>>
   $<$<BOOL:${MEMBRANE_WERROR}>:-Werror>)
 
 if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU" AND CMAKE_CXX_COMPILER_VERSION VERSION_LESS 13)
