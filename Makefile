@@ -14,7 +14,7 @@ BUILD := cmake --build --parallel $(JOBS) --preset
 CONFIGURE := tools/configure
 
 .DEFAULT_GOAL := help
-.PHONY: help setup build languages python node images demo demo-local-model test test-all test-quick test-aarch64 test-modules test-languages \
+.PHONY: help setup build languages python node images demo demo-local-model test test-all test-quick test-packages-sanitized test-aarch64 test-modules test-languages \
         test-corpus fuzz \
         fuzz-diff bench bench-micro bench-engine bench-host bench-languages bench-linux bench-peers bench-process bench-service soak-service bench-programs format \
         format-check tidy coverage docs \
@@ -65,6 +65,13 @@ test-all:  ## What `make test` leaves out: sanitizers, threads, fuzzers; each is
 test-quick:  ## The release build's tests only
 	@tools/install-dependencies build
 	@$(PYTHON) tools/test --jobs $(JOBS) release
+
+test-packages-sanitized:  ## The Python and Node packages' tests under the sanitizers (not part of test-all)
+	@tools/install-dependencies test_all
+	@$(CONFIGURE) asan-ubsan
+	@$(BUILD) asan-ubsan --target libmembrane
+	@$(PYTHON) tools/get-languages
+	@tools/test-packages-sanitized
 
 test-modules:  ## WASI programs of others, fetched from their registries, held to what Wasmtime makes of them
 	@tools/install-dependencies build programs
