@@ -7,6 +7,7 @@
 import os
 import shutil
 import subprocess
+import sys
 import tempfile
 import unittest
 from pathlib import Path
@@ -17,9 +18,16 @@ SECONDS = 900
 
 
 class Package(unittest.TestCase):
-    def ran(self, folder, *words):
+    def ran(self, folder, *words, **more):
         return subprocess.run(words, capture_output=True, text=True, timeout=SECONDS, check=False, cwd=folder,
-                              env={**os.environ, "MEMBRANE_DIR": str(BUILD)})
+                              env={**os.environ, "MEMBRANE_DIR": str(BUILD), **more})
+
+    def path_with_ty(self, root):
+        """PATH, with the type checker where pip brings it. Without it its tests are skipped."""
+        if shutil.which("ty"):
+            return os.environ["PATH"]
+        self.ran(root, sys.executable, "-m", "pip", "install", "-q", "--target", str(root / "checker"), "ty>=0.0.100,<0.1")
+        return os.pathsep.join([str(root / "checker" / "bin"), os.environ["PATH"]])
 
     def test_builds_and_passes_its_tests(self):
         if not shutil.which("npm"):
@@ -34,7 +42,7 @@ class Package(unittest.TestCase):
                 self.skipTest(f"npm could not bring what the package needs: {brought.stderr[-400:]}")
             built = self.ran(folder, "npm", "run", "build")
             self.assertEqual(built.returncode, 0, built.stdout[-3000:] + built.stderr[-3000:])
-            tested = self.ran(folder, "npm", "test")
+            tested = self.ran(folder, "npm", "test", PATH=self.path_with_ty(root))
             self.assertEqual(tested.returncode, 0, tested.stdout[-8000:] + tested.stderr[-2000:])
 
 
