@@ -141,8 +141,8 @@ Napi::Value load(const Napi::CallbackInfo& info) {
   const auto bytes = info[2].As<Napi::Uint8Array>();
   SessionOptions options = options_of(env, info[1]);
   const auto wall = wall_of(options.policy);
-  auto made = value_or_throw(
-      env, Session::load(language, {bytes.Data(), bytes.ByteLength()}, std::move(options)));
+  auto made =
+      value_or_throw(env, Session::load(language, {bytes.Data(), bytes.ByteLength()}, std::move(options)));
   return SessionWrap::make(env, std::move(made), wall, info[1].As<Napi::Object>().Get("host"));
 }
 

@@ -489,12 +489,20 @@ export class Session {
       const { options, registry, checker } = this.#made
       const made = { ...this.#made, checker: checker?.forAnother(), cells: this.#cells, scope: new Scope() }
       const branch = new Session(made, translated(() => native.fork(hostOf(registry, options, made.scope))))
-      if (place) branch.#hold(place)
+      if (place) branch.#endAs(this, place)
       return branch
     } catch (error) {
       place?.leave()
       throw error
     }
+  }
+
+  // One that is forgotten would have its place for ever.
+  #endAs(other: Session, place: Place): void {
+    this.#hold(place)
+    this.#idleMs = other.#idleMs
+    this.#endsAtMs = other.#endsAtMs
+    this.#setTimer()
   }
 
   #hold(place: Place): void {

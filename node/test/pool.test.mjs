@@ -1,6 +1,7 @@
 // Pools of sessions.
 
 import assert from 'node:assert/strict'
+import { spawnSync } from 'node:child_process'
 import { test } from 'node:test'
 import { BusyError, MembraneError, Pool, Session, SessionOverError } from 'membrane'
 import { later, noJavaScript, noPython } from './common.mjs'
@@ -177,10 +178,32 @@ test('sessions that end otherwise', { skip }, async () => {
 })
 
 test('a lifetime begins when a session is taken', { skip }, () =>
-  withPool({ size: 1, lifetime: '200ms' }, async (pool) => {
-    await new Promise((resolve) => setTimeout(resolve, 250))
-    assert.equal((await (await pool.session()).run('1')).text, '1')
+  withPool({ size: 1, lifetime: 0 }, async (pool) => {
+    await until(() => pool.counts().ready === 1)
+    await new Promise((resolve) => setTimeout(resolve)) // after the timers of sessions that are ready, if they had some
+    const session = await pool.session()
+    assert.equal(session.runSync('1').text, '1')
+    await until(() => pool.counts().used === 0)
+    await assert.rejects(session.run('1'), SessionOverError)
   }))
+
+test('a fork ends with the times of its session', { skip }, () =>
+  withPool({ size: 1, lifetime: 0 }, async (pool) => {
+    const branch = (await pool.session()).fork()
+    assert.equal(pool.counts().used, 2)
+    await until(() => pool.counts().used === 0)
+    await assert.rejects(branch.run('1'), SessionOverError)
+  }))
+
+test('a program ends while sessions are made', { skip }, () => {
+  const program = "import { Pool } from 'membrane'\nconst pool = await Pool.create('python', { size: 10 })\nconst session = await pool.session()\n"
+  for (const end of ['process.exit()', ''])
+    for (let i = 0; i < 3; ++i) {
+      const options = { cwd: new URL('..', import.meta.url), encoding: 'utf8' }
+      const { status, stderr } = spawnSync(process.execPath, ['--input-type=module', '-e', program + end], options)
+      assert.deepEqual([status, stderr], [0, ''], end)
+    }
+})
 
 test('many at once', { skip }, async () => {
   let now = 0
@@ -222,6 +245,7 @@ test('it is closed by its symbol', { skip }, async () => {
 test('a pool that nobody has goes', { skip }, async () => {
   const gone = await (async () => new WeakRef(await Pool.create('python', { size: 1 })))()
   while (gone.deref()) {
+    await new Promise(setImmediate) // what deref() gives stays until then
     globalThis.gc()
     await new Promise(setImmediate)
   }
