@@ -34,6 +34,7 @@ const mostHistory = 256 << 10 // characters of the cells before
 const mostOutput = 4 << 20 // bytes that ty says
 const mostFindings = 20
 const mostNames = 100 // that the session is asked for
+const mostAskingMs = 1000 // for them, while the event loop stands still
 const mostMessage = 400
 const mostShown = 200 // characters of a line
 const memoryKib = 2 << 20
@@ -86,7 +87,10 @@ const lengthOf = (texts: readonly string[]): number => texts.reduce((sum, each) 
 
 /** With ends of lines as ty counts them, none at the end, and nothing that UTF-8 does not carry. */
 function linesOf(text: string): string {
-  return Buffer.from(text.replace(/\r\n?/g, '\n').replace(/\n+$/, '')).toString()
+  const lines = text.replace(/\r\n?/g, '\n')
+  let end = lines.length
+  while (lines[end - 1] === '\n') --end
+  return Buffer.from(lines.slice(0, end)).toString()
 }
 
 const countOf = (text: string): number => text.split('\n').length
@@ -366,13 +370,12 @@ function reportOfFindings(found: readonly Found[], lines: readonly string[], stu
   const errors: (ErrorOfReport & { rule: string; place: { line: number; column: number } })[] = []
   const shown: string[] = []
   const names = new Names(text.namesLike)
+  let line: readonly string[] = [] // its characters, as ty counts them
+  let number = 0
   for (const each of found) {
-    const line = Array.from(lines[each.line - 1]!) // characters, as ty counts them
+    if (each.line !== number) line = Array.from(lines[(number = each.line) - 1]!)
     const unknown = each.rule === missing ? /`(\w+)`/.exec(each.message)?.[1] : undefined
-    if (unknown !== undefined) {
-      const isCalled = line.slice(each.end - 1).join('').trimStart().startsWith('(')
-      if ((isCalled && text.callsMayWait) || names.has(unknown)) continue
-    }
+    if (unknown !== undefined && ((text.callsMayWait && isCalled(line, each.end - 1)) || names.has(unknown))) continue
     const hint = unknown === undefined ? hintOf(each, stubs) : names.hint(unknown)
     const column = 1 + Buffer.byteLength(line.slice(0, each.column - 1).join(''))
     errors.push({ code: 'type_check', message: each.message, hint, rule: each.rule, place: { line: each.line, column } })
@@ -383,6 +386,11 @@ function reportOfFindings(found: readonly Found[], lines: readonly string[], stu
   if (!error) return undefined
   const report = reportOf({ ...error, traceback: shown.join('\n') } as ErrorOfReport)
   return more.length ? { ...report, more_errors: more } : report
+}
+
+function isCalled(line: readonly string[], at: number): boolean {
+  while (line[at] === ' ' || line[at] === '\t') ++at
+  return line[at] === '('
 }
 
 function hintOf(found: Found, stubs: Stubs): string {
@@ -404,6 +412,7 @@ function shownOf(found: Found, line: readonly string[], hint: string): string {
 class Names {
   readonly #like: (start: string) => readonly string[]
   readonly #known = new Map<string, boolean>()
+  #askedMs = 0
 
   constructor(like: (start: string) => readonly string[]) {
     this.#like = like
@@ -411,18 +420,29 @@ class Names {
 
   /** A cell that asks for too many is believed. */
   has(name: string): boolean {
-    if (!this.#known.has(name)) this.#known.set(name, this.#known.size >= mostNames || this.#like(name).includes(name))
+    if (!this.#known.has(name)) this.#known.set(name, this.#isEnough || this.#ask(name).includes(name))
     return this.#known.get(name)!
   }
 
+  get #isEnough(): boolean {
+    return this.#known.size >= mostNames || this.#askedMs >= mostAskingMs
+  }
+
+  #ask(start: string): readonly string[] {
+    const begunAtMs = performance.now()
+    const names = this.#like(start)
+    this.#askedMs += performance.now() - begunAtMs
+    return names
+  }
+
   hint(name: string): string {
-    const near = nearestOf(name, this.#like(name.slice(0, 1)))
+    const near = this.#isEnough ? [] : nearestOf(name, this.#ask(name.slice(0, 1)))
     return near.length ? `Did you mean ${near.join(' or ')}?` : 'Define it first, or import it.'
   }
 }
 
 const longestName = 64
-const mostCompared = 1000
+const mostCompared = 200
 
 /** At most three, the nearest first. */
 function nearestOf(name: string, others: readonly string[]): string[] {

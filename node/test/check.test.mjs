@@ -145,6 +145,7 @@ test('texts that are strange', { skip }, () =>
   checked(async (session) => {
     for (const code of ['', '\n\n', '# €\u2028x', 'x = 1\n\n\n', 'y\0', '# \ud800', `x = ${'('.repeat(3000)}${')'.repeat(3000)}`])
       assert.notEqual((await session.run(code)).outcome, 'invalid', code.slice(0, 20))
+    for (const code of [`x = 1${'\n'.repeat(300_000)}x`, `${'nosuch_ '.repeat(2000)}`, `[${'y, '.repeat(20_000)}]`]) await session.check(code)
     await finds(session, "\r\n'a' + 1\r\n", 2, 1, '+')
     await finds(session, "'€😀'; price(3)", 1, 18, '`str`')
   }))
