@@ -5,6 +5,7 @@
 
 import type * as Api from '@opentelemetry/api'
 import { createRequire } from 'node:module'
+import { join } from 'node:path'
 import { version } from './connection.js'
 import type { Result } from './types.js'
 
@@ -34,17 +35,22 @@ interface Instruments {
 let api: typeof Api | null | undefined // null: there is none
 let made: Instruments | undefined
 
+/** Beside this package, as a peer; or, where that is a link to a folder elsewhere, in the application. */
+function loaded(): typeof Api | null {
+  for (const from of [import.meta.url, process.argv[1], join(process.cwd(), 'main.js')]) {
+    try {
+      if (from) return createRequire(from)('@opentelemetry/api') as typeof Api
+    } catch {
+      // the next one
+    }
+  }
+  return null
+}
+
 /** undefined where the application does not use OpenTelemetry. */
 function used(): { api: typeof Api; instruments: Instruments } | undefined {
   if (!(apiInUse in globalThis) || api === null) return undefined
-  if (!api) {
-    try {
-      api = createRequire(import.meta.url)('@opentelemetry/api') as typeof Api
-    } catch {
-      api = null
-      return undefined
-    }
-  }
+  if (!api && !(api = loaded())) return undefined
   const provider = api.metrics.getMeterProvider()
   if (made?.provider !== provider) made = instrumentsOf(api, provider)
   return { api, instruments: made }

@@ -2,7 +2,11 @@
 
 import assert from 'node:assert/strict'
 import { spawnSync } from 'node:child_process'
+import { cpSync, mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
 import { test } from 'node:test'
+import { fileURLToPath } from 'node:url'
 import { context, metrics, SpanKind, SpanStatusCode, trace } from '@opentelemetry/api'
 import { AsyncLocalStorageContextManager } from '@opentelemetry/context-async-hooks'
 import { AggregationTemporality, InMemoryMetricExporter, MeterProvider, PeriodicExportingMetricReader } from '@opentelemetry/sdk-metrics'
@@ -264,4 +268,22 @@ test('a provider that another copy of the API has set, where there is no package
   const hidden = "import Module from 'node:module'\nconst load = Module._load\nglobalThis[Symbol.for('opentelemetry.js.api.1')] = { version: '1.9.0' }\n" +
     "Module._load = (name, ...rest) => { if (name.startsWith('@opentelemetry')) throw new Error('not found'); return load(name, ...rest) }\n"
   assert.equal(ran(`${hidden}${use}${end}`), '1\n')
+})
+
+test('the package is a link to a folder without the API', { skip }, () => {
+  const folder = mkdtempSync(join(tmpdir(), 'app-'))
+  const root = fileURLToPath(new URL('..', import.meta.url))
+  for (const each of ['dist', 'package.json']) cpSync(join(root, each), join(folder, 'package', each), { recursive: true })
+  mkdirSync(join(folder, 'app', 'node_modules'), { recursive: true })
+  symlinkSync(join(folder, 'package'), join(folder, 'app', 'node_modules', 'membrane'))
+  symlinkSync(join(root, 'node_modules', '@opentelemetry'), join(folder, 'app', 'node_modules', '@opentelemetry'))
+  const providers = "import { trace } from '@opentelemetry/api'\nimport { BasicTracerProvider, InMemorySpanExporter, SimpleSpanProcessor } from '@opentelemetry/sdk-trace-base'\n" +
+    'const spans = new InMemorySpanExporter()\ntrace.setGlobalTracerProvider(new BasicTracerProvider({ spanProcessors: [new SimpleSpanProcessor(spans)] }))\n'
+  writeFileSync(join(folder, 'app', 'main.mjs'), `${use}${providers}${end}console.log(spans.getFinishedSpans().map((each) => each.name).join())\n`)
+  try {
+    const { status, stdout, stderr } = spawnSync(process.execPath, [join(folder, 'app', 'main.mjs')], { encoding: 'utf8' })
+    assert.deepEqual([status, stdout, stderr], [0, '1\ncall f,run python\n', ''])
+  } finally {
+    rmSync(folder, { recursive: true })
+  }
 })

@@ -32,7 +32,7 @@ await Session.create('python', { functions: { f: 5 } })
 `
 
 test('a program is typed', { skip: !existsSync(tsc) && 'there is no tsc' }, () => {
-  const folder = mkdtempSync(join(root, 'dist', 'typed-'))
+  const folder = mkdtempSync(join(root, 'typed-'))
   try {
     const path = join(folder, 'program.mts')
     writeFileSync(path, program)
