@@ -22,6 +22,7 @@ export interface TakeOptions {
 
 const usualSize = 4
 const usualTimeoutMs = 30_000
+const fillsAfterMs = 5 // the first turn of a session that was just taken is not to wait for the making of another
 const longestTimerMs = 2 ** 31 - 1
 const asyncDispose: typeof Symbol.asyncDispose = Symbol.asyncDispose ?? (Symbol.for('Symbol.asyncDispose') as never) // Node 18 has none
 
@@ -47,6 +48,7 @@ export class Pool {
   readonly #waiting = new Set<Waiter>() // in their order
   #used = 0
   #isClosed = false
+  #timer: NodeJS.Timeout | undefined
   #filling: Promise<void> | undefined
 
   private constructor(language: string, { size, maxSessions, idleTimeout, lifetime, ...options }: PoolOptions) {
@@ -66,7 +68,7 @@ export class Pool {
     if (pool.size > 0) pool.#ready.push(await pool.#makeAhead())
     else (await pool.#make()).close()
     poolOpened(pool)
-    pool.#fill()
+    pool.#fillSoon()
     return pool
   }
 
@@ -79,7 +81,7 @@ export class Pool {
     const place = await this.#place(timeoutMs, options.signal)
     try {
       const session = this.#ready.shift() ?? (await this.#make())
-      this.#fill()
+      this.#fillSoon()
       internals(session).hold(place)
       internals(session).endByTime(this.#times)
       took(this.language, begunAtMs)
@@ -180,8 +182,13 @@ export class Pool {
     return this.#make()
   }
 
-  #fill(): void {
-    this.#filling ??= this.#fillUp().finally(() => (this.#filling = undefined))
+  #fillSoon(): void {
+    if (this.#timer || this.#filling || this.#isClosed) return
+    const fill = (): void => {
+      this.#timer = undefined
+      this.#filling = this.#fillUp().finally(() => (this.#filling = undefined))
+    }
+    this.#timer = setTimeout(fill, fillsAfterMs).unref()
   }
 
   async #fillUp(): Promise<void> {
@@ -201,6 +208,7 @@ export class Pool {
   /** Ends the sessions that stand ready. Those in use go on until they are closed; who waits for one gets an error. */
   async close(): Promise<void> {
     this.#isClosed = true
+    clearTimeout(this.#timer)
     for (const session of this.#ready.splice(0)) session.close()
     for (const waiter of this.#waiting) waiter.reject(closedError())
     this.#waiting.clear()
