@@ -115,12 +115,23 @@ Napi::Value open_language_sync(const Napi::CallbackInfo& info) {
                                        [](Napi::BasicEnv, Language* made) { delete made; });
 }
 
+std::chrono::milliseconds wall_of(const Policy& policy) {
+  return std::chrono::milliseconds(Budget(policy).wall_left_ms());
+}
+
+// (language): its name, which it may be opened by others of
+Napi::Value name_of(const Napi::CallbackInfo& info) {
+  return Napi::String::New(info.Env(), info[0].As<Napi::External<Language>>().Data()->name());
+}
+
 // (language, options): session
 Napi::Value create(const Napi::CallbackInfo& info) {
   const Napi::Env env = info.Env();
   const Language& language = *info[0].As<Napi::External<Language>>().Data();
-  auto made = value_or_throw(env, Session::create(language, options_of(env, info[1])));
-  return SessionWrap::make(env, std::move(made), info[1].As<Napi::Object>().Get("host"));
+  SessionOptions options = options_of(env, info[1]);
+  const auto wall = wall_of(options.policy);
+  auto made = value_or_throw(env, Session::create(language, std::move(options)));
+  return SessionWrap::make(env, std::move(made), wall, info[1].As<Napi::Object>().Get("host"));
 }
 
 // (language, options, bytes): session
@@ -128,9 +139,11 @@ Napi::Value load(const Napi::CallbackInfo& info) {
   const Napi::Env env = info.Env();
   const Language& language = *info[0].As<Napi::External<Language>>().Data();
   const auto bytes = info[2].As<Napi::Uint8Array>();
-  auto made = value_or_throw(
-      env, Session::load(language, {bytes.Data(), bytes.ByteLength()}, options_of(env, info[1])));
-  return SessionWrap::make(env, std::move(made), info[1].As<Napi::Object>().Get("host"));
+  SessionOptions options = options_of(env, info[1]);
+  const auto wall = wall_of(options.policy);
+  auto made =
+      value_or_throw(env, Session::load(language, {bytes.Data(), bytes.ByteLength()}, std::move(options)));
+  return SessionWrap::make(env, std::move(made), wall, info[1].As<Napi::Object>().Get("host"));
 }
 
 // Node unloads an addon with the last environment that has it, as a worker thread's; threads of turns and the engine's handler of faults are
@@ -149,6 +162,7 @@ Napi::Object begin(Napi::Env env, Napi::Object exports) {
   exports.Set("version", Napi::String::New(env, std::string(version())));
   exports.Set("openLanguage", Napi::Function::New<open_language>(env));
   exports.Set("openLanguageSync", Napi::Function::New<open_language_sync>(env));
+  exports.Set("nameOf", Napi::Function::New<name_of>(env));
   exports.Set("create", Napi::Function::New<create>(env));
   exports.Set("load", Napi::Function::New<load>(env));
   return exports;

@@ -65,10 +65,13 @@ Napi::Function SessionWrap::define(Napi::Env env) {
 SessionWrap::SessionWrap(const Napi::CallbackInfo& info) : ObjectWrap(info) {}
 
 // The functions are a property of the object: the collector sees what they refer to, which may be the session itself.
-Napi::Value SessionWrap::make(Napi::Env env, Session session, Napi::Value host) {
+Napi::Value SessionWrap::make(Napi::Env env, Session session, std::chrono::milliseconds wall,
+                              Napi::Value host) {
   const Napi::Object made = loop_of(env)->session_class.New({});
   made.Set("host", host);
-  Unwrap(made)->session_ = std::make_shared<Session>(std::move(session));
+  SessionWrap& wrap = *Unwrap(made);
+  wrap.session_ = std::make_shared<Session>(std::move(session));
+  wrap.wall_ = wall;
   Napi::MemoryManagement::AdjustExternalMemory(env, kUsualBytes);
   return made;
 }
@@ -106,7 +109,7 @@ Napi::Value SessionWrap::begin(Napi::Env env, std::function<Report(Session&)> ac
   idle(env);
   const auto loop = loop_of(env);
   const auto promise = Napi::Promise::Deferred::New(env);
-  turn_ = std::make_shared<Turn>(loop, session_, this, false, waits);
+  turn_ = std::make_shared<Turn>(loop, session_, this, Turn::Options{.waits = waits, .wall = wall_});
   Ref();
   loop->expect();
   loop->add(turn_);
@@ -132,8 +135,8 @@ Napi::Value SessionWrap::run(const Napi::CallbackInfo& info) {
 Napi::Value SessionWrap::run_sync(const Napi::CallbackInfo& info) {
   idle(info.Env());
   const Cell cell = cell_of(info[0]);
-  const auto turn = turn_ =
-      std::make_shared<Turn>(loop_of(info.Env()), session_, this, true, info[1].ToBoolean());
+  const Turn::Options options{.is_sync = true, .waits = info[1].ToBoolean(), .wall = wall_};
+  const auto turn = turn_ = std::make_shared<Turn>(loop_of(info.Env()), session_, this, options);
   const std::string json = turn->run([&](Session& session) { return session.run(cell); });
   turn_.reset();
   return Napi::String::New(info.Env(), json);
@@ -157,7 +160,7 @@ void SessionWrap::cancel(const Napi::CallbackInfo&) {
 
 Napi::Value SessionWrap::fork(const Napi::CallbackInfo& info) {
   const Napi::Env env = info.Env();
-  return make(env, value_or_throw(env, idle(env).fork()), Value().Get("host"));
+  return make(env, value_or_throw(env, idle(env).fork()), wall_, info[0]);
 }
 
 Napi::Value SessionWrap::dump(const Napi::CallbackInfo& info) {

@@ -3,6 +3,7 @@
 
 #include <napi.h>
 
+#include <chrono>
 #include <membrane/session.hpp>
 #include <memory>
 
@@ -23,7 +24,8 @@ T value_or_throw(Napi::Env env, Expected<T> expected) {
 class SessionWrap final : public Napi::ObjectWrap<SessionWrap> {
  public:
   static Napi::Function define(Napi::Env env);
-  static Napi::Value make(Napi::Env env, Session session, Napi::Value host);
+  // `wall`: how long a turn may take.
+  static Napi::Value make(Napi::Env env, Session session, std::chrono::milliseconds wall, Napi::Value host);
 
   explicit SessionWrap(const Napi::CallbackInfo& info);
   void Finalize(Napi::BasicEnv env) override;
@@ -33,7 +35,7 @@ class SessionWrap final : public Napi::ObjectWrap<SessionWrap> {
   Napi::Value run_sync(const Napi::CallbackInfo& info);  // (cell, waits): string
   Napi::Value resume(const Napi::CallbackInfo& info);    // (answers): Promise<string>
   Napi::Value waits_for(const Napi::CallbackInfo& info);  // (): calls
-  Napi::Value fork(const Napi::CallbackInfo& info);       // (): SessionWrap
+  Napi::Value fork(const Napi::CallbackInfo& info);       // (host): SessionWrap
   Napi::Value dump(const Napi::CallbackInfo& info);       // (head): Uint8Array, which begins with the head
   Napi::Value read_file(const Napi::CallbackInfo& info);
   void write_file(const Napi::CallbackInfo& info);
@@ -46,6 +48,7 @@ class SessionWrap final : public Napi::ObjectWrap<SessionWrap> {
   Napi::Value begin(Napi::Env env, std::function<Report(Session&)> act, bool waits);
 
   std::shared_ptr<Session> session_;
+  std::chrono::milliseconds wall_{};
   std::shared_ptr<Turn> turn_;  // that runs
 };
 

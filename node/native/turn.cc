@@ -1,5 +1,6 @@
 #include "turn.h"
 
+#include <algorithm>
 #include <chrono>
 
 namespace membrane::node {
@@ -7,6 +8,12 @@ namespace membrane::node {
 namespace {
 
 thread_local Turn* current = nullptr;
+
+// The engine counts a turn's time from a moment later than Turn::run(). An answer that fails before its time is up would go on as a
+// program's error.
+constexpr std::chrono::milliseconds kPastTheWall{20};
+// Of any longer one.
+constexpr std::chrono::milliseconds kLongestWall = std::chrono::hours(24 * 365);
 
 std::vector<Answer> all_failed(size_t count, const std::string& why) {
   return std::vector(count, Answer::error("", why));
@@ -48,9 +55,9 @@ void Turn::Batch::settle(std::vector<Answer> with) {
   changed.notify_one();
 }
 
-std::vector<Answer> Turn::Batch::wait() {
+std::vector<Answer> Turn::Batch::wait(Clock::time_point deadline) {
   std::unique_lock lock(mutex);
-  changed.wait(lock, [this] { return answers.has_value(); });
+  if (!changed.wait_until(lock, deadline, [this] { return answers.has_value(); })) answers.emplace();
   return std::move(*answers);
 }
 
@@ -58,6 +65,7 @@ std::vector<Answer> Turn::Batch::wait() {
 
 std::string Turn::run(const std::function<Report(Session&)>& act) {
   Turn* const outer = std::exchange(current, this);
+  deadline_ = Clock::now() + std::min(wall_, kLongestWall) + kPastTheWall;
   std::string json = act(*session_).to_json();
   current = outer;
   const std::scoped_lock lock(mutex_);
@@ -124,7 +132,7 @@ std::vector<Answer> Turn::answer_by_loop(std::span<const FunctionCall> calls) {
         }
       });
   std::vector<Answer> answers;
-  if (is_posted) answers = batch->wait();
+  if (is_posted) answers = batch->wait(deadline_);
   const std::scoped_lock lock(mutex_);
   batch_.reset();
   if (answers.size() < count) return all_failed(count, "the turn was stopped");
@@ -140,10 +148,11 @@ void Turn::Question::settle(std::optional<Reply> with) {
   changed.notify_one();
 }
 
-std::optional<Turn::Reply> Turn::Question::wait(const std::function<bool()>* must_stop) {
+std::optional<Turn::Reply> Turn::Question::wait(Clock::time_point deadline,
+                                                const std::function<bool()>* must_stop) {
   using namespace std::chrono_literals;
   std::unique_lock lock(mutex);
-  if (must_stop == nullptr) changed.wait(lock, [this] { return is_over; });
+  if (must_stop == nullptr) changed.wait_until(lock, deadline, [this] { return is_over; });
   else
     while (!changed.wait_for(lock, 20ms, [this] { return is_over; }) && !(*must_stop)()) continue;
   is_over = true;
@@ -201,7 +210,7 @@ std::optional<Turn::Reply> Turn::ask_by_loop(const char* function, double argume
     turn->put(question, function, argument);
   });
   std::optional<Reply> reply;
-  if (is_posted) reply = question->wait(must_stop);
+  if (is_posted) reply = question->wait(deadline_, must_stop);
   const std::scoped_lock lock(mutex_);
   question_.reset();
   return reply;

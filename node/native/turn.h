@@ -7,6 +7,7 @@
 
 #include <napi.h>
 
+#include <chrono>
 #include <condition_variable>
 #include <functional>
 #include <membrane/session.hpp>
@@ -28,14 +29,20 @@ std::vector<Answer> answers_of(const Napi::Value& given);
 
 class Turn : public std::enable_shared_from_this<Turn> {
  public:
-  // `owner` has the functions, as its property "host"; it is there while the turn is. `waits`: functions may answer later.
+  struct Options {
+    bool is_sync = false;
+    bool waits = false;              // functions may answer later
+    std::chrono::milliseconds wall;  // of the policy: no answer is waited for longer
+  };
+  // `owner` has the functions, as its property "host"; it is there while the turn is.
   Turn(std::shared_ptr<Loop> loop, std::shared_ptr<Session> session, Napi::Reference<Napi::Object>* owner,
-       bool is_sync, bool waits)
+       const Options& options)
       : loop_(std::move(loop)),
         session_(std::move(session)),
         owner_(owner),
-        is_sync_(is_sync),
-        waits_(waits) {}
+        is_sync_(options.is_sync),
+        waits_(options.waits),
+        wall_(options.wall) {}
 
   // On the thread of the turn: its report as JSON.
   std::string run(const std::function<Report(Session&)>& act);
@@ -57,6 +64,8 @@ class Turn : public std::enable_shared_from_this<Turn> {
                                   const std::function<bool()>* must_stop);
 
  private:
+  using Clock = std::chrono::steady_clock;
+
   // A reply that comes from another thread, or later.
   struct Question {
     std::mutex mutex;
@@ -65,7 +74,7 @@ class Turn : public std::enable_shared_from_this<Turn> {
     std::optional<Reply> reply;
 
     void settle(std::optional<Reply> with);
-    std::optional<Reply> wait(const std::function<bool()>* must_stop);
+    std::optional<Reply> wait(Clock::time_point deadline, const std::function<bool()>* must_stop);
   };
   void put(const std::shared_ptr<Question>& question, const char* function, double argument);
   std::optional<Reply> ask_here(const char* function, double argument);
@@ -79,7 +88,7 @@ class Turn : public std::enable_shared_from_this<Turn> {
     std::optional<std::vector<Answer>> answers;
 
     void settle(std::vector<Answer> with);
-    std::vector<Answer> wait();
+    std::vector<Answer> wait(Clock::time_point deadline);  // empty: there are none by then
   };
 
   std::vector<Answer> answer_here(std::span<const FunctionCall> calls);
@@ -90,6 +99,8 @@ class Turn : public std::enable_shared_from_this<Turn> {
   std::shared_ptr<Session> session_;
   Napi::Reference<Napi::Object>* owner_;
   bool is_sync_, waits_;
+  std::chrono::milliseconds wall_;
+  Clock::time_point deadline_;  // past the engine's own, which ends the turn then
 
   std::mutex mutex_;
   std::condition_variable over_;

@@ -1,6 +1,7 @@
 // Functions and objects of this program, as programs in a session call them.
 
 import { types as kinds } from 'node:util'
+import { callBegins, NamedError, type CallSpan } from './telemetry.js'
 import { ofWire, toWire, type Reference } from './values.js'
 
 /** In the place of a function: programs may call it, and wait until Call.resume() has the answer. */
@@ -35,10 +36,24 @@ export interface FunctionCall {
 
 export type Gate = (call: FunctionCall) => unknown
 
-export interface Members {
-  readonly methods?: readonly string[]
-  readonly attributes?: readonly string[]
+/** What programs see of a method: as of a function. */
+export interface MethodWords {
+  /** Without the object itself: "(amount: int) -> int". */
+  readonly signature?: string
+  readonly doc?: string
 }
+
+export interface Members {
+  /** Names; or by names what programs see of them: { deposit: { signature: '(amount: int) -> int' } }. */
+  readonly methods?: readonly string[] | Readonly<Record<string, MethodWords>>
+  /** Names; or by names their types, as Python has them: { balance: 'int' }. */
+  readonly attributes?: readonly string[] | Readonly<Record<string, string>>
+}
+
+const namesOf = (members: readonly string[] | Readonly<Record<string, unknown>>): readonly string[] =>
+  Array.isArray(members) ? (members as readonly string[]) : Object.keys(members)
+const wordsIn = <T>(members: readonly string[] | Readonly<Record<string, T>> | undefined, name: string): T | undefined =>
+  members === undefined || Array.isArray(members) ? undefined : (members as Readonly<Record<string, T>>)[name]
 
 /**
  * An object of this program that a session's programs hold a reference to. They can call the methods and read the attributes that are
@@ -50,14 +65,19 @@ export class HostObject {
   readonly value: object
   readonly methods: readonly string[]
   readonly attributes: readonly string[]
+  /** @internal */
+  readonly members: Members
 
-  constructor(value: object, { methods = [], attributes = [] }: Members) {
+  constructor(value: object, members: Members) {
+    const methods = namesOf(members.methods ?? [])
+    const attributes = namesOf(members.attributes ?? [])
     for (const name of [...methods, ...attributes])
       if (name.startsWith('_') || !(name in value))
         throw new TypeError(`${classOf(value)} has no attribute "${name}" that a program could be given`)
     this.value = value
     this.methods = methods
     this.attributes = attributes
+    this.members = members
   }
 }
 
@@ -86,22 +106,21 @@ export interface TypeWords {
   readonly doc: string
   readonly methods: readonly FunctionWords[]
   readonly attributes: readonly string[]
+  readonly attributeTypes: Readonly<Record<string, string>>
 }
 
 const classOf = (value: object): string => (value.constructor as { name?: string } | undefined)?.name || 'Object'
 const isThenable = (value: unknown): value is PromiseLike<unknown> =>
   typeof value === 'object' && value !== null && 'then' in value && typeof value.then === 'function'
 
-// Programs see errors by a name, which is a class that their language may have.
-class NamedError extends Error {
-  constructor(name: string, message: string) {
-    super(message)
-    this.name = name
-  }
-}
-
 function wordsOf(module: string, name: string, { call, signature = '', doc = '', async }: FunctionOptions): FunctionWords {
   return { module, name, signature, doc, isAsync: async ?? kinds.isAsyncFunction(call) }
+}
+
+/** As Python has it, where the property's value tells. Runs no code of the object's. */
+function typeOfProperty(of: object, name: string): string {
+  const value: unknown = Object.getOwnPropertyDescriptor(of, name)?.value
+  return typeof value === 'string' ? 'str' : typeof value === 'boolean' ? 'bool' : 'Any'
 }
 
 function namedOf(functions: Functions): readonly (readonly [string, FunctionOptions])[] {
@@ -162,10 +181,14 @@ export class Registry {
 
   #describe(name: string, members: Members, of: object, doc = ''): void {
     if (this.#types.has(name)) return
-    const methods = (members.methods ?? []).map((each) =>
-      wordsOf('', each, { call: (of as Record<string, Callable>)[each]! }),
+    const methods = namesOf(members.methods ?? []).map((each) =>
+      wordsOf('', each, { ...wordsIn(members.methods, each), call: (of as Record<string, Callable>)[each]! }),
     )
-    this.#types.set(name, { name, doc, methods, attributes: members.attributes ?? [] })
+    const attributes = namesOf(members.attributes ?? [])
+    const attributeTypes = Object.fromEntries(
+      attributes.map((each) => [each, wordsIn(members.attributes, each) ?? typeOfProperty(of, each)]),
+    )
+    this.#types.set(name, { name, doc, methods, attributes, attributeTypes })
   }
 
   // -- values
@@ -185,7 +208,7 @@ export class Registry {
     let id = this.#ids.get(given)
     if (id === undefined) {
       const held = given instanceof HostObject ? given : new HostObject(value, type!)
-      this.#describe(classOf(value), held, value)
+      this.#describe(classOf(value), held.members, value)
       this.#ids.set(given, (id = this.#objects.push(held)))
     }
     return { id, type: classOf(value) }
@@ -232,26 +255,62 @@ export class Registry {
   }
 
   #begin(wire: WireCall, waits: boolean): Answer | Promise<Answer> {
+    const span = callBegins(this.#knownName(wire))
     try {
       const call = this.callOf(wire)
       const called = this.#functionOf(wire, waits)
       if (called === LATER) {
-        if (waits) return [laterKind, '', '', '']
+        if (waits) {
+          span.wait()
+          return [laterKind, '', '', '']
+        }
         throw new NamedError('RuntimeError', `${call.name} is answered later: use start(), and not run()`)
       }
       const named = Object.keys(call.kwargs).length ? [call.kwargs] : []
-      return this.#settled(this.#gate ? this.#gate(call) : true, (isAllowed) => {
-        if (!isAllowed) throw new NamedError('PermissionError', `the call of ${call.name} was refused`)
-        return this.#settled(called(...call.args, ...named), (value) => this.value(value))
-      })
+      const given = span.within(() => this.#gated(call, () => called(...call.args, ...named)))
+      if (isThenable(given)) return this.#settled(given, span)
+      const answer = this.value(given)
+      span.end()
+      return answer
     } catch (error) {
+      span.fail(error)
       return Registry.error(error)
     }
   }
 
-  // Of what is there now, or comes.
-  #settled(given: unknown, then: (value: unknown) => Answer | Promise<Answer>): Answer | Promise<Answer> {
-    return isThenable(given) ? Promise.resolve(given).then(then).catch(Registry.error) : then(given)
+  // What the function gives, where the gate lets the call pass; a promise where the gate gives one.
+  #gated(call: FunctionCall, make: () => unknown): unknown {
+    const demand = (allowed: unknown): void => {
+      if (!allowed) throw new NamedError('PermissionError', `the call of ${call.name} was refused`)
+    }
+    const allowed = this.#gate ? this.#gate(call) : true
+    if (isThenable(allowed))
+      return Promise.resolve(allowed).then((said) => {
+        demand(said)
+        return make()
+      })
+    demand(allowed)
+    return make()
+  }
+
+  async #settled(given: PromiseLike<unknown>, span: CallSpan): Promise<Answer> {
+    try {
+      const answer = this.value(await given)
+      span.end()
+      return answer
+    } catch (error) {
+      span.fail(error)
+      return Registry.error(error)
+    }
+  }
+
+  /** The function's name; undefined where it is no name of the embedder's. */
+  #knownName([name, , , id]: WireCall): string | undefined {
+    if (!id) return this.#functions.has(name) ? name : undefined
+    const held = this.#objects[Number(id) - 1]
+    const member = name.slice(name.lastIndexOf('.') + 1)
+    if (!held || !(held.methods.includes(member) || held.attributes.includes(member))) return undefined
+    return `${classOf(held.value)}.${member}`
   }
 
   #functionOf([name, , , id]: WireCall, waits: boolean): Callable | Later {

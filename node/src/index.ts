@@ -21,9 +21,12 @@ export {
   type HostType,
   type Later,
   type Members,
+  type MethodWords,
   type Modules,
 } from './functions.js'
+export type { TypeCheck } from './check.js'
 export { Secrets, Snapshots } from './kept.js'
+export { Pool, type PoolOptions, type TakeOptions } from './pool.js'
 export {
   Approvals,
   Contexts,
@@ -55,6 +58,7 @@ export {
   type SessionOptions,
   type StartOptions,
 } from './session.js'
+export { stubs, type StubsOptions } from './stubs.js'
 export type { Sources } from './sources.js'
 export { type ConnectionOptions } from './settings.js'
 export {
@@ -65,6 +69,7 @@ export {
   type Event,
   type FileEvent,
   type FileInfo,
+  type Finding,
   type FlowRead,
   type Forms,
   type Json,

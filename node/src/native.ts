@@ -44,7 +44,7 @@ export interface NativeSession {
   runSync(cell: NativeCell, waits: boolean): string
   resume(answers: readonly Answer[]): Promise<string>
   waitsFor(): WireCall[]
-  fork(): NativeSession
+  fork(host: NativeHost): NativeSession
   dump(head: Uint8Array): Uint8Array
   readFile(path: string): Uint8Array
   writeFile(path: string, content: Uint8Array): void
@@ -62,6 +62,7 @@ export interface Native {
   readonly version: string
   openLanguage(name: string, onProgress: ((step: string) => void) | undefined): Promise<NativeLanguage>
   openLanguageSync(name: string): NativeLanguage
+  nameOf(language: NativeLanguage): string
   create(language: NativeLanguage, options: NativeOptions): NativeSession
   load(language: NativeLanguage, options: NativeOptions, bytes: Uint8Array): NativeSession
 }

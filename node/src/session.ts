@@ -1,5 +1,6 @@
 // Sessions in this process: Python, JavaScript and other languages, turn by turn, behind the engine's wall.
 
+import { Cells, Checker, type Text, type TypeCheck } from './check.js'
 import { MembraneError } from './errors.js'
 import {
   Registry,
@@ -10,9 +11,12 @@ import {
   type Modules,
   type Answer,
 } from './functions.js'
-import { asOurs, engine, translated, type NativeHost, type NativeLanguage, type NativeOptions, type NativeSession } from './native.js'
+import { asOurs, engine, translated, type NativeCell, type NativeHost, type NativeLanguage, type NativeOptions, type NativeSession } from './native.js'
+import { AtEnd, Scope, unlessAborted } from './scope.js'
 import { checkOptions } from './settings.js'
 import { nativeSourcesOf, sourceHostOf, sourceOptions, type Sources } from './sources.js'
+import { Stubs } from './stubs.js'
+import { opened as countOpened, turnBegins, type Operation, type TurnSpan } from './telemetry.js'
 import { milliseconds, Result, type Duration, type FileInfo, type Policy } from './types.js'
 
 /** What a session may do, and what its programs may call. */
@@ -30,6 +34,8 @@ export interface LoadOptions extends Sources {
   types?: readonly HostType[]
   /** Sees each call before it happens; where it gives false or throws, the program gets that as an error. */
   gate?: Gate
+  /** In Python: a cell whose types are wrong does not run, and its result says where (findings). It needs ty. */
+  typeCheck?: boolean | TypeCheck
   /** Hear text as it is printed. */
   onStdout?: (text: string) => void
   onStderr?: (text: string) => void
@@ -63,8 +69,9 @@ export interface StartOptions {
 /** The session was closed, or its lifetime or idle time has passed. */
 export class SessionOverError extends MembraneError {}
 
-const loadOptions = ['allow', 'limits', 'policy', 'functions', 'modules', 'types', 'gate', 'onStdout', 'onStderr', ...sourceOptions] as const
-const sessionOptions = [...loadOptions, 'inputs', 'idleTimeout', 'lifetime'] as const
+const loadOptions = ['allow', 'limits', 'policy', 'functions', 'modules', 'types', 'gate', 'typeCheck', 'onStdout', 'onStderr', ...sourceOptions] as const
+/** @internal */
+export const sessionOptions = [...loadOptions, 'inputs', 'idleTimeout', 'lifetime'] as const
 const runOptions = ['name', 'script', 'arguments', 'stdin'] as const
 const startOptions = ['name', 'signal'] as const
 
@@ -119,17 +126,17 @@ function heard(listener: ((text: string) => void) | undefined): ((text: string) 
   )
 }
 
-function hostOf(registry: Registry, options: LoadOptions): NativeHost {
-  return {
+function hostOf(registry: Registry, options: LoadOptions, scope: Scope): NativeHost {
+  return scope.within<NativeHost>({
     answer: (calls, waits, reply) => void registry.answer(calls, waits).then(reply),
     answerSync: (calls, waits) => registry.answerSync(calls, waits),
     onStdout: heard(options.onStdout),
     onStderr: heard(options.onStderr),
     ...sourceHostOf(options),
-  }
+  })
 }
 
-function nativeOptionsOf(registry: Registry, options: LoadOptions): NativeOptions {
+function nativeOptionsOf(registry: Registry, options: LoadOptions, scope: Scope): NativeOptions {
   const { policy, allow = [], limits = {} } = options
   return {
     policy: {
@@ -143,8 +150,24 @@ function nativeOptionsOf(registry: Registry, options: LoadOptions): NativeOption
     modules: registry.modules,
     inputs: registry.inputs,
     sources: nativeSourcesOf(options),
-    host: hostOf(registry, options),
+    host: hostOf(registry, options, scope),
   }
+}
+
+/** What a session is made of, and its forks. */
+interface Made {
+  readonly language: string
+  readonly options: LoadOptions
+  readonly registry: Registry
+  readonly checker: Checker | undefined
+  readonly cells: Cells
+  readonly scope: Scope
+}
+
+function madeOf(language: string, of: NativeLanguage, options: LoadOptions, registry: Registry, cells = new Cells()): Made {
+  const { typeCheck = false } = options
+  const checker = typeCheck === false ? undefined : new Checker(typeCheck, engine().nameOf(of), registry)
+  return { language, options, registry, checker, cells, scope: new Scope() }
 }
 
 // -- sessions ---------------------------------------------------------------------------------------------------------
@@ -220,14 +243,27 @@ export class SessionFiles {
   }
 }
 
-interface Internals {
+/** One of the sessions that a pool may have at once. */
+export interface Place {
+  /** For a fork; throws where there is none. */
+  another(): Place
+  leave(): void
+}
+
+/** @internal */
+export interface Internals {
   readonly registry: Registry
   resume(answers: readonly Answer[]): Promise<Result | Call>
+  /** Its idle time and its lifetime begin now. */
   endByTime(options: SessionOptions): void
+  hold(place: Place): void
+  /** Runs a turn that does nothing, and that nobody hears of. */
+  warm(): Promise<void>
   callOrThis(): Call | Session
 }
-let internals: (session: Session) => Internals
-let made: (language: string, native: NativeSession, registry: Registry) => Session
+/** @internal */
+export let internals: (session: Session) => Internals
+let madeSession: (made: Made, native: NativeSession) => Session
 
 const dispose: typeof Symbol.dispose = Symbol.dispose ?? (Symbol.for('Symbol.dispose') as never) // Node 18 has none
 const longestTimerMs = 2 ** 31 - 1
@@ -242,8 +278,11 @@ const stopsAgainMs = 5 // a turn that has not begun yet does not see that it is 
 export class Session {
   readonly language: string
   readonly files: SessionFiles
-  readonly #registry: Registry
+  readonly #made: Made
   #native: NativeSession | undefined
+  #cells: Cells
+  #place: Place | undefined
+  readonly #atEnd: AtEnd
   #whyOver = 'the session is closed'
   #last: Promise<unknown> | undefined // the turn that was asked for last
   #usedAtMs = performance.now()
@@ -253,32 +292,45 @@ export class Session {
 
   static {
     internals = (session) => ({
-      registry: session.#registry,
-      resume: (answers) => session.#turn((native) => native.resume(answers)).then((result) => session.#endOf(result)),
+      registry: session.#made.registry,
+      resume: (answers) =>
+        session.#turn({ operation: 'resume', begin: (native) => native.resume(answers) }).then((result) => session.#endOf(result)),
       endByTime: (options) => session.#endByTime(options),
+      hold: (place) => session.#hold(place),
+      warm: async () => void (await session.#use().run(cellOf('', {}), false)),
       callOrThis: () => session.#callOrThis(),
     })
-    made = (language, native, registry) => new Session(language, native, registry)
+    madeSession = (made, native) => new Session(made, native)
   }
 
-  private constructor(language: string, native: NativeSession, registry: Registry) {
-    this.language = language
+  private constructor(made: Made, native: NativeSession) {
+    this.language = made.language
     this.#native = native
-    this.#registry = registry
+    this.#made = made
+    this.#cells = made.cells
     this.files = new SessionFiles(() => this.#use())
+    this.#atEnd = new AtEnd(this)
+    this.#atEnd.add(countOpened(made.language))
   }
 
   static async create(language = 'python', options: SessionOptions = {}): Promise<Session> {
     checkOptions('Session.create', options, sessionOptions)
     const registry = new Registry(options)
-    const how = nativeOptionsOf(registry, options)
     const of = await opened(language)
-    const session = new Session(language, translated(() => engine().create(of, how)), registry)
+    const made = madeOf(language, of, options, registry)
+    const how = nativeOptionsOf(registry, options, made.scope)
+    const session = new Session(made, translated(() => engine().create(of, how)))
     session.#endByTime(options)
     return session
   }
 
   #use(): NativeSession {
+    if (this.#made.checker?.isChecking)
+      throw new MembraneError("the types of this session's cell are checked", { code: 'busy', hint: 'Await its turn first.' })
+    return this.#useInTurn()
+  }
+
+  #useInTurn(): NativeSession {
     if (!this.#native) throw new SessionOverError(this.#whyOver, { code: 'session_over', hint: 'Make another Session.' })
     this.#usedAtMs = performance.now()
     return this.#native
@@ -289,7 +341,8 @@ export class Session {
   /** Runs a turn to its end. */
   async run(code: string, options: RunOptions & { signal?: AbortSignal } = {}): Promise<Result> {
     checkOptions('run', options, [...runOptions, 'signal'])
-    return this.#turn((native) => native.run(cellOf(code, options), false), options.signal)
+    const cell = cellOf(code, options)
+    return this.#turn({ operation: 'run', begin: (native) => native.run(cell, false), text: cell }, options.signal)
   }
 
   /**
@@ -298,9 +351,17 @@ export class Session {
    */
   runSync(code: string, options: RunOptions = {}): Result {
     checkOptions('runSync', options, runOptions)
-    const json = translated(() => this.#use().runSync(cellOf(code, options), false))
-    this.#usedAtMs = performance.now()
-    return resultOf(json)
+    const cell = cellOf(code, options)
+    const native = this.#use()
+    const span = turnBegins('run', this.language)
+    return endedBy(span, () => {
+      const text = this.#checkedBefore(cell)
+      const report = text && this.#made.checker!.checkSync(text)
+      const result = report ? new Result(report) : resultOf(translated(() => native.runSync(cell, false)))
+      if (!report) this.#keep(cell, result)
+      this.#usedAtMs = performance.now()
+      return result
+    })
   }
 
   /**
@@ -310,7 +371,7 @@ export class Session {
   async start(code: string, options: StartOptions = {}): Promise<Result | Call> {
     checkOptions('start', options, startOptions)
     const cell = { ...cellOf(code, { name: options.name ?? '' }), declaresCalls: true }
-    return this.#endOf(await this.#turn((native) => native.run(cell, true), options.signal))
+    return this.#endOf(await this.#turn({ operation: 'start', begin: (native) => native.run(cell, true), text: cell }, options.signal))
   }
 
   #endOf(result: Result): Result | Call {
@@ -319,18 +380,31 @@ export class Session {
 
   #callOf(soFar: Result): Call | undefined {
     const waiting = this.#use().waitsFor()
-    return waiting.length ? new Call(this, waiting.map((each) => this.#registry.callOf(each)), soFar) : undefined
+    return waiting.length ? new Call(this, waiting.map((each) => this.#made.registry.callOf(each)), soFar) : undefined
   }
 
   #callOrThis(): Call | Session {
     return this.#callOf(resultOf('{"outcome":"waiting"}')) ?? this
   }
 
-  /** What is wrong with the text, as an error with its place; nothing of it runs. */
+  /**
+   * What is wrong with the text, as an error with its places (Result.findings); nothing of it runs. The types are checked in a session
+   * with typeCheck.
+   */
   async check(code: string, options: StartOptions = {}): Promise<Result> {
     checkOptions('check', options, startOptions)
     const cell = { ...cellOf(code, { name: options.name ?? '' }), onlyChecks: true }
-    return this.#turn((native) => native.run(cell, false), options.signal)
+    const { checker } = this.#made
+    const types = async (result: Result): Promise<Result> => {
+      const report = result.ok && checker ? await checker.check(this.#textOf(cell)) : undefined
+      return report ? new Result(report) : result
+    }
+    return this.#turn({ begin: (native) => native.run(cell, false), then: types }, options.signal)
+  }
+
+  /** What its programs are given, as the text of Python stubs with docstrings: good in a model's prompt. */
+  stubs(): string {
+    return new Stubs(this.#made.registry).text()
   }
 
   /** The names that the one at the end of the code could become. */
@@ -340,36 +414,31 @@ export class Session {
 
   /** Stops the turn that runs: its outcome is "cancelled". */
   cancel(): void {
+    this.#made.checker?.cancel()
     this.#native?.cancel()
   }
 
-  async #turn(begin: (native: NativeSession) => Promise<string>, signal?: AbortSignal): Promise<Result> {
+  async #turn(turn: Turn, signal?: AbortSignal): Promise<Result> {
     signal?.throwIfAborted()
     const before = this.#last
-    const turn = this.#turnAfter(before, begin, signal)
-    const last = turn.then(
-      () => undefined,
-      () => undefined,
-    )
+    const ended = this.#turnAfter(before, turn, signal)
+    // One that is aborted while it waits ends before the one that it waits for.
+    const last = Promise.allSettled([before, ended])
     this.#last = last
-    try {
-      return await turn
-    } finally {
+    void last.then(() => {
       if (this.#last === last) this.#last = undefined
-    }
+    })
+    return ended
   }
 
-  async #turnAfter(
-    before: Promise<unknown> | undefined,
-    begin: (native: NativeSession) => Promise<string>,
-    signal: AbortSignal | undefined,
-  ): Promise<Result> {
-    if (before) await before
+  async #turnAfter(before: Promise<unknown> | undefined, turn: Turn, signal: AbortSignal | undefined): Promise<Result> {
+    if (before) await unlessAborted(before, signal)
     signal?.throwIfAborted()
-    const native = this.#use()
-    const stop = stopperOf(native, signal)
+    this.#use()
+    const stop = stopperOf(() => this.cancel(), signal)
     try {
-      const result = resultOf(await translated(() => begin(native)))
+      const span = turn.operation && turnBegins(turn.operation, this.language)
+      const result = await (span ? endedBy(span, () => this.#ran(turn)) : this.#ran(turn))
       if (signal?.aborted && !result.ok && result.outcome !== 'waiting') throw signal.reason
       return result
     } finally {
@@ -378,21 +447,79 @@ export class Session {
     }
   }
 
+  // Unless its types are wrong.
+  async #ran({ begin, text, then }: Turn): Promise<Result> {
+    const { scope, checker } = this.#made
+    scope.enter()
+    try {
+      const checked = text && this.#checkedBefore(text)
+      const report = checked && (await checker!.check(checked))
+      if (report) return new Result(report)
+      const result = resultOf(await translated(() => begin(this.#useInTurn())))
+      if (text) this.#keep(text, result)
+      return then ? await then(result) : result
+    } finally {
+      scope.leave()
+    }
+  }
+
+  // -- types
+
+  #checkedBefore(cell: NativeCell): Text | undefined {
+    return this.#made.checker?.beforeRuns ? this.#textOf(cell) : undefined
+  }
+
+  #textOf({ code, isScript, declaresCalls }: NativeCell): Text {
+    const namesLike = (start: string): string[] => this.#useInTurn().complete(start)
+    return { code, cells: isScript ? undefined : this.#cells, namesLike: isScript ? () => [] : namesLike, callsMayWait: declaresCalls }
+  }
+
+  // Later cells are checked with it.
+  #keep({ code, isScript }: NativeCell, result: Result): void {
+    if (this.#made.checker && !isScript) this.#cells = this.#cells.with(code, result)
+  }
+
   // -- branches and bytes
 
-  /** A session that goes on from here, for itself; with the same functions and objects. */
+  /** A session that goes on from here, for itself; with the same functions and objects. One of a pool counts there, too. */
   fork(): Session {
-    return new Session(this.language, translated(() => this.#use().fork()), this.#registry)
+    const native = this.#use()
+    const place = this.#place?.another()
+    try {
+      const { options, registry, checker } = this.#made
+      const made = { ...this.#made, checker: checker?.forAnother(), cells: this.#cells, scope: new Scope() }
+      const branch = new Session(made, translated(() => native.fork(hostOf(registry, options, made.scope))))
+      if (place) branch.#endAs(this, place)
+      return branch
+    } catch (error) {
+      place?.leave()
+      throw error
+    }
+  }
+
+  // One that is forgotten would have its place for ever.
+  #endAs(other: Session, place: Place): void {
+    this.#hold(place)
+    this.#idleMs = other.#idleMs
+    this.#endsAtMs = other.#endsAtMs
+    this.#setTimer()
+  }
+
+  #hold(place: Place): void {
+    this.#place = place
+    this.#atEnd.add(() => place.leave())
   }
 
   /** All that the session is besides its language, as bytes; also where it waits. Neither the policy nor functions are in it. */
   dump(): Uint8Array {
-    return translated(() => this.#use().dump(headOf(this.language)))
+    const cells = this.#made.checker && this.#cells.texts
+    return translated(() => this.#use().dump(headOf({ language: this.language, ...(cells && { cells }) })))
   }
 
   // -- its end
 
   #endByTime({ idleTimeout, lifetime }: SessionOptions): void {
+    this.#usedAtMs = performance.now()
     this.#idleMs = idleTimeout === undefined ? undefined : milliseconds(idleTimeout)
     this.#endsAtMs = lifetime === undefined ? undefined : performance.now() + milliseconds(lifetime)
     this.#setTimer()
@@ -425,6 +552,7 @@ export class Session {
     this.#native = undefined
     this.#whyOver = why
     clearTimeout(this.#timer)
+    this.#atEnd.end()
   }
 
   /** Ends it, and gives its memory back. A turn that runs is stopped first. */
@@ -432,7 +560,7 @@ export class Session {
     this.cancel()
     const native = this.#native
     if (native && this.#last) {
-      const stop = stopperOf(native, AbortSignal.abort())
+      const stop = stopperOf(() => native.cancel(), AbortSignal.abort())
       void this.#last.then(() => stop.end())
     }
     this.#end('the session is closed')
@@ -442,12 +570,38 @@ export class Session {
   }
 }
 
+interface Turn {
+  /** In traces and metrics; undefined: it is in none. */
+  readonly operation?: Operation
+  readonly begin: (native: NativeSession) => Promise<string>
+  /** Whose types are checked before, and which later ones are checked with. */
+  readonly text?: NativeCell
+  readonly then?: (result: Result) => Promise<Result>
+}
+
+function endedBy<T extends Result | Promise<Result>>(span: TurnSpan, act: () => T): T {
+  const fail = (error: unknown): never => {
+    span.fail(error)
+    throw error
+  }
+  const end = (result: Result): Result => {
+    span.end(result)
+    return result
+  }
+  try {
+    const result = span.within(act)
+    return (result instanceof Promise ? result.then(end, fail) : end(result)) as T
+  } catch (error) {
+    return fail(error)
+  }
+}
+
 /** Stops the turn when the signal says so. */
-function stopperOf(native: NativeSession, signal: AbortSignal | undefined): { end(): void } {
+function stopperOf(cancel: () => void, signal: AbortSignal | undefined): { end(): void } {
   let timer: NodeJS.Timeout | undefined
   const stop = (): void => {
-    native.cancel()
-    timer = setInterval(() => native.cancel(), stopsAgainMs)
+    cancel()
+    timer = setInterval(cancel, stopsAgainMs)
   }
   if (signal?.aborted) stop()
   else signal?.addEventListener('abort', stop, { once: true })
@@ -459,7 +613,7 @@ function stopperOf(native: NativeSession, signal: AbortSignal | undefined): { en
   }
 }
 
-function cellOf(code: string, options: RunOptions) {
+function cellOf(code: string, options: RunOptions): NativeCell {
   if (typeof code !== 'string') throw new TypeError(`code is a string, not ${typeof code}`)
   return {
     code,
@@ -479,8 +633,13 @@ const resultOf = (json: string): Result => new Result(JSON.parse(json) as Constr
 // Those of the Python package's sessions: either loads what the other has dumped.
 const magic = new TextEncoder().encode('MEMBPY1\n')
 
-function headOf(language: string): Uint8Array {
-  const words = new TextEncoder().encode(JSON.stringify({ language }))
+interface Head {
+  readonly language: string
+  readonly cells?: unknown
+}
+
+function headOf(said: Head): Uint8Array {
+  const words = new TextEncoder().encode(JSON.stringify(said))
   const head = new Uint8Array(magic.length + 4 + words.length)
   head.set(magic)
   new DataView(head.buffer).setUint32(magic.length, words.length, true)
@@ -488,13 +647,13 @@ function headOf(language: string): Uint8Array {
   return head
 }
 
-function readHead(blob: Uint8Array): { language: string; content: Uint8Array } {
+function readHead(blob: Uint8Array): { head: Head; content: Uint8Array } {
   const start = magic.length + 4
   if (blob instanceof Uint8Array && blob.length >= start && magic.every((byte, i) => blob[i] === byte)) {
     const end = start + new DataView(blob.buffer, blob.byteOffset).getUint32(magic.length, true)
     try {
-      const words = JSON.parse(new TextDecoder().decode(blob.subarray(start, end))) as { language?: unknown } | null
-      if (typeof words?.language === 'string') return { language: words.language, content: blob.subarray(end) }
+      const words = JSON.parse(new TextDecoder().decode(blob.subarray(start, end))) as Partial<Head> | null
+      if (typeof words?.language === 'string') return { head: words as Head, content: blob.subarray(end) }
     } catch {
       // said below
     }
@@ -512,10 +671,10 @@ function readHead(blob: Uint8Array): { language: string; content: Uint8Array } {
 export function load(blob: Uint8Array, options: LoadOptions = {}): Call | Session {
   checkOptions('load', options, loadOptions)
   const native = engine()
-  const { language, content } = readHead(blob)
+  const { head, content } = readHead(blob)
   const registry = new Registry(options)
-  const how = nativeOptionsOf(registry, options)
-  const of = openedSync(language)
-  const session = made(language, translated(() => native.load(of, how, content)), registry)
-  return internals(session).callOrThis()
+  const of = openedSync(head.language)
+  const made = madeOf(head.language, of, options, registry, Cells.ofJson(head.cells))
+  const how = nativeOptionsOf(registry, options, made.scope)
+  return internals(madeSession(made, translated(() => native.load(of, how, content)))).callOrThis()
 }

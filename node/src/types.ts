@@ -195,6 +195,27 @@ export function bytesOf(text: string, base64: unknown): Uint8Array {
   return new Uint8Array(typeof base64 === 'string' ? Buffer.from(base64, 'base64') : Buffer.from(text))
 }
 
+/** What is wrong with the text of a program, before it runs. */
+export interface Finding {
+  /** From 1. */
+  readonly line: number
+  /** From 1, in bytes of UTF-8. */
+  readonly column: number
+  readonly message: string
+  /** Of the type checker; or the error of the language's own parser. */
+  readonly rule: string
+  /** What would mend it; may be "". */
+  readonly hint: string
+}
+
+interface FindingJson {
+  readonly code?: string
+  readonly message?: string
+  readonly hint?: string
+  readonly rule?: string
+  readonly place?: { readonly line?: number; readonly column?: number }
+}
+
 /** What came of a program. */
 export class Result {
   /** "ok", or how it ended otherwise: "raised", "out_of_fuel", "timed_out", "cancelled", "denied", … */
@@ -248,6 +269,22 @@ export class Result {
   }
   get stderrBytes(): Uint8Array {
     return bytesOf(this.stderr, this.report.stderr_base64)
+  }
+
+  /** Where the text is wrong: of Session.check(), and of a cell that did not run since its types are wrong. */
+  get findings(): readonly Finding[] {
+    const errors = [this.report['error'], ...((this.report['more_errors'] ?? []) as unknown[])] as (FindingJson | undefined)[]
+    return errors.flatMap((each) =>
+      each?.place?.line === undefined
+        ? []
+        : {
+            line: each.place.line,
+            column: each.place.column ?? 1,
+            message: each.message ?? '',
+            rule: each.rule ?? each.code ?? '',
+            hint: each.hint ?? '',
+          },
+    )
   }
 
   /** Whether it ran to its end, and did not end itself with an exit code other than 0. */

@@ -1,6 +1,7 @@
 // What the tests of sessions share. They use dist/, and are skipped where it has no engine or the language is not installed.
 
-import { readFileSync } from 'node:fs'
+import { existsSync, readFileSync } from 'node:fs'
+import { delimiter, join } from 'node:path'
 import { openLanguage } from 'membrane'
 
 async function whyNot(language) {
@@ -26,3 +27,7 @@ export function later() {
   made.promise = new Promise((resolve, reject) => Object.assign(made, { resolve, reject }))
   return made
 }
+
+/** ty, which type checks need. */
+export const noTy =
+  !process.env.PATH.split(delimiter).some((folder) => folder && existsSync(join(folder, 'ty'))) && 'there is no ty in PATH'

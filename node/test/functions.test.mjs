@@ -1,8 +1,9 @@
 // Functions and objects of this program, as a session's programs call them.
 
 import assert from 'node:assert/strict'
+import { AsyncLocalStorage } from 'node:async_hooks'
 import { test } from 'node:test'
-import { HostObject, Session } from 'membrane'
+import { HostObject, load, Session } from 'membrane'
 import { later, noPython } from './common.mjs'
 
 const skip = noPython
@@ -153,6 +154,47 @@ test('a turn that waits for a function is stopped', { skip }, async () => {
   await new Promise(setImmediate)
   session.close()
   assert.equal((await turn).outcome, 'cancelled')
+})
+
+test('a turn whose time is up does not wait for a function', { skip }, async () => {
+  const functions = { never: () => new Promise(() => {}), price: () => 350 }
+  await withSession({ functions, limits: { wall: '200ms' } }, async (session) => {
+    for (const code of ['never()', 'try:\n  never()\nexcept BaseException: pass\n1', 'while True:\n  try: never()\n  except Exception: pass'])
+      assert.equal((await session.run(code)).outcome, 'timed_out', code)
+    assert.equal((await session.run('price()')).text, '350')
+    const branch = session.fork()
+    assert.equal((await branch.run('never()')).outcome, 'timed_out')
+    const again = load(session.dump(), { functions, limits: { wall: '200ms' } })
+    assert.equal((await again.run('never()')).outcome, 'timed_out')
+    for (const each of [branch, again]) each.close()
+  })
+})
+
+test('a turn that is aborted while it waits for another ends at once', { skip }, async () => {
+  const held = later()
+  await withSession({ functions: { f: () => held.promise } }, async (session) => {
+    const first = session.run('f()')
+    const controller = new AbortController()
+    const second = session.run('1', { signal: controller.signal })
+    const third = session.run('2')
+    controller.abort()
+    await assert.rejects(second, { name: 'AbortError' })
+    held.resolve(7)
+    assert.deepEqual([(await first).text, (await third).text], ['7', '2'])
+  })
+})
+
+test('functions are called in the context of who asked for the turn', { skip }, async () => {
+  const user = new AsyncLocalStorage()
+  const functions = { me: () => user.getStore() ?? 'nobody', later: async () => user.getStore() ?? 'nobody' }
+  await withSession({ functions }, async (session) => {
+    const ask = (on) => on.run('me(), await later()')
+    const branch = session.fork()
+    const results = await Promise.all([user.run('ada', () => ask(session)), user.run('bob', () => ask(branch)), user.run('eve', () => ask(session))])
+    assert.deepEqual(results.map((each) => each.text), ["('ada', 'ada')", "('bob', 'bob')", "('eve', 'eve')"])
+    assert.equal((await ask(session)).text, "('nobody', 'nobody')")
+    branch.close()
+  })
 })
 
 test('a function cannot use the session that calls it', { skip }, async () => {
