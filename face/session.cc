@@ -10,6 +10,8 @@
 #include "face/policy.h"
 #include "face/report.h"
 #include "face/sources.h"
+#include "lang/language_names.h"
+#include "policy/granted_files.h"
 #include "sandbox/languages.h"
 #include "sandbox/session.h"
 
@@ -184,6 +186,8 @@ namespace {
 Expected<sandbox::RunOptions> run_options(SessionOptions& options) {
   sandbox::RunOptions made;
   made.policy = options.policy.state().policy;
+  if (const Status there = policy::check_granted_files(made.policy); !there)
+    return std::unexpected(failure_of(there.error()));
   auto functions = Functions::of(options);
   if (!functions) return std::unexpected(functions.error());
   made.guest_functions = *std::move(functions);
