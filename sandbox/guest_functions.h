@@ -63,6 +63,11 @@ struct GuestFunctions {
   std::function<std::vector<FunctionAnswer>(std::span<const FunctionCall>)> call;
 };
 
+// What stands for a description, to know it again: "" for none. Finds changes, and no forgeries.
+std::string digest_of(const std::string& description);
+// Whether a program that was told the one description has all of the other, which may leave out the values.
+bool has_been_told(std::string_view told, std::string_view given);
+
 // Functions that were called at once, and their answers, of which some may be still to come.
 struct KeptCalls {
   std::vector<FunctionCall> calls;

@@ -99,6 +99,20 @@ class GuestFunctionsIn : public ::testing::TestWithParam<Dialect> {
   std::unique_ptr<Session> session_;
 };
 
+TEST(FunctionsThatWereTold, AreKnownAgain) {
+  const std::string functions = digest_of(R"({"functions":[{"name":"f"}],"modules":[]})");
+  const std::string turned = digest_of(R"({"modules":[],"functions":[{"name":"f"}]})");
+  const std::string with_values = digest_of(R"({"modules":[],"functions":[{"name":"f"}],"values":{"x":1}})");
+  const std::string others = digest_of(R"({"modules":[],"functions":[{"name":"g"}]})");
+  EXPECT_TRUE(has_been_told(functions, turned));
+  EXPECT_TRUE(has_been_told(with_values, functions)) << "values are given once";
+  EXPECT_FALSE(has_been_told(functions, with_values));
+  EXPECT_FALSE(has_been_told(functions, others));
+  EXPECT_FALSE(has_been_told("", functions));
+  EXPECT_TRUE(has_been_told("", digest_of("")));
+  EXPECT_NE(digest_of("[no JSON"), "");
+}
+
 TEST_P(GuestFunctionsIn, AreCalledByTheirNames) {
   EXPECT_EQ(result("add(20, 22)"), "42");
   const Report report = session_->exec({.code = "add(1)"});
