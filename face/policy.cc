@@ -42,8 +42,12 @@ Expected<Policy> Policy::load(const std::string& path) {
 }
 
 Expected<void> Policy::allow(std::string_view grant) {
-  if (auto done = policy::allow(state_->policy, grant); !done)
-    return std::unexpected(failure_of(done.error()));
+  if (auto done = policy::allow(state_->policy, grant); !done) {
+    Failure failure = failure_of(done.error());
+    constexpr std::string_view kFlag = "--allow";  // the command's
+    if (failure.message.starts_with(kFlag)) failure.message.replace(0, kFlag.size(), "allow");
+    return std::unexpected(std::move(failure));
+  }
   return {};
 }
 

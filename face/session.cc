@@ -7,6 +7,7 @@
 #include "base/json.h"
 #include "engine/region_pool.h"
 #include "face/convert.h"
+#include "face/hints.h"
 #include "face/policy.h"
 #include "face/report.h"
 #include "face/sources.h"
@@ -201,7 +202,7 @@ Expected<sandbox::RunOptions> run_options(SessionOptions& options) {
 Failure failure_of_file(const host::HostError& error) {
   return {.code = std::string(host::name_of(error.code)),
           .message = error.reason,
-          .hint = error.grant,
+          .hint = face::embedder_hint(error.grant),
           .place = {},
           .backtrace = {}};
 }
