@@ -26,7 +26,11 @@ Policy& Policy::operator=(Policy other) {
 Policy::~Policy() = default;
 
 Expected<Policy> Policy::parse(std::string_view text, std::string_view name) {
-  auto parsed = policy::parse_policy(text, name);
+  return parse(text, name, Policy());
+}
+
+Expected<Policy> Policy::parse(std::string_view text, std::string_view name, const Policy& unless_given) {
+  auto parsed = policy::parse_policy(text, name, unless_given.state().policy.limits);
   if (!parsed) return std::unexpected(failure_of(parsed.error()));
   Policy made;
   made.state_->policy = std::move(*parsed);

@@ -31,14 +31,19 @@ struct Language::State {
   std::shared_ptr<const sandbox::Template> opened;
 };
 
-Expected<Language> Language::open(std::string_view name, const LanguageOptions& options) {
+Expected<Language> Language::open(std::string_view word, const LanguageOptions& options) {
+  if (lang::is_typescript(word))
+    return std::unexpected(
+        face::invalid_argument("TypeScript is run by the language js",
+                               "Open js, and give cells names that end in .ts: \"cell.ts\"."));
+  const std::string name = lang::language_named(word);
   sandbox::TemplateOptions how{.cache_directory = options.cache_directory,
                                .on_progress = options.on_progress};
   if (how.cache_directory.empty()) how.cache_directory = sandbox::Languages::default_cache_directory();
   auto opened = sandbox::Languages(std::move(how)).open_for_session(name);
   if (!opened) return std::unexpected(failure_of(opened.error()));
   Language made;
-  made.state_ = std::make_shared<State>(std::string(name), *std::move(opened));
+  made.state_ = std::make_shared<State>(name, *std::move(opened));
   return made;
 }
 

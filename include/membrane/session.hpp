@@ -39,8 +39,9 @@ struct LanguageOptions {
 // Threads: any; copies share the image.
 class Language {
  public:
-  static Expected<Language> open(std::string_view name, const LanguageOptions& options = {});
-  [[nodiscard]] const std::string& name() const;
+  // A name, or what people call the language: "python", "py", "js", "javascript", "node".
+  static Expected<Language> open(std::string_view word, const LanguageOptions& options = {});
+  [[nodiscard]] const std::string& name() const;  // "python", "js"
 
   struct State;
   [[nodiscard]] const std::shared_ptr<State>& state() const { return state_; }

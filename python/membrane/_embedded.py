@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
+import pathlib
 import threading
 import time
 import weakref
@@ -73,19 +75,29 @@ def open_language(name: str = "python", *, on_progress: Optional[Callable[[str],
     with _languages_lock:
         if name not in _languages:
             with _translated:
-                _languages[name] = engine.Language.open(name, on_progress)
+                opened = engine.Language.open(name, on_progress)
+            _languages[name] = _languages.setdefault(opened.name, opened)
         return _languages[name]
 
 
-def _policy_of(policy: Union[Mapping[str, Any], str, None], allow: Iterable[str], limits: Optional[Mapping[str, Any]]) -> Any:
+PolicyLike = Union[Mapping[str, Any], str, "os.PathLike[str]", None]
+
+
+def _policy_of(policy: PolicyLike, allow: Iterable[str], limits: Optional[Mapping[str, Any]]) -> Any:
     engine = _engine()
     with _translated:
         if policy is None:
             made = engine.Policy.for_languages()
+        elif isinstance(policy, os.PathLike):
+            made = engine.Policy.parse(pathlib.Path(policy).read_text(encoding="utf-8"), os.fspath(policy))
         elif isinstance(policy, str):
+            if "\n" not in policy and policy.endswith((".toml", ".json")):
+                raise ValueError(f"policy is the text of one in TOML; of a file it is a path: policy=pathlib.Path({policy!r})")
             made = engine.Policy.parse(policy, "policy.toml")
-        else:
+        elif isinstance(policy, Mapping):
             made = engine.Policy.parse(json.dumps(policy), "policy.json")
+        else:
+            raise TypeError(f"policy is a dict, text in TOML, or a pathlib.Path of a file, not {policy!r}")
         for grant in [allow] if isinstance(allow, str) else allow:
             made.allow(grant)
         for name, value in (limits or {}).items():
@@ -194,7 +206,8 @@ class _Use:
 class Session:
     """A program in a language that goes on from turn to turn: names and files stay.
 
-    allow, limits, policy: what it may do, as docs/policy.md says; nothing without. functions: of this program, by their names
+    language: "python", "js", or what people call them, as "javascript". allow, limits, policy: what it may do, as docs/policy.md
+    says; nothing without. policy: a dict, text in TOML, or a pathlib.Path of a file in TOML or JSON. functions: of this program, by their names
     among the session's own names; modules: of such, which programs import. Functions may be coroutines, which programs await.
     membrane.LATER in the place of one waits (see start()). inputs: names and their values. gate: sees each FunctionCall before it
     happens, and may be a coroutine; where it returns nothing true, or raises, the program gets that as an error. type_check: True, or a TypeCheck: a cell whose
@@ -217,7 +230,7 @@ class Session:
         *,
         allow: Iterable[str] = (),
         limits: Optional[Mapping[str, Any]] = None,
-        policy: Union[Mapping[str, Any], str, None] = None,
+        policy: PolicyLike = None,
         functions: Functions = None,
         modules: Optional[Modules] = None,
         inputs: Optional[Mapping[str, Any]] = None,
@@ -234,10 +247,11 @@ class Session:
     ) -> None:
         engine = _engine()
         registry = Registry(_values, functions, modules, inputs, gate)
-        self._begin(language, _policy_of(policy, allow, limits), registry, on_stdout, on_stderr)
+        opened = open_language(language)
+        self._begin(opened.name, _policy_of(policy, allow, limits), registry, on_stdout, on_stderr)
         self._sources = words_of(clock, timezone, sleep, entropy, lambda: registry.loop)
         with _translated:
-            self._native = engine.Session.create(open_language(language), self._policy, self._options())
+            self._native = engine.Session.create(opened, self._policy, self._options())
         self._check_types(type_check)
         self._end_by_time(idle_timeout_s, lifetime_s)
 
@@ -466,7 +480,7 @@ def load(
     *,
     allow: Iterable[str] = (),
     limits: Optional[Mapping[str, Any]] = None,
-    policy: Union[Mapping[str, Any], str, None] = None,
+    policy: PolicyLike = None,
     functions: Functions = None,
     modules: Optional[Modules] = None,
     gate: Optional[Callable[[FunctionCall], Any]] = None,

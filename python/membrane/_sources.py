@@ -15,6 +15,7 @@ Zone = Union[str, datetime.tzinfo, None]
 Sleep = Union[str, Callable[[float], Any], None]
 Entropy = Union[int, bytes, str, Callable[[int], bytes], None]
 
+_VIRTUAL_START_MS = 946_684_800_000  # where a policy's virtual clock begins: 2000-01-01
 _EPOCH = datetime.datetime(1970, 1, 1, tzinfo=datetime.timezone.utc)
 _PATIENCE_S = 0.02  # until a sleep looks again whether the turn is to end
 
@@ -47,12 +48,14 @@ def _clock_words(clock: Clock) -> Dict[str, Any]:
         return words
     if clock == "real":
         return {**words, "clock": REAL}
+    if clock == "virtual":
+        return {**words, "clock": VIRTUAL, "start_ms": _VIRTUAL_START_MS}
     if callable(clock):
         return {**words, "clock": ASKED, "now": lambda: _asked_ns(clock)}
     if isinstance(clock, datetime.datetime) and clock.tzinfo is None:
         clock = clock.replace(tzinfo=datetime.timezone.utc)
     if not isinstance(clock, datetime.datetime) and not _is_number(clock):
-        raise _wrong("clock", clock, "'real', a datetime, seconds since 1970, or a function that gives one of them")
+        raise _wrong("clock", clock, "'real', 'virtual', a datetime, seconds since 1970, or a function that gives one of them")
     return {**words, "clock": VIRTUAL, "start_ms": _ns_of(clock) // 1_000_000}
 
 
@@ -75,8 +78,12 @@ def _ns_of(moment: Any) -> int:
 
 
 def _zone_name(zone: Zone) -> str:
-    if zone is None or isinstance(zone, str):
-        return zone or ""
+    if zone is None:
+        return ""
+    if zone == "":
+        raise ValueError("timezone is a name as 'Europe/Berlin', or an offset as '+02:00', not ''; 'UTC' is UTC")
+    if isinstance(zone, str):
+        return zone
     key = getattr(zone, "key", None)  # of a ZoneInfo
     if isinstance(key, str):
         return key

@@ -210,10 +210,11 @@ NB_MODULE(_native, module) {
 
   nb::class_<membrane::Policy>(module, "Policy")
       .def_static("for_languages", &membrane::Policy::for_languages)
-      .def_static("parse",
-                  [](std::string_view text, std::string_view name) {
-                    return value_or_throw(membrane::Policy::parse(text, name));
-                  })
+      .def_static(
+          "parse",
+          [](std::string_view text, std::string_view name) {
+            return value_or_throw(membrane::Policy::parse(text, name, membrane::Policy::for_languages()));
+          })
       .def("allow",
            [](membrane::Policy& policy, std::string_view grant) { value_or_throw(policy.allow(grant)); })
       .def("limit", [](membrane::Policy& policy, std::string_view name,
