@@ -96,7 +96,9 @@ class Functions {
     auto made = std::make_shared<sandbox::GuestFunctions>();
     if (!all.is_empty_) made->description = json_text(all.description_);
     made->call = [calls = std::move(all.calls_), many = std::move(options.call_many)](
-                     std::span<const sandbox::FunctionCall> wanted) { return answer(calls, many, wanted); };
+                     std::span<const sandbox::FunctionCall> wanted, const sandbox::MustStop& must_stop) {
+      return answer(calls, many, wanted, must_stop);
+    };
     return made;
   }
 
@@ -142,10 +144,11 @@ class Functions {
   }
 
   static std::vector<sandbox::FunctionAnswer> answer(const Calls& calls, const Many& many,
-                                                     std::span<const sandbox::FunctionCall> wanted) {
+                                                     std::span<const sandbox::FunctionCall> wanted,
+                                                     const sandbox::MustStop& must_stop) {
     std::vector<FunctionCall> given;
     for (const sandbox::FunctionCall& call : wanted)
-      given.push_back({call.name, call.arguments, call.keywords, call.object});
+      given.push_back({call.name, call.arguments, call.keywords, call.object, must_stop});
     std::vector<Answer> answers;
     try {
       if (many) answers = many(given);
@@ -199,6 +202,7 @@ Expected<sandbox::RunOptions> run_options(SessionOptions& options) {
   made.guest_functions = *std::move(functions);
   made.on_stdout = std::move(options.on_stdout);
   made.on_stderr = std::move(options.on_stderr);
+  made.on_poll = std::move(options.on_poll);
   if (options.budget) made.budget = options.budget->state().budget;
   if (auto wrong = face::add_sources(options, made)) return std::unexpected(*std::move(wrong));
   return made;
@@ -261,6 +265,11 @@ Report Session::resume(std::vector<Answer> answers) {
   return face::report_of(state_->session->resume(Functions::answers_of(std::move(answers))));
 }
 
+Expected<void> Session::abandon() {
+  if (const Status done = state_->session->abandon(); !done) return std::unexpected(failure_of(done.error()));
+  return {};
+}
+
 Report Session::resume_paused(std::optional<uint64_t> pause_at_fuel) {
   *state_->cancelled = false;
   state_->session->cancel_by(state_->cancelled.get());
@@ -270,8 +279,11 @@ Report Session::resume_paused(std::optional<uint64_t> pause_at_fuel) {
 std::vector<FunctionCall> Session::waits_for() const {
   std::vector<FunctionCall> calls;
   for (sandbox::FunctionCall& call : state_->session->waits_for())
-    calls.push_back(
-        {std::move(call.name), std::move(call.arguments), std::move(call.keywords), std::move(call.object)});
+    calls.push_back({std::move(call.name),
+                     std::move(call.arguments),
+                     std::move(call.keywords),
+                     std::move(call.object),
+                     {}});
   return calls;
 }
 

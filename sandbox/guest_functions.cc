@@ -82,11 +82,12 @@ bool fill_in(KeptCalls& calls, std::vector<FunctionAnswer> answers) {
 }
 
 std::vector<FunctionAnswer> answer_paid_calls(const GuestFunctions& functions, host::World& world,
-                                              std::span<const FunctionCall> calls) {
+                                              std::span<const FunctionCall> calls,
+                                              const MustStop& must_stop) {
   size_t paid = 0;
   while (paid < calls.size() && world.take_host_call()) ++paid;
   std::vector<FunctionAnswer> answers;
-  if (paid > 0) answers = functions.call(calls.first(paid));
+  if (paid > 0) answers = functions.call(calls.first(paid), must_stop);
   answers.resize(paid, FunctionAnswer::error("", "the function has not answered"));
   answers.resize(calls.size(),
                  FunctionAnswer::error("", std::string(policy::used_up(policy::Resource::kHostCalls))));

@@ -63,7 +63,7 @@ class GuestFunctionsIn : public ::testing::TestWithParam<Dialect> {
     options.policy.limits.wall_ms = 600'000;
     auto functions = std::make_shared<GuestFunctions>();
     functions->description = kDescription;
-    functions->call = [this](std::span<const FunctionCall> calls) {
+    functions->call = [this](std::span<const FunctionCall> calls, const MustStop&) {
       batches_.push_back(calls.size());
       std::vector<FunctionAnswer> answers;
       for (const FunctionCall& call : calls) answers.push_back(answer(call));
@@ -154,7 +154,7 @@ TEST_P(GuestFunctionsIn, CannotRunATurnOfTheirSession) {
   RunOptions with = options();
   auto functions = std::make_shared<GuestFunctions>(*with.guest_functions);
   std::vector<Report> inside;
-  functions->call = [&](std::span<const FunctionCall> calls) {
+  functions->call = [&](std::span<const FunctionCall> calls, const MustStop&) {
     inside.push_back(session_->exec({.code = "1"}));
     inside.push_back(session_->resume({}));
     return std::vector<FunctionAnswer>(calls.size(), {.value = "4"});

@@ -117,6 +117,11 @@ Status check_time_zone(const Template& of, const RunOptions& options) {
               "Leave the time zone out, or use Python or JavaScript.");
 }
 
+std::unexpected<Error> nothing_to_abandon() {
+  return fail(ErrorCode::kInvalidArgument, "no turn of the session waits or is paused",
+              "There is nothing to give up: a turn that runs is stopped by cancel().");
+}
+
 MissingPackage missing_package_of(const Json& missing) {
   if (!missing.is_object()) return {};
   return {text_at(missing, "module"), texts_at(missing, "near"), texts_at(missing, "install")};
@@ -191,6 +196,7 @@ class Session::Impl final : public host::DoorSession {
   Report exec(const Turn& turn);
   Report go_on(std::optional<uint64_t> pause_at_fuel);
   Report resume(std::vector<FunctionAnswer> answers);
+  Status abandon();
   void cancel_by(const std::atomic<bool>* cancel) { cancel_ = cancel; }
   [[nodiscard]] std::vector<FunctionCall> waits_for() const;
   Result<std::unique_ptr<Impl>> fork(uint64_t number) { return fork_as(number, options_); }
@@ -444,6 +450,10 @@ Status Session::Impl::check(const Turn& turn) const {
   if (runs_)
     return fail(ErrorCode::kInvalidArgument, "a turn of the session is running",
                 "Run this after it: what a turn calls cannot run another turn of its session.");
+  if (const auto calls = waits_for(); !calls.empty())
+    return fail(
+        ErrorCode::kInvalidArgument, "the session waits for the answer to its call of " + calls[0].name,
+        "Answer the call: resume(). Or give it up: abandon() takes the session back to before its turn.");
   if (body_->is_paused())
     return fail(ErrorCode::kInvalidArgument, "the session's last turn is paused",
                 "Let it go on (go_on(); in membrane repl :go), or work in a fork from before it.");
@@ -513,6 +523,15 @@ Report Session::Impl::resume(std::vector<FunctionAnswer> answers) {
   if (!fill_in(*calls_, std::move(answers)))
     return refusal({ErrorCode::kInvalidArgument, "there are more answers than calls that wait", ""});
   return go_on(std::nullopt);
+}
+
+Status Session::Impl::abandon() {
+  if (!body_->is_paused() || runs_) return nothing_to_abandon();
+  calls_.reset();
+  turn_.reset();
+  MEMBRANE_TRY(go_back());
+  end_input_of_turn();
+  return {};
 }
 
 std::vector<FunctionCall> Session::Impl::waits_for() const {
@@ -669,7 +688,9 @@ host::HostResult<Session::Impl::JsonAnswer> Session::Impl::answer_functions(std:
   MEMBRANE_ASSIGN(auto calls, read_function_calls(request, memory.left_for_call()));
   const Clock::time_point start = Clock::now();
   if (!calls_ || calls_->calls != calls) {
-    std::vector<FunctionAnswer> answers = answer_paid_calls(*options_.guest_functions, *world_, calls);
+    std::vector<FunctionAnswer> answers =
+        answer_paid_calls(*options_.guest_functions, *world_, calls,
+                          [this] { return stop_asked_for(cancel_, deadline_).has_value(); });
     calls_ = KeptCalls{std::move(calls), std::move(answers)};
   }
   if (may_wait && is_waiting(*calls_)) return JsonAnswer{{}, host::CallEnd::kWaits};
@@ -781,6 +802,10 @@ void Session::Impl::tell_error(const Json& error, Report& report) {
     // What fills the memory may be held by the session's names: it could do nothing any more.
     report.outcome = Outcome::kOutOfMemory;
     told.hint = and_goes_on(memory_limit());
+  }
+  if (told.code == "MemoryError" && told.message.empty()) {  // what CPython raises says nothing
+    told.message = "out of memory";
+    if (told.hint.empty()) told.hint = memory_limit();
   }
   const host::CallRecord* const denial = body_->dispatcher().last_denial();
   const host::HostError* const denied_file = body_->system().last_denial();
@@ -1367,6 +1392,21 @@ Status Session::Impl::restore_pause(const KeptPause& pause) {
 
 // -- the face -----------------------------------------------------------------------------------------------------
 
+// Of a session that is elsewhere: its turn is resumed and cancelled at once.
+Status Session::abandon() {
+  if (!paused_at_fuel()) return nothing_to_abandon();
+  const std::atomic<bool> cancel = true;
+  cancel_by(&cancel);
+  const size_t calls = waits_for().size();
+  const Report report =
+      calls == 0 ? go_on() : resume(std::vector(calls, FunctionAnswer::error("", "the call was given up")));
+  cancel_by(nullptr);
+  if (report.outcome == Outcome::kCancelled) return {};
+  const bool says_why = !report.errors.empty();
+  return fail(ErrorCode::kInternal, says_why ? report.errors[0].message : "the turn did not stop",
+              says_why ? report.errors[0].hint : "");
+}
+
 class Session::Local final : public Session {
  public:
   explicit Local(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
@@ -1378,6 +1418,7 @@ class Session::Local final : public Session {
     if (const auto& divergence = impl_->world_->divergence()) tell_divergence(*divergence, "turns", report);
   }
   Report resume(std::vector<FunctionAnswer> answers) override { return impl_->resume(std::move(answers)); }
+  Status abandon() override { return impl_->abandon(); }
   void cancel_by(const std::atomic<bool>* cancel) override { impl_->cancel_by(cancel); }
   std::vector<FunctionCall> waits_for() const override { return impl_->waits_for(); }
   std::optional<uint64_t> paused_at_fuel() const override {

@@ -113,6 +113,7 @@ class Answerer {
   const uint64_t most_memory_bytes_;
   uint64_t left_for_call_ = 0;
   std::chrono::steady_clock::time_point end_ = std::chrono::steady_clock::time_point::max();
+  const std::atomic<bool>* cancel_ = nullptr;  // of the turn that calls
   bool had_late_call_ = false;
   std::optional<sandbox::KeptCalls> functions_;   // that were called last, and have not all answered
   std::vector<host::CallRecord> function_lines_;  // of the turn, as it is known here

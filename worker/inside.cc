@@ -269,7 +269,8 @@ std::shared_ptr<const sandbox::GuestFunctions> Worker::functions_of(const std::s
                                                                     uint32_t subject) {
   auto functions = std::make_shared<sandbox::GuestFunctions>();
   functions->description = description;
-  functions->call = [this, subject](std::span<const sandbox::FunctionCall> calls) {
+  functions->call = [this, subject](std::span<const sandbox::FunctionCall> calls,
+                                    const sandbox::MustStop& /*the supervisor has its own*/) {
     const std::vector<sandbox::FunctionCall> asked(calls.begin(), calls.end());
     const std::string bytes = link_.ask(subject, bytes_of(Question::kFunctions, asked));
     return Reader(bytes).get<std::vector<sandbox::FunctionAnswer>>();

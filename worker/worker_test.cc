@@ -774,7 +774,7 @@ class FunctionsInAWorker : public testing::Test {
     options_.policy.limits = policy::language_limits();
     auto functions = std::make_shared<sandbox::GuestFunctions>();
     functions->description = R"({"functions":[{"name":"price"},{"name":"approve"}]})";
-    functions->call = [](std::span<const sandbox::FunctionCall> calls) {
+    functions->call = [](std::span<const sandbox::FunctionCall> calls, const sandbox::MustStop&) {
       std::vector<sandbox::FunctionAnswer> answers;
       for (const sandbox::FunctionCall& call : calls)
         answers.push_back(call.name == "price" ? sandbox::FunctionAnswer{.value = "350"}

@@ -48,9 +48,11 @@ void Turn::Batch::settle(std::vector<Answer> with) {
   changed.notify_one();
 }
 
-std::vector<Answer> Turn::Batch::wait() {
+std::vector<Answer> Turn::Batch::wait(const std::function<bool()>& must_stop) {
+  using namespace std::chrono_literals;
   std::unique_lock lock(mutex);
-  changed.wait(lock, [this] { return answers.has_value(); });
+  while (!changed.wait_for(lock, 20ms, [this] { return answers.has_value(); }))
+    if (must_stop()) answers.emplace();  // what comes later is heard by nobody
   return std::move(*answers);
 }
 
@@ -124,7 +126,7 @@ std::vector<Answer> Turn::answer_by_loop(std::span<const FunctionCall> calls) {
         }
       });
   std::vector<Answer> answers;
-  if (is_posted) answers = batch->wait();
+  if (is_posted) answers = batch->wait(calls.front().must_stop);
   const std::scoped_lock lock(mutex_);
   batch_.reset();
   if (answers.size() < count) return all_failed(count, "the turn was stopped");

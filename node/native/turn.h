@@ -79,7 +79,7 @@ class Turn : public std::enable_shared_from_this<Turn> {
     std::optional<std::vector<Answer>> answers;
 
     void settle(std::vector<Answer> with);
-    std::vector<Answer> wait();
+    std::vector<Answer> wait(const std::function<bool()>& must_stop);
   };
 
   std::vector<Answer> answer_here(std::span<const FunctionCall> calls);

@@ -3,7 +3,7 @@
 import { types as kinds } from 'node:util'
 import { ofWire, toWire, type Reference } from './values.js'
 
-/** In the place of a function: programs may call it, and wait until Call.resume() has the answer. */
+/** An answer that comes later: what a function returns, or stands in the place of one. Programs wait until Call.resume() has it. */
 export const LATER: unique symbol = Symbol.for('membrane.LATER')
 export type Later = typeof LATER
 
@@ -235,18 +235,21 @@ export class Registry {
     try {
       const call = this.callOf(wire)
       const called = this.#functionOf(wire, waits)
-      if (called === LATER) {
-        if (waits) return [laterKind, '', '', '']
-        throw new NamedError('RuntimeError', `${call.name} is answered later: use start(), and not run()`)
-      }
+      if (called === LATER) return this.#answerOf(call, LATER, waits)
       const named = Object.keys(call.kwargs).length ? [call.kwargs] : []
       return this.#settled(this.#gate ? this.#gate(call) : true, (isAllowed) => {
         if (!isAllowed) throw new NamedError('PermissionError', `the call of ${call.name} was refused`)
-        return this.#settled(called(...call.args, ...named), (value) => this.value(value))
+        return this.#settled(called(...call.args, ...named), (value) => this.#answerOf(call, value, waits))
       })
     } catch (error) {
       return Registry.error(error)
     }
+  }
+
+  #answerOf(call: FunctionCall, value: unknown, waits: boolean): Answer {
+    if (value !== LATER) return this.value(value)
+    if (waits) return [laterKind, '', '', '']
+    throw new NamedError('RuntimeError', `${call.name} is answered later: use start(), and not run()`)
   }
 
   // Of what is there now, or comes.

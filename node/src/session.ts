@@ -188,6 +188,11 @@ export class Call {
     return internals(this.session).resume([Registry.error(error)])
   }
 
+  /** Gives the calls up: the session stands as it did before the turn. */
+  abandon(): void {
+    this.session.abandon()
+  }
+
   /** As bytes, for load() in this or another process. */
   dump(): Uint8Array {
     return this.session.dump()
@@ -341,6 +346,11 @@ export class Session {
   /** Stops the turn that runs: its outcome is "cancelled". */
   cancel(): void {
     this.#native?.cancel()
+  }
+
+  /** Gives up the turn that waits for a Call: the session stands as it did before it. Throws where none waits. */
+  abandon(): void {
+    translated(() => this.#use().abandon())
   }
 
   async #turn(begin: (native: NativeSession) => Promise<string>, signal?: AbortSignal): Promise<Result> {

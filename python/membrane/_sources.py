@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import asyncio
-import concurrent.futures
 import datetime
 import inspect
 from typing import Any, Awaitable, Callable, Dict, Optional, Union
+
+from ._waits import wait_here, wait_in_loop
 
 BY_DEFAULT, VIRTUAL, REAL, ASKED = range(4)
 Moment = Union[datetime.datetime, int, float]
@@ -17,7 +17,6 @@ Entropy = Union[int, bytes, str, Callable[[int], bytes], None]
 
 _VIRTUAL_START_MS = 946_684_800_000  # where a policy's virtual clock begins: 2000-01-01
 _EPOCH = datetime.datetime(1970, 1, 1, tzinfo=datetime.timezone.utc)
-_PATIENCE_S = 0.02  # until a sleep looks again whether the turn is to end
 
 
 def words_of(clock: Clock, timezone: Zone, sleep: Sleep, entropy: Entropy, loop_of: Callable[[], Any]) -> Dict[str, Any]:
@@ -116,34 +115,13 @@ def _let_pass(sleep: Callable[[float], Any], ns: int, must_stop: Callable[[], bo
         return
     loop = loop_of()
     if loop is not None:
-        return _wait_for(passing, loop, must_stop)
-    with concurrent.futures.ThreadPoolExecutor(1) as thread:  # in this one a loop may be running
-        thread.submit(asyncio.run, _settled(passing, must_stop)).result()
+        wait_in_loop(_passed(passing), loop, must_stop)
+    else:
+        wait_here(_passed(passing), must_stop)
 
 
-async def _settled(passing: Awaitable[Any], must_stop: Callable[[], bool]) -> None:
-    """What the turn's end leaves is cancelled, and comes to its end."""
-    task = asyncio.ensure_future(passing)
-    while not (await asyncio.wait([task], timeout=_PATIENCE_S))[0]:
-        if must_stop():
-            task.cancel()
-            await asyncio.wait([task])
-            return
-    task.result()
-
-
-def _wait_for(passing: Awaitable[Any], loop: asyncio.AbstractEventLoop, must_stop: Callable[[], bool]) -> None:
-    """What the turn's end leaves is cancelled."""
-
-    async def settled() -> None:
-        await passing
-
-    future: concurrent.futures.Future[None] = asyncio.run_coroutine_threadsafe(settled(), loop)
-    while not concurrent.futures.wait([future], _PATIENCE_S).done:
-        if must_stop():
-            future.cancel()
-            return
-    future.result()
+async def _passed(passing: Awaitable[Any]) -> None:
+    await passing
 
 
 # -- entropy
