@@ -1392,20 +1392,7 @@ Status Session::Impl::restore_pause(const KeptPause& pause) {
 
 // -- the face -----------------------------------------------------------------------------------------------------
 
-// Of a session that is elsewhere: its turn is resumed and cancelled at once.
-Status Session::abandon() {
-  if (!paused_at_fuel()) return nothing_to_abandon();
-  const std::atomic<bool> cancel = true;
-  cancel_by(&cancel);
-  const size_t calls = waits_for().size();
-  const Report report =
-      calls == 0 ? go_on() : resume(std::vector(calls, FunctionAnswer::error("", "the call was given up")));
-  cancel_by(nullptr);
-  if (report.outcome == Outcome::kCancelled) return {};
-  const bool says_why = !report.errors.empty();
-  return fail(ErrorCode::kInternal, says_why ? report.errors[0].message : "the turn did not stop",
-              says_why ? report.errors[0].hint : "");
-}
+Status Session::abandon() { return nothing_to_abandon(); }
 
 class Session::Local final : public Session {
  public:

@@ -71,6 +71,7 @@ class Answerer {
   // What a session that was kept waits for; and what a fork does, as its parent.
   void wait_for(sandbox::KeptCalls calls) { functions_ = std::move(calls); }
   void copy_functions(const Answerer& of) { functions_ = of.functions_; }
+  void forget_functions() { functions_.reset(); }
   // The calls that have no answer yet.
   [[nodiscard]] std::vector<sandbox::FunctionCall> waits_for() const {
     return sandbox::waiting_of(functions_);

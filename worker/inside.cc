@@ -202,6 +202,7 @@ std::string Worker::answer(const Frame& command, Reader& in) {
                                     : of->act_on_files(request));
     }
     case Kind::kPrivateBytes: return bytes_of(of == nullptr ? std::nullopt : of->private_bytes());
+    case Kind::kAbandon: return bytes_of(of == nullptr ? Status(no_session()) : of->abandon());
     case Kind::kClose: sessions_.erase(subject); return {};
     case Kind::kCheck: return bytes_of(sandbox::check_program(in.get<sandbox::CheckRequest>()));
     default: _exit(1);  // the supervisor is of another build

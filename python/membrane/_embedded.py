@@ -216,7 +216,7 @@ class Session:
     language: "python", "js", or what people call them, as "javascript". allow, limits, policy: what it may do, as docs/policy.md
     says; nothing without. policy: a dict, text in TOML, or a pathlib.Path of a file in TOML or JSON. functions: of this program, by their names
     among the session's own names; modules: of such, which programs import. Functions may be coroutines, which programs await.
-    membrane.LATER in the place of one waits (see start()). inputs: names and their values. gate: sees each FunctionCall before it
+    One that returns membrane.LATER, or is it, is answered later (see start()). inputs: names and their values. gate: sees each FunctionCall before it
     happens, and may be a coroutine; where it returns nothing true, or raises, the program gets that as an error. type_check: True, or a TypeCheck: a cell whose
     types are wrong does not run, and its result says where (findings). on_stdout, on_stderr: hear text as it is printed. idle_timeout_s, lifetime_s: when the session ends by itself.
 
@@ -313,8 +313,8 @@ class Session:
             )
 
     def start(self, code: str, *, name: str = "") -> Union[Result, Call]:
-        """Runs a turn to its end, or to a call that waits: of a function that is membrane.LATER, or that the code calls and nobody
-        has defined. Call.resume() goes on with its value, here or, after dump() and membrane.load(), in another process."""
+        """Runs a turn to its end, or to a call that waits: of a function that returns membrane.LATER or is it, or that the code calls and
+        nobody has defined. Call.resume() goes on with its value, here or, after dump() and membrane.load(), in another process."""
         _check_code(code)
         with self._use(is_turn=True) as native:
             self._registry.waits = True
