@@ -107,9 +107,6 @@ class PolicyOptions {
   std::vector<std::unique_ptr<Limit>> limits_;  // the parser keeps their addresses
 };
 
-// What a grant names on this machine and is not there: of fs a directory or file, of sql a database. kNotFound.
-Status check_granted_files(const policy::Policy& policy);
-
 // -- input and output ------------------------------------------------------------------------
 
 // The file's bytes; "-" is standard input. Errors: kNotFound, kUnavailable, kExhausted over `max_bytes`.

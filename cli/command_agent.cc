@@ -30,6 +30,7 @@
 #include "cli/package_options.h"
 #include "cli/seal.h"
 #include "computers/settings.h"
+#include "policy/granted_files.h"
 #include "policy/restrict.h"
 #include "sandbox/languages.h"
 
@@ -348,7 +349,7 @@ Result<int> run_in_languages(const Options& options, Speaker& speaker) {
     return kExitOk;
   }
 
-  MEMBRANE_TRY(check_granted_files(work.policy));
+  MEMBRANE_TRY(policy::check_granted_files(work.policy));
   MEMBRANE_ASSIGN(const worker::Guests guests, take_guests(options.in_process));
   return converse(options, speaker, work, [&](const Means& means) -> Result<agent::Executor> {
     MEMBRANE_ASSIGN(Templates templates, open_templates(options, work.policy, languages, means.cancel));

@@ -2,6 +2,7 @@
 
 #include "cli/cli.h"
 #include "cli/linux_run.h"
+#include "policy/granted_files.h"
 #include "policy/linux_words.h"
 
 namespace membrane::cli {
@@ -37,7 +38,7 @@ void add_policy(CLI::App& app, int& exit_code) {
       return;
     }
     // A policy may be read where it does not act: what is missing here is said, and is no failure.
-    if (const Status there = check_granted_files(*policy); !there) complain(there.error());
+    if (const Status there = policy::check_granted_files(*policy); !there) complain(there.error());
     if (options->json) return print(policy::to_json(*policy) + "\n");
     print(policy::explain(*policy));
     if (const auto in_language = options->policy.policy(policy::language_limits()))

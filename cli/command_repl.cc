@@ -19,6 +19,7 @@
 #include "cli/package_options.h"
 #include "cli/seal.h"
 #include "lang/language_names.h"
+#include "policy/granted_files.h"
 #include "policy/quantity.h"
 #include "sandbox/languages.h"
 #include "sandbox/session.h"
@@ -404,7 +405,7 @@ Result<int> run(const Options& options) {
   sandbox::RunOptions run_options;
   MEMBRANE_ASSIGN(run_options.policy, options.policy.policy(policy::language_limits()));
   MEMBRANE_ASSIGN(run_options.tier, tier_of(options.tier));
-  MEMBRANE_TRY(check_granted_files(run_options.policy));
+  MEMBRANE_TRY(policy::check_granted_files(run_options.policy));
   run_options.cancel = &interrupted;
   run_options.packages_by = sandbox::PackagesBy::kFlag;
   if (run_options.policy.trifecta) run_options.approve = agent::approve_on_terminal();

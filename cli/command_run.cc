@@ -29,6 +29,7 @@
 #include "host/journal_file.h"
 #include "lang/language_names.h"
 #include "linux/platform/trap/host_file.h"
+#include "policy/granted_files.h"
 #include "sandbox/languages.h"
 #include "sandbox/sandbox.h"
 #include "sandbox/session.h"
@@ -753,7 +754,7 @@ Result<int> run(const Options& options) {
     run_options.code_cache = &*code_cache;
   }
   MEMBRANE_ASSIGN(run_options.freeze_after_fuel, freeze_after(options));
-  if (options.replay_file.empty()) MEMBRANE_TRY(check_granted_files(run_options.policy));
+  if (options.replay_file.empty()) MEMBRANE_TRY(policy::check_granted_files(run_options.policy));
   std::optional<NewFile> snapshot;
   if (run_options.freeze_after_fuel) {
     MEMBRANE_ASSIGN(NewFile file, NewFile::create(options.snapshot_file));

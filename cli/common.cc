@@ -190,22 +190,6 @@ Result<engine::Tier> tier_of(const std::string& name) {
               "Give interpreter, compiler or auto.");
 }
 
-Status check_granted_files(const policy::Policy& policy) {
-  const auto check = [](const std::string& what, const std::string& path) -> Status {
-    std::error_code error;
-    if (std::filesystem::exists(path, error)) return {};
-    const std::string why = error ? " cannot be looked at: " + error.message() : " does not exist";
-    const std::string from = std::filesystem::path(path).is_absolute()
-                                 ? ""
-                                 : "; it is looked for in " + std::filesystem::current_path(error).string();
-    return fail(ErrorCode::kNotFound, path + ", granted as " + what + "," + why,
-                "Make it, or mend the path of the grant" + from + ".");
-  };
-  for (const policy::FsGrant& grant : policy.fs) MEMBRANE_TRY(check(grant.guest, grant.host));
-  for (const policy::SqlGrant& grant : policy.sql) MEMBRANE_TRY(check("database " + grant.name, grant.path));
-  return {};
-}
-
 bool is_elf(const std::string& path) {
   constexpr std::string_view kElf =
       "\x7f"

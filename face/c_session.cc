@@ -28,7 +28,8 @@ std::function<void(std::string_view)> listener_of(membrane_listener listener, vo
 }
 
 membrane_function_call to_c(const membrane::FunctionCall& call) {
-  return {call.name.c_str(), call.arguments.c_str(), call.keywords.c_str(), call.object.c_str()};
+  return {call.name.c_str(), call.arguments.c_str(), call.keywords.c_str(), call.object.c_str(),
+          &call.must_stop};
 }
 
 std::vector<membrane::Answer> call_back(membrane_functions_callback callback, void* user_data,
@@ -167,6 +168,10 @@ membrane_language* membrane_language_open(const char* name, membrane_listener on
     return nullptr;
   });
 }
+bool membrane_function_call_must_stop(const membrane_function_call* call) {
+  const auto* const must_stop = static_cast<const std::function<bool()>*>(call->turn);
+  return must_stop != nullptr && *must_stop && (*must_stop)();
+}
 void membrane_language_free(membrane_language* language) { delete language; }
 
 void membrane_answer_value(membrane_answer* answer, const char* json, size_t size) {
@@ -216,6 +221,10 @@ membrane_report* membrane_session_resume(membrane_session* session, const char* 
   });
 }
 
+bool membrane_session_abandon(membrane_session* session, membrane_error** error) {
+  return guarded<bool>(error, [&] { return succeeded(session->session.abandon(), error); });
+}
+
 membrane_session* membrane_session_fork(membrane_session* session, membrane_error** error) {
   return guarded<membrane_session*>(error, [&] { return handle_of(session->session.fork(), error); });
 }
@@ -254,7 +263,8 @@ size_t membrane_report_waiting_count(const membrane_report* report) {
 const membrane_function_call* membrane_report_waiting(membrane_report* report, size_t index) {
   if (index >= report->report.waits_for.size()) return nullptr;
   const membrane::Report::Waiting& call = report->report.waits_for[index];
-  report->waiting = {call.name.c_str(), call.arguments.c_str(), call.keywords.c_str(), call.object.c_str()};
+  report->waiting = {call.name.c_str(), call.arguments.c_str(), call.keywords.c_str(), call.object.c_str(),
+                     nullptr};
   return &report->waiting;
 }
 

@@ -2,6 +2,8 @@
 
 #include <bit>
 
+#include "face/hints.h"
+
 namespace membrane::face {
 
 using wasm::ValType;
@@ -15,7 +17,8 @@ Failure failure_of(const sandbox::ReportError& error) {
   const auto place_of = [](const sandbox::ReportPlace& p) {
     return Failure::Place{p.function, p.offset, p.line, p.column};
   };
-  Failure failure{error.code, error.message, error.hint, place_of(error.place), {}, error.traceback};
+  Failure failure{error.code, error.message,  embedder_hint(error.hint), place_of(error.place),
+                  {},         error.traceback};
   for (const sandbox::ReportPlace& place : error.backtrace) failure.backtrace.push_back(place_of(place));
   return failure;
 }

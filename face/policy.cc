@@ -26,7 +26,11 @@ Policy& Policy::operator=(Policy other) {
 Policy::~Policy() = default;
 
 Expected<Policy> Policy::parse(std::string_view text, std::string_view name) {
-  auto parsed = policy::parse_policy(text, name);
+  return parse(text, name, Policy());
+}
+
+Expected<Policy> Policy::parse(std::string_view text, std::string_view name, const Policy& unless_given) {
+  auto parsed = policy::parse_policy(text, name, unless_given.state().policy.limits);
   if (!parsed) return std::unexpected(failure_of(parsed.error()));
   Policy made;
   made.state_->policy = std::move(*parsed);
@@ -42,8 +46,12 @@ Expected<Policy> Policy::load(const std::string& path) {
 }
 
 Expected<void> Policy::allow(std::string_view grant) {
-  if (auto done = policy::allow(state_->policy, grant); !done)
-    return std::unexpected(failure_of(done.error()));
+  if (auto done = policy::allow(state_->policy, grant); !done) {
+    Failure failure = failure_of(done.error());
+    constexpr std::string_view kFlag = "--allow";  // the command's
+    if (failure.message.starts_with(kFlag)) failure.message.replace(0, kFlag.size(), "allow");
+    return std::unexpected(std::move(failure));
+  }
   return {};
 }
 

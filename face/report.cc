@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "face/convert.h"
+#include "face/hints.h"
 
 namespace membrane::face {
 namespace {
@@ -34,6 +35,7 @@ Report::Waiting waiting_of(const sandbox::WaitingCall& call) {
 }
 
 Report report_of(sandbox::Report made) {
+  say_to_embedder(made);
   Report report;
   report.outcome = static_cast<Outcome>(made.outcome);
   for (const sandbox::ReportError& error : made.errors) report.failures.push_back(failure_of(error));

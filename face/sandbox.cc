@@ -5,6 +5,7 @@
 #include "face/convert.h"
 #include "face/policy.h"
 #include "face/report.h"
+#include "policy/granted_files.h"
 
 namespace membrane {
 
@@ -52,6 +53,8 @@ void Sandbox::on_stderr(std::function<void(std::string_view)> listener) {
 Report Sandbox::run(const Program& program, std::optional<uint64_t> freeze_after_fuel) const {
   sandbox::RunOptions options = state_->options;
   options.freeze_after_fuel = freeze_after_fuel;
+  if (const Status there = policy::check_granted_files(options.policy); !there)
+    return face::report_of(sandbox::refusal(there.error()));
   return face::report_of(sandbox::run({.source = program.source,
                                        .name = program.name,
                                        .language = sandbox::Language::kAuto,

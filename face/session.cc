@@ -7,9 +7,12 @@
 #include "base/json.h"
 #include "engine/region_pool.h"
 #include "face/convert.h"
+#include "face/hints.h"
 #include "face/policy.h"
 #include "face/report.h"
 #include "face/sources.h"
+#include "lang/language_names.h"
+#include "policy/granted_files.h"
 #include "sandbox/languages.h"
 #include "sandbox/session.h"
 
@@ -28,14 +31,19 @@ struct Language::State {
   std::shared_ptr<const sandbox::Template> opened;
 };
 
-Expected<Language> Language::open(std::string_view name, const LanguageOptions& options) {
+Expected<Language> Language::open(std::string_view word, const LanguageOptions& options) {
+  if (lang::is_typescript(word))
+    return std::unexpected(
+        face::invalid_argument("TypeScript is run by the language js",
+                               "Open js, and give cells names that end in .ts: \"cell.ts\"."));
+  const std::string name = lang::language_named(word);
   sandbox::TemplateOptions how{.cache_directory = options.cache_directory,
                                .on_progress = options.on_progress};
   if (how.cache_directory.empty()) how.cache_directory = sandbox::Languages::default_cache_directory();
   auto opened = sandbox::Languages(std::move(how)).open_for_session(name);
   if (!opened) return std::unexpected(failure_of(opened.error()));
   Language made;
-  made.state_ = std::make_shared<State>(std::string(name), *std::move(opened));
+  made.state_ = std::make_shared<State>(name, *std::move(opened));
   return made;
 }
 
@@ -88,7 +96,9 @@ class Functions {
     auto made = std::make_shared<sandbox::GuestFunctions>();
     if (!all.is_empty_) made->description = json_text(all.description_);
     made->call = [calls = std::move(all.calls_), many = std::move(options.call_many)](
-                     std::span<const sandbox::FunctionCall> wanted) { return answer(calls, many, wanted); };
+                     std::span<const sandbox::FunctionCall> wanted, const sandbox::MustStop& must_stop) {
+      return answer(calls, many, wanted, must_stop);
+    };
     return made;
   }
 
@@ -134,10 +144,11 @@ class Functions {
   }
 
   static std::vector<sandbox::FunctionAnswer> answer(const Calls& calls, const Many& many,
-                                                     std::span<const sandbox::FunctionCall> wanted) {
+                                                     std::span<const sandbox::FunctionCall> wanted,
+                                                     const sandbox::MustStop& must_stop) {
     std::vector<FunctionCall> given;
     for (const sandbox::FunctionCall& call : wanted)
-      given.push_back({call.name, call.arguments, call.keywords, call.object});
+      given.push_back({call.name, call.arguments, call.keywords, call.object, must_stop});
     std::vector<Answer> answers;
     try {
       if (many) answers = many(given);
@@ -184,11 +195,14 @@ namespace {
 Expected<sandbox::RunOptions> run_options(SessionOptions& options) {
   sandbox::RunOptions made;
   made.policy = options.policy.state().policy;
+  if (const Status there = policy::check_granted_files(made.policy); !there)
+    return std::unexpected(failure_of(there.error()));
   auto functions = Functions::of(options);
   if (!functions) return std::unexpected(functions.error());
   made.guest_functions = *std::move(functions);
   made.on_stdout = std::move(options.on_stdout);
   made.on_stderr = std::move(options.on_stderr);
+  made.on_poll = std::move(options.on_poll);
   if (options.budget) made.budget = options.budget->state().budget;
   if (auto wrong = face::add_sources(options, made)) return std::unexpected(*std::move(wrong));
   return made;
@@ -197,7 +211,7 @@ Expected<sandbox::RunOptions> run_options(SessionOptions& options) {
 Failure failure_of_file(const host::HostError& error) {
   return {.code = std::string(host::name_of(error.code)),
           .message = error.reason,
-          .hint = error.grant,
+          .hint = face::embedder_hint(error.grant),
           .place = {},
           .backtrace = {}};
 }
@@ -251,6 +265,11 @@ Report Session::resume(std::vector<Answer> answers) {
   return face::report_of(state_->session->resume(Functions::answers_of(std::move(answers))));
 }
 
+Expected<void> Session::abandon() {
+  if (const Status done = state_->session->abandon(); !done) return std::unexpected(failure_of(done.error()));
+  return {};
+}
+
 Report Session::resume_paused(std::optional<uint64_t> pause_at_fuel) {
   *state_->cancelled = false;
   state_->session->cancel_by(state_->cancelled.get());
@@ -260,8 +279,11 @@ Report Session::resume_paused(std::optional<uint64_t> pause_at_fuel) {
 std::vector<FunctionCall> Session::waits_for() const {
   std::vector<FunctionCall> calls;
   for (sandbox::FunctionCall& call : state_->session->waits_for())
-    calls.push_back(
-        {std::move(call.name), std::move(call.arguments), std::move(call.keywords), std::move(call.object)});
+    calls.push_back({std::move(call.name),
+                     std::move(call.arguments),
+                     std::move(call.keywords),
+                     std::move(call.object),
+                     {}});
   return calls;
 }
 

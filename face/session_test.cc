@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include <cstring>
+#include <thread>
 
 #include "membrane/session.h"
 #include "sandbox/template_testing.h"
@@ -109,12 +110,95 @@ TEST_F(EmbeddedSession, RefusesNamesAndFunctionsThatAreNone) {
   EXPECT_FALSE(Language::open("no-such-language"));
 }
 
+// What takes long asks whether it is still wanted.
+Answer until_stopped(const FunctionCall& call) {
+  while (!call.must_stop()) std::this_thread::yield();
+  return Answer::value("1");
+}
+
+TEST_F(EmbeddedSession, AFunctionIsToldThatItsTurnIsToEnd) {
+  SessionOptions options;
+  Session* cancelled = nullptr;
+  options.functions.push_back({.name = "cancels", .call = [&](const FunctionCall& call) {
+                                 EXPECT_FALSE(call.must_stop());
+                                 cancelled->cancel();
+                                 return until_stopped(call);
+                               }});
+  options.functions.push_back({.name = "waits", .call = until_stopped});
+  ASSERT_TRUE(options.policy.limit("wall", "200ms"));
+  Session of = session(std::move(options));
+  cancelled = &of;
+  EXPECT_EQ(of.run({.code = "var x = 1; cancels(); x = 2"}).outcome, Outcome::kCancelled);
+  EXPECT_EQ(of.run({.code = "waits()"}).outcome, Outcome::kTimedOut);
+  EXPECT_EQ(of.run({.code = "typeof x"}).result, "'undefined'") << "the turn is taken back";
+}
+
+TEST_F(EmbeddedSession, IsLookedAfterWhileATurnRuns) {
+  int looks = 0;
+  SessionOptions options;
+  Session* running = nullptr;
+  options.on_poll = [&] {
+    if (++looks == 3) running->cancel();
+  };
+  Session of = session(std::move(options));
+  running = &of;
+  EXPECT_EQ(of.run({.code = "for (;;) {}"}).outcome, Outcome::kCancelled);
+}
+
+TEST_F(EmbeddedSession, ACallThatWaitsIsGivenUp) {
+  Session of = session(with_functions());
+  EXPECT_EQ(of.abandon().error().code, "invalid_argument");
+  of.run({.code = "var x = 1"});
+  ASSERT_EQ(of.run({.code = "x = 2; approve()"}).outcome, Outcome::kWaiting);
+  auto branch = of.fork();
+  const auto bytes = of.dump();
+  ASSERT_TRUE(branch && bytes);
+  auto loaded = Session::load(language_, *bytes, with_functions());
+  ASSERT_TRUE(loaded);
+  for (Session* const each : {&of, &*branch, &*loaded}) {
+    const Report refused = each->run({.code = "x"});
+    EXPECT_EQ(refused.outcome, Outcome::kInvalid);
+    EXPECT_EQ(refused.failures.at(0).message, "the session waits for the answer to its call of approve");
+    EXPECT_TRUE(refused.failures.at(0).hint.contains("abandon()")) << refused.failures.at(0).hint;
+    ASSERT_TRUE(each->abandon());
+    EXPECT_TRUE(each->waits_for().empty());
+    EXPECT_EQ(each->run({.code = "x"}).result, "1");
+    ASSERT_EQ(each->run({.code = "approve()"}).outcome, Outcome::kWaiting);
+    EXPECT_EQ(each->resume({Answer::value("7")}).result, "7");
+  }
+  ASSERT_EQ(of.run({.code = "x = 3; for (;;) {}", .pause_at_fuel = 100'000}).outcome, Outcome::kFrozen);
+  ASSERT_TRUE(of.abandon());
+  EXPECT_EQ(of.run({.code = "x"}).result, "1");
+}
+
+TEST_F(EmbeddedSession, WhatIsGrantedHasToBeThere) {
+  SessionOptions options;
+  ASSERT_TRUE(options.policy.allow("fs:read:./no-such-directory:/data"));
+  const auto bytes = session().dump();
+  ASSERT_TRUE(bytes);
+  for (const auto& made : {Session::create(language_, options), Session::load(language_, *bytes, options)}) {
+    ASSERT_FALSE(made);
+    EXPECT_EQ(made.error().code, "not_found");
+    EXPECT_EQ(made.error().message, "./no-such-directory, granted as /data, does not exist");
+  }
+}
+
+TEST_F(EmbeddedSession, LanguagesAreOpenedByWhatTheyAreCalled) {
+  for (const char* const word : {"JavaScript", "node", "js"}) {
+    const auto opened = Language::open(word);
+    ASSERT_TRUE(opened) << opened.error().message;
+    EXPECT_EQ(opened->name(), "js");
+  }
+  EXPECT_TRUE(Language::open("typescript").error().hint.contains(".ts"));
+}
+
 // -- C --------------------------------------------------------------------------------------------------------------
 
 void answer_calls(void* user_data, const membrane_function_call* calls, size_t count,
                   membrane_answer* const* answers) {
   for (size_t i = 0; i < count; ++i) {
     ++*static_cast<int*>(user_data);
+    EXPECT_FALSE(membrane_function_call_must_stop(&calls[i]));
     if (std::strcmp(calls[i].name, "twice") == 0) membrane_answer_value(answers[i], "42", 0);
     else if (std::strcmp(calls[i].name, "later") == 0) membrane_answer_later(answers[i]);
     else membrane_answer_error(answers[i], "TypeError", "no");
@@ -159,6 +243,13 @@ TEST_F(EmbeddedSession, IsThereInC) {
   EXPECT_STREQ(membrane_report_waiting(report, 0)->arguments, "[1]");
   EXPECT_EQ(membrane_report_waiting(report, 1), nullptr);
   membrane_report_free(report);
+  membrane_session* const given_up = membrane_session_fork(session, &error);
+  ASSERT_NE(given_up, nullptr);
+  EXPECT_TRUE(membrane_session_abandon(given_up, &error));
+  EXPECT_FALSE(membrane_session_abandon(given_up, &error));
+  EXPECT_STREQ(membrane_error_code(error), "invalid_argument");
+  membrane_error_free(error);
+  membrane_session_free(given_up);
   size_t size = 0;
   uint8_t* const bytes = membrane_session_dump(session, &size, &error);
   ASSERT_NE(bytes, nullptr);

@@ -1,7 +1,11 @@
 #include "sandbox/guest_functions.h"
 
+#define XXH_INLINE_ALL
+#include <xxhash.h>
+
 #include <algorithm>
 
+#include "base/hex.h"
 #include "base/json.h"
 #include "host/read_json.h"
 
@@ -37,6 +41,26 @@ std::string summary_of(const FunctionCall& call) {
 
 }  // namespace
 
+// That of the functions; and that of the values, where there are any.
+std::string digest_of(const std::string& description) {
+  const auto hash_of = [](std::string_view text) {
+    XXH128_canonical_t bytes;
+    XXH128_canonicalFromHash(&bytes, XXH3_128bits(text.data(), text.size()));
+    return hex_of(bytes.digest);
+  };
+  if (description.empty()) return "";
+  auto parsed = read_json(description, "the functions");
+  if (!parsed || !parsed->is_object()) return hash_of(description);
+  std::string of_values;
+  if (const auto values = parsed->find("values"); values != parsed->end()) {
+    of_values = hash_of(json_text(*values));
+    parsed->erase(values);
+  }
+  return hash_of(json_text(*parsed)) + of_values;
+}
+
+bool has_been_told(std::string_view told, std::string_view given) { return told.starts_with(given); }
+
 bool is_waiting(const KeptCalls& calls) {
   return std::ranges::any_of(calls.answers, [](const FunctionAnswer& answer) {
     return answer.kind == FunctionAnswer::Kind::kLater;
@@ -58,11 +82,12 @@ bool fill_in(KeptCalls& calls, std::vector<FunctionAnswer> answers) {
 }
 
 std::vector<FunctionAnswer> answer_paid_calls(const GuestFunctions& functions, host::World& world,
-                                              std::span<const FunctionCall> calls) {
+                                              std::span<const FunctionCall> calls,
+                                              const MustStop& must_stop) {
   size_t paid = 0;
   while (paid < calls.size() && world.take_host_call()) ++paid;
   std::vector<FunctionAnswer> answers;
-  if (paid > 0) answers = functions.call(calls.first(paid));
+  if (paid > 0) answers = functions.call(calls.first(paid), must_stop);
   answers.resize(paid, FunctionAnswer::error("", "the function has not answered"));
   answers.resize(calls.size(),
                  FunctionAnswer::error("", std::string(policy::used_up(policy::Resource::kHostCalls))));

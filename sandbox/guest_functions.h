@@ -54,14 +54,23 @@ struct FunctionAnswer {
   friend bool operator==(const FunctionAnswer&, const FunctionAnswer&) = default;
 };
 
+// Whether the turn that calls is to end: it was cancelled, or its time is up. Any thread, until the call has returned.
+using MustStop = std::function<bool()>;
+
 struct GuestFunctions {
   // What programs see: {"functions":[{"name":"price","module":"shop","signature":"(item: str) -> int","doc":"…","is_async":false}],
   // "types":[{"name":"Account","doc":"…","methods":[…],"attributes":["balance"]}],"values":{…}}. Read by the guest's side of the language
   // (lang/python/guest/membrane/_functions.py, lang/javascript/guest/functions.js); "" for none.
   std::string description;
-  // Answers the calls, in their order; several were made at once and may be answered concurrently. Answers that are missing fail.
-  std::function<std::vector<FunctionAnswer>(std::span<const FunctionCall>)> call;
+  // Answers the calls, in their order; several were made at once and may be answered concurrently. Answers that are missing fail. The
+  // turn does not end before it returns, which is why what takes long asks `must_stop`.
+  std::function<std::vector<FunctionAnswer>(std::span<const FunctionCall>, const MustStop& must_stop)> call;
 };
+
+// What stands for a description, to know it again: "" for none. Finds changes, and no forgeries.
+std::string digest_of(const std::string& description);
+// Whether a program that was told the one description has all of the other, which may leave out the values.
+bool has_been_told(std::string_view told, std::string_view given);
 
 // Functions that were called at once, and their answers, of which some may be still to come.
 struct KeptCalls {
@@ -74,7 +83,7 @@ std::vector<FunctionCall> waiting_of(const std::optional<KeptCalls>& calls);  //
 bool fill_in(KeptCalls& calls, std::vector<FunctionAnswer> answers);
 // Calls what host calls are left for in `world`; the others fail. As many answers as calls.
 std::vector<FunctionAnswer> answer_paid_calls(const GuestFunctions& functions, host::World& world,
-                                              std::span<const FunctionCall> calls);
+                                              std::span<const FunctionCall> calls, const MustStop& must_stop);
 
 // Of a request. Errors: kInvalid for what is none; kTooBig.
 host::HostResult<std::vector<FunctionCall>> read_function_calls(std::string_view request,

@@ -63,7 +63,7 @@ class GuestFunctionsIn : public ::testing::TestWithParam<Dialect> {
     options.policy.limits.wall_ms = 600'000;
     auto functions = std::make_shared<GuestFunctions>();
     functions->description = kDescription;
-    functions->call = [this](std::span<const FunctionCall> calls) {
+    functions->call = [this](std::span<const FunctionCall> calls, const MustStop&) {
       batches_.push_back(calls.size());
       std::vector<FunctionAnswer> answers;
       for (const FunctionCall& call : calls) answers.push_back(answer(call));
@@ -98,6 +98,20 @@ class GuestFunctionsIn : public ::testing::TestWithParam<Dialect> {
   std::shared_ptr<const Template> template_;
   std::unique_ptr<Session> session_;
 };
+
+TEST(FunctionsThatWereTold, AreKnownAgain) {
+  const std::string functions = digest_of(R"({"functions":[{"name":"f"}],"modules":[]})");
+  const std::string turned = digest_of(R"({"modules":[],"functions":[{"name":"f"}]})");
+  const std::string with_values = digest_of(R"({"modules":[],"functions":[{"name":"f"}],"values":{"x":1}})");
+  const std::string others = digest_of(R"({"modules":[],"functions":[{"name":"g"}]})");
+  EXPECT_TRUE(has_been_told(functions, turned));
+  EXPECT_TRUE(has_been_told(with_values, functions)) << "values are given once";
+  EXPECT_FALSE(has_been_told(functions, with_values));
+  EXPECT_FALSE(has_been_told(functions, others));
+  EXPECT_FALSE(has_been_told("", functions));
+  EXPECT_TRUE(has_been_told("", digest_of("")));
+  EXPECT_NE(digest_of("[no JSON"), "");
+}
 
 TEST_P(GuestFunctionsIn, AreCalledByTheirNames) {
   EXPECT_EQ(result("add(20, 22)"), "42");
@@ -140,7 +154,7 @@ TEST_P(GuestFunctionsIn, CannotRunATurnOfTheirSession) {
   RunOptions with = options();
   auto functions = std::make_shared<GuestFunctions>(*with.guest_functions);
   std::vector<Report> inside;
-  functions->call = [&](std::span<const FunctionCall> calls) {
+  functions->call = [&](std::span<const FunctionCall> calls, const MustStop&) {
     inside.push_back(session_->exec({.code = "1"}));
     inside.push_back(session_->resume({}));
     return std::vector<FunctionAnswer>(calls.size(), {.value = "4"});

@@ -117,6 +117,11 @@ Status check_time_zone(const Template& of, const RunOptions& options) {
               "Leave the time zone out, or use Python or JavaScript.");
 }
 
+std::unexpected<Error> nothing_to_abandon() {
+  return fail(ErrorCode::kInvalidArgument, "no turn of the session waits or is paused",
+              "There is nothing to give up: a turn that runs is stopped by cancel().");
+}
+
 MissingPackage missing_package_of(const Json& missing) {
   if (!missing.is_object()) return {};
   return {text_at(missing, "module"), texts_at(missing, "near"), texts_at(missing, "install")};
@@ -156,7 +161,6 @@ class Session::Impl final : public host::DoorSession {
     stands_as(image);
     world_->bound_memory([this] { return body_->guest().host_memory().left_for_call(); });
     needs_entropy_ = true;
-    tells_functions_ = options_.guest_functions != nullptr && !options_.guest_functions->description.empty();
     return {};
   }
 
@@ -192,6 +196,7 @@ class Session::Impl final : public host::DoorSession {
   Report exec(const Turn& turn);
   Report go_on(std::optional<uint64_t> pause_at_fuel);
   Report resume(std::vector<FunctionAnswer> answers);
+  Status abandon();
   void cancel_by(const std::atomic<bool>* cancel) { cancel_ = cancel; }
   [[nodiscard]] std::vector<FunctionCall> waits_for() const;
   Result<std::unique_ptr<Impl>> fork(uint64_t number) { return fork_as(number, options_); }
@@ -231,6 +236,7 @@ class Session::Impl final : public host::DoorSession {
     std::unique_ptr<wasi::System> system;
     std::shared_ptr<const Waiting> waiting;
     Zone time_zone;
+    std::string functions;
   };
   // A turn that asked nobody but its session and functions of the embedder: from the same place, and with the same answers of
   // theirs, it comes to the same again.
@@ -291,6 +297,7 @@ class Session::Impl final : public host::DoorSession {
   [[nodiscard]] bool has_input() const { return (turn_input_ || options_.read_input) && !input_is_over_; }
   void end_input_of_turn();
   [[nodiscard]] std::function<bool()> input_giver();
+  const std::string& given_functions();
   [[nodiscard]] Status check(const Turn& turn) const;
   void begin_turn(const Turn& turn);
   void begin_part();
@@ -343,13 +350,14 @@ class Session::Impl final : public host::DoorSession {
   size_t answers_bytes_ = 0;
   const Step* repeats_ = nullptr;  // that is run again, and heard by nobody
   size_t repeated_answers_ = 0;
-  std::string request_;           // of the turn
-  bool asks_others_ = false;      // the turn has asked what may answer otherwise, or was paused
-  bool runs_ = false;             // a part of a turn
-  bool tells_functions_ = false;  // with the next turn, since the memory was copied
-  bool needs_entropy_ = true;     // the memory was copied since the program was given fresh entropy
-  bool is_changed_ = false;       // since it began as the template
-  Zone time_zone_;                // that the program has been told
+  std::string request_;        // of the turn
+  bool asks_others_ = false;   // the turn has asked what may answer otherwise, or was paused
+  bool runs_ = false;          // a part of a turn
+  bool needs_entropy_ = true;  // the memory was copied since the program was given fresh entropy
+  bool is_changed_ = false;    // since it began as the template
+  Zone time_zone_;             // that the program has been told
+  std::string functions_;      // the digest of those that it has been told; "" for none
+  std::optional<std::string> given_functions_;  // that of the options' own, once it was asked for
   // Between two turns: what was captured, and how it differs from the template, so that the next fork or step back does
   // not look again. Until the instance runs.
   Image as_it_stands_;
@@ -442,6 +450,10 @@ Status Session::Impl::check(const Turn& turn) const {
   if (runs_)
     return fail(ErrorCode::kInvalidArgument, "a turn of the session is running",
                 "Run this after it: what a turn calls cannot run another turn of its session.");
+  if (const auto calls = waits_for(); !calls.empty())
+    return fail(
+        ErrorCode::kInvalidArgument, "the session waits for the answer to its call of " + calls[0].name,
+        "Answer the call: resume(). Or give it up: abandon() takes the session back to before its turn.");
   if (body_->is_paused())
     return fail(ErrorCode::kInvalidArgument, "the session's last turn is paused",
                 "Let it go on (go_on(); in membrane repl :go), or work in a fork from before it.");
@@ -513,6 +525,15 @@ Report Session::Impl::resume(std::vector<FunctionAnswer> answers) {
   return go_on(std::nullopt);
 }
 
+Status Session::Impl::abandon() {
+  if (!body_->is_paused() || runs_) return nothing_to_abandon();
+  calls_.reset();
+  turn_.reset();
+  MEMBRANE_TRY(go_back());
+  end_input_of_turn();
+  return {};
+}
+
 std::vector<FunctionCall> Session::Impl::waits_for() const {
   return body_->is_paused() ? waiting_of(calls_) : std::vector<FunctionCall>();
 }
@@ -573,9 +594,10 @@ host::HostResult<std::string> Session::Impl::next() {
   if (has_input() && turn_->input.empty()) request["input_waits"] = true;
   if (turn_input_) request["input_is_new"] = true;
   if (turn_->declares_calls) request["declares_calls"] = true;
-  if (std::exchange(tells_functions_, false)) {
+  if (!has_been_told(functions_, given_functions())) {
     MEMBRANE_ASSIGN(request["functions"],
                     host::read_json_for_guest(options_.guest_functions->description, "the functions"));
+    functions_ = given_functions();
   }
   if (!are_alike(time_zone_, options_.time_zone)) request["zone"] = words_of_zone(options_.time_zone.get());
   time_zone_ = options_.time_zone;
@@ -643,6 +665,12 @@ host::HostResult<std::string> Session::Impl::fresh_entropy() {
 
 // -- functions of the embedder ------------------------------------------------------------------------------------
 
+const std::string& Session::Impl::given_functions() {
+  if (!given_functions_)
+    given_functions_ = options_.guest_functions ? digest_of(options_.guest_functions->description) : "";
+  return *given_functions_;
+}
+
 host::HostResult<Session::Impl::JsonAnswer> Session::Impl::call_functions(std::string_view request,
                                                                           bool may_wait) {
   if (repeats_ != nullptr) return answer_again();
@@ -660,7 +688,9 @@ host::HostResult<Session::Impl::JsonAnswer> Session::Impl::answer_functions(std:
   MEMBRANE_ASSIGN(auto calls, read_function_calls(request, memory.left_for_call()));
   const Clock::time_point start = Clock::now();
   if (!calls_ || calls_->calls != calls) {
-    std::vector<FunctionAnswer> answers = answer_paid_calls(*options_.guest_functions, *world_, calls);
+    std::vector<FunctionAnswer> answers =
+        answer_paid_calls(*options_.guest_functions, *world_, calls,
+                          [this] { return stop_asked_for(cancel_, deadline_).has_value(); });
     calls_ = KeptCalls{std::move(calls), std::move(answers)};
   }
   if (may_wait && is_waiting(*calls_)) return JsonAnswer{{}, host::CallEnd::kWaits};
@@ -772,6 +802,10 @@ void Session::Impl::tell_error(const Json& error, Report& report) {
     // What fills the memory may be held by the session's names: it could do nothing any more.
     report.outcome = Outcome::kOutOfMemory;
     told.hint = and_goes_on(memory_limit());
+  }
+  if (told.code == "MemoryError" && told.message.empty()) {  // what CPython raises says nothing
+    told.message = "out of memory";
+    if (told.hint.empty()) told.hint = memory_limit();
   }
   const host::CallRecord* const denial = body_->dispatcher().last_denial();
   const host::HostError* const denied_file = body_->system().last_denial();
@@ -932,6 +966,7 @@ Result<Session::Impl::Checkpoint> Session::Impl::checkpoint(uint64_t number) {
   MEMBRANE_ASSIGN(made.system, fork_system(body_->system(), kOfSteps + number, options_.policy, world()));
   made.waiting = body_->waiting();
   made.time_zone = time_zone_;
+  made.functions = functions_;
   MEMBRANE_ASSIGN(made.image, capture());
   return made;
 }
@@ -971,6 +1006,7 @@ Status Session::Impl::hold_origin_of(const Impl& other, uint64_t number) {
   origin_->image = from.image;
   origin_->waiting = from.waiting;
   origin_->time_zone = from.time_zone;
+  origin_->functions = from.functions;
   return {};
 }
 
@@ -992,6 +1028,7 @@ Status Session::Impl::go_back() {
   is_changed_ = origin_->image != nullptr;
   MEMBRANE_TRY(begin(std::move(system), origin_->image, origin_->waiting));
   time_zone_ = origin_->time_zone;
+  functions_ = origin_->functions;
   if (repeat_steps()) return {};
   forget_steps();
   origin_.reset();
@@ -1013,7 +1050,8 @@ bool Session::Impl::repeat_steps() {
   for (const Step& step : steps_) {
     is_changed_ = true;
     stands_as(nullptr);
-    time_zone_ = options_.time_zone;  // its request has told it
+    time_zone_ = options_.time_zone;  // its request has told it, and the functions
+    functions_ = given_functions();
     if (!is_the_same(step)) return false;
   }
   result_.reset();
@@ -1048,6 +1086,7 @@ Status Session::Impl::hold_origin_without_steps() {
                   fork_system(beside.body_->system(), kOfSteps + turns_, options_.policy, world()));
   origin_->waiting = beside.body_->waiting();
   origin_->time_zone = beside.time_zone_;
+  origin_->functions = beside.functions_;
   forget_steps();
   return {};
 }
@@ -1108,6 +1147,8 @@ Result<std::unique_ptr<Session::Impl>> Session::Impl::fork_as(uint64_t number, R
   child->turns_ = turns_;
   child->is_changed_ = is_changed_;
   child->time_zone_ = time_zone_;
+  child->functions_ = functions_;
+  child->given_functions_ = given_functions_;
   MEMBRANE_ASSIGN(auto system,
                   fork_system(body_->system(), place.number, child->options_.policy, child->world()));
   MEMBRANE_TRY(child->begin(std::move(system), image, body_->waiting()));
@@ -1183,6 +1224,7 @@ Result<KeptPause> Session::Impl::keep_pause(KeptBytes& bytes) {
   MEMBRANE_TRY(hold_origin_without_steps());
   MEMBRANE_ASSIGN(kept.before, keep_place(origin_->image, *origin_->system, origin_->waiting, bytes));
   if (origin_->time_zone != nullptr) kept.before.time_zone = *origin_->time_zone;
+  kept.before.functions = origin_->functions;
   return kept;
 }
 
@@ -1198,6 +1240,7 @@ Result<SessionState> Session::Impl::begin_to_keep(const wasi::System& system, Ke
   MEMBRANE_ASSIGN(state.template_identity, template_->identity());
   MEMBRANE_ASSIGN(state.place, keep_place(image, system, body_->waiting(), bytes));
   if (time_zone_ != nullptr) state.place.time_zone = *time_zone_;
+  state.place.functions = functions_;
   if (const host::HostError* const denial = system.last_denial())
     state.last_denial = {denial->code, denial->reason, denial->grant};
   state.turns = turns_;
@@ -1259,6 +1302,7 @@ Result<Session::Impl::Checkpoint> Session::Impl::restore_place(const KeptPlace& 
   config.world = world();
   MEMBRANE_ASSIGN(made.system, wasi::System::thaw(place.wasi, std::move(config)));
   if (place.time_zone) made.time_zone = std::make_shared<const host::TimeZone>(*place.time_zone);
+  made.functions = place.functions;
   if (place.waits == kAsTheTemplate) made.waiting = template_->waiting();
   if (place.waits == kInItsFrames) {
     made.waiting = std::make_shared<const Waiting>(
@@ -1283,6 +1327,7 @@ Status Session::Impl::restore(const SessionState& state) {
   MEMBRANE_ASSIGN(Checkpoint place, restore_place(state.place));
   is_changed_ = place.image != nullptr;
   time_zone_ = place.time_zone;
+  functions_ = place.functions;
   MEMBRANE_TRY(begin(std::move(place.system), place.image, std::move(place.waiting)));
   MEMBRANE_TRY(check_waiting(state.place, body_->waiting()));
   if (state.memory_limit_was_hit) body_->instance().note_limit_was_hit();
@@ -1347,6 +1392,8 @@ Status Session::Impl::restore_pause(const KeptPause& pause) {
 
 // -- the face -----------------------------------------------------------------------------------------------------
 
+Status Session::abandon() { return nothing_to_abandon(); }
+
 class Session::Local final : public Session {
  public:
   explicit Local(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
@@ -1358,6 +1405,7 @@ class Session::Local final : public Session {
     if (const auto& divergence = impl_->world_->divergence()) tell_divergence(*divergence, "turns", report);
   }
   Report resume(std::vector<FunctionAnswer> answers) override { return impl_->resume(std::move(answers)); }
+  Status abandon() override { return impl_->abandon(); }
   void cancel_by(const std::atomic<bool>* cancel) override { impl_->cancel_by(cancel); }
   std::vector<FunctionCall> waits_for() const override { return impl_->waits_for(); }
   std::optional<uint64_t> paused_at_fuel() const override {

@@ -71,6 +71,9 @@ class Session {
   // Resumes a turn that waits for functions of the embedder's (Outcome::kWaiting), with the answers to the calls that its report lists,
   // in their order. Those that are missing, or are "later" again, keep it waiting. As go_on() else.
   virtual Report resume(std::vector<FunctionAnswer> answers) = 0;
+  // Gives up the turn that is paused: the session stands as it did before the turn. Errors: kInvalidArgument when none is paused;
+  // kInternal where the session is lost. Here: of one whose turns are never paused.
+  virtual Status abandon();
   // In the place of Turn::cancel, for the turn that is paused: a fork and what was restored have none. Borrowed as that is.
   virtual void cancel_by(const std::atomic<bool>* cancel) = 0;
   // The calls that the paused turn waits for; none when it waits for nothing.

@@ -52,6 +52,7 @@ void place(Io& io, KeptPlace& p, uint32_t version) {
     io.bytes(zone.name);
     io.bytes(zone.tzif);
   });
+  if (version >= 5) io.bytes(p.functions);
 }
 
 template <typename Io>
@@ -141,6 +142,7 @@ bool is_sound(const SessionState& s) {
 
 // The oldest that has all that is there.
 uint32_t version_of(const SessionState& s) {
+  if (!s.place.functions.empty() || (s.pause && !s.pause->before.functions.empty())) return 5;
   if (s.place.time_zone || (s.pause && s.pause->before.time_zone)) return 4;
   if (s.pause && s.pause->calls) return 3;
   return s.flows.is_empty() ? 1 : 2;

@@ -24,9 +24,9 @@
 
 namespace membrane::sandbox {
 
-// Of a session whose program has been told a time zone. 3: of one that waits for functions of the embedder's; 2: of one that has read
+// Of a session whose program has been told functions of the embedder's. 4: of one that has been told a time zone; 3: of one that waits for functions of the embedder's; 2: of one that has read
 // what the trifecta rule minds. Others are written as 1.
-inline constexpr uint32_t kSessionVersion = 4;
+inline constexpr uint32_t kSessionVersion = 5;
 
 // Where its program is. What is large is borrowed.
 struct KeptPlace {
@@ -37,6 +37,7 @@ struct KeptPlace {
   std::span<const uint8_t> frames;          // of kInItsFrames
   uint64_t heap_next = 0;                   // the same
   std::optional<host::TimeZone> time_zone;  // that the program has been told
+  std::string functions;                    // the digest of those that it has been told; "" for none
 };
 
 struct KeptDenial {

@@ -68,6 +68,7 @@ void Answerer::bound_queries() {
 
 void Answerer::bound(std::chrono::steady_clock::time_point end, const std::atomic<bool>* cancel) {
   end_ = end;
+  cancel_ = cancel;
   had_late_call_ = false;
   world_->bound(end, cancel);
 }
@@ -221,7 +222,9 @@ Result<std::string> Answerer::answer_query(Reader& in) {
 
 std::vector<sandbox::FunctionAnswer> Answerer::call_functions(std::span<const sandbox::FunctionCall> calls) {
   functions_ = {{calls.begin(), calls.end()},
-                sandbox::answer_paid_calls(*options_.guest_functions, *world_, calls)};
+                sandbox::answer_paid_calls(*options_.guest_functions, *world_, calls, [this] {
+                  return sandbox::stop_asked_for(cancel_, end_).has_value();
+                })};
   std::vector<sandbox::FunctionAnswer> answers = functions_->answers;
   list_functions();
   return answers;

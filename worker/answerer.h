@@ -71,6 +71,7 @@ class Answerer {
   // What a session that was kept waits for; and what a fork does, as its parent.
   void wait_for(sandbox::KeptCalls calls) { functions_ = std::move(calls); }
   void copy_functions(const Answerer& of) { functions_ = of.functions_; }
+  void forget_functions() { functions_.reset(); }
   // The calls that have no answer yet.
   [[nodiscard]] std::vector<sandbox::FunctionCall> waits_for() const {
     return sandbox::waiting_of(functions_);
@@ -113,6 +114,7 @@ class Answerer {
   const uint64_t most_memory_bytes_;
   uint64_t left_for_call_ = 0;
   std::chrono::steady_clock::time_point end_ = std::chrono::steady_clock::time_point::max();
+  const std::atomic<bool>* cancel_ = nullptr;  // of the turn that calls
   bool had_late_call_ = false;
   std::optional<sandbox::KeptCalls> functions_;   // that were called last, and have not all answered
   std::vector<host::CallRecord> function_lines_;  // of the turn, as it is known here

@@ -202,6 +202,7 @@ std::string Worker::answer(const Frame& command, Reader& in) {
                                     : of->act_on_files(request));
     }
     case Kind::kPrivateBytes: return bytes_of(of == nullptr ? std::nullopt : of->private_bytes());
+    case Kind::kAbandon: return bytes_of(of == nullptr ? Status(no_session()) : of->abandon());
     case Kind::kClose: sessions_.erase(subject); return {};
     case Kind::kCheck: return bytes_of(sandbox::check_program(in.get<sandbox::CheckRequest>()));
     default: _exit(1);  // the supervisor is of another build
@@ -269,7 +270,8 @@ std::shared_ptr<const sandbox::GuestFunctions> Worker::functions_of(const std::s
                                                                     uint32_t subject) {
   auto functions = std::make_shared<sandbox::GuestFunctions>();
   functions->description = description;
-  functions->call = [this, subject](std::span<const sandbox::FunctionCall> calls) {
+  functions->call = [this, subject](std::span<const sandbox::FunctionCall> calls,
+                                    const sandbox::MustStop& /*the supervisor has its own*/) {
     const std::vector<sandbox::FunctionCall> asked(calls.begin(), calls.end());
     const std::string bytes = link_.ask(subject, bytes_of(Question::kFunctions, asked));
     return Reader(bytes).get<std::vector<sandbox::FunctionAnswer>>();

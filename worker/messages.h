@@ -74,6 +74,7 @@ enum class Kind : uint16_t {
   kPrivateBytes,  // ─▶ optional<uint64_t>
   kClose,         // ─▶ nothing
   kCheck,         // CheckRequest ─▶ CheckAnswer
+  kAbandon,       // the turn that is paused ─▶ Status
   kAnswer,        // to a request
   // Of the worker.
   kRequest = 64,  // Request ─▶ its answer

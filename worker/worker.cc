@@ -49,6 +49,7 @@ std::chrono::seconds time_for(Kind kind) {
     case Kind::kActOnFiles:
     case Kind::kPrivateBytes:
     case Kind::kClose: return kFileTime;
+    case Kind::kAbandon:
     case Kind::kKeep: return kKeepTime;
     default: return kSetUpTime;
   }
@@ -629,6 +630,15 @@ class RemoteSession final : public sandbox::Session {
     answerer_.go_on();
     answerer_.take_answers(answers);
     return take_turn(Kind::kResume, bytes_of(left, answers), Part::kRuns);
+  }
+  Status abandon() override {
+    if (!paused_at_fuel_) return Session::abandon();
+    MEMBRANE_ASSIGN(Status done, asked<Status>(Kind::kAbandon, {}));
+    MEMBRANE_TRY(done);
+    paused_at_fuel_.reset();
+    waits_for_.clear();
+    answerer_.forget_functions();
+    return {};
   }
   void cancel_by(const std::atomic<bool>* cancel) override { turn_cancel_ = cancel; }
   std::vector<sandbox::FunctionCall> waits_for() const override { return waits_for_; }

@@ -11,6 +11,7 @@
 #include <functional>
 #include <iterator>
 #include <sstream>
+#include <thread>
 
 #include "base/sanitized_testing.h"
 #include "sandbox/session_state.h"
@@ -774,7 +775,7 @@ class FunctionsInAWorker : public testing::Test {
     options_.policy.limits = policy::language_limits();
     auto functions = std::make_shared<sandbox::GuestFunctions>();
     functions->description = R"({"functions":[{"name":"price"},{"name":"approve"}]})";
-    functions->call = [](std::span<const sandbox::FunctionCall> calls) {
+    functions->call = [](std::span<const sandbox::FunctionCall> calls, const sandbox::MustStop&) {
       std::vector<sandbox::FunctionAnswer> answers;
       for (const sandbox::FunctionCall& call : calls)
         answers.push_back(call.name == "price" ? sandbox::FunctionAnswer{.value = "350"}
@@ -832,6 +833,40 @@ TEST_F(FunctionsInAWorker, MayAnswerLaterInAnotherWorker) {
     EXPECT_EQ(report.result, "351") << render_text(report, false);
     EXPECT_EQ(each->exec({.code = "2 + 3"}).result, "5");
   }
+}
+
+TEST_F(FunctionsInAWorker, ThatAreWaitedForAreGivenUp) {
+  const auto session = make();
+  ASSERT_NE(session, nullptr);
+  EXPECT_FALSE(session->abandon());
+  session->exec({.code = "var x = 1"});
+  ASSERT_EQ(session->exec({.code = "x = 2; approve(2)"}).outcome, Outcome::kWaiting);
+  const auto kept = session->keep();
+  ASSERT_TRUE(kept) << kept.error().message;
+  const auto restored = make(*kept);
+  ASSERT_NE(restored, nullptr);
+  for (sandbox::Session* const each : {session.get(), restored.get()}) {
+    const Report refused = each->exec({.code = "x"});
+    EXPECT_TRUE(refused.errors.at(0).hint.contains("abandon()")) << render_text(refused, false);
+    const auto done = each->abandon();
+    ASSERT_TRUE(done) << done.error().message;
+    EXPECT_EQ(each->exec({.code = "x"}).result, "1");
+    ASSERT_EQ(each->exec({.code = "price(1) + approve(3)"}).outcome, Outcome::kWaiting);
+    EXPECT_EQ(each->resume({{.value = "1"}}).result, "351");
+  }
+}
+
+TEST_F(FunctionsInAWorker, AreToldThatTheirTurnIsToEnd) {
+  options_.policy.limits.wall_ms = 300;
+  auto functions = std::make_shared<sandbox::GuestFunctions>(*options_.guest_functions);
+  functions->call = [](std::span<const sandbox::FunctionCall>, const sandbox::MustStop& must_stop) {
+    while (!must_stop()) std::this_thread::yield();
+    return std::vector<sandbox::FunctionAnswer>{{.value = "1"}};
+  };
+  options_.guest_functions = std::move(functions);
+  const auto session = make();
+  ASSERT_NE(session, nullptr);
+  EXPECT_EQ(session->exec({.code = "price(1); for (;;) {}"}).outcome, Outcome::kTimedOut);
 }
 
 TEST(MisbehavingWorker, ItFreezesNoRunThatNobodyAskedItTo) {

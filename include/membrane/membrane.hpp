@@ -124,10 +124,12 @@ struct HostFunction {
 class Policy {
  public:
   Policy();  // grants nothing; the usual limits of programs in WebAssembly
-  // The same with the limits of programs in languages. Limits that a parsed text does not name are those of programs in WebAssembly.
+  // The same with the limits of programs in languages.
   static Policy for_languages();
   // A file's text: TOML, or JSON when `name` ends in ".json".
+  // Limits that it does not name are those of programs in WebAssembly; or, in the second, those of `unless_given`, for_languages().
   static Expected<Policy> parse(std::string_view text, std::string_view name = "policy.toml");
+  static Expected<Policy> parse(std::string_view text, std::string_view name, const Policy& unless_given);
   static Expected<Policy> load(const std::string& path);
 
   // As the flags of `membrane run`: allow("fs:read:./data"), limit("memory", "16 MiB"). On

@@ -40,7 +40,12 @@ typedef struct membrane_function_call {
   const char* arguments; /* a JSON array */
   const char* keywords;  /* a JSON object */
   const char* object;    /* of a method: the id of its object, as JSON; else "" */
+  const void* turn;      /* of the library; NULL in a report */
 } membrane_function_call;
+
+/* Whether the turn that calls is to end: it was cancelled, or its time is up. It ends when the callback has returned and not before, so
+ * one that takes long asks, on any thread, until it returns. False for a call of a report. */
+bool membrane_function_call_must_stop(const membrane_function_call* call);
 
 typedef struct membrane_answer membrane_answer;
 
@@ -113,6 +118,8 @@ membrane_report* membrane_session_run(membrane_session* session, const membrane_
  * may be NULL. Those that are missing keep it waiting. */
 membrane_report* membrane_session_resume(membrane_session* session, const char* const* values,
                                          const char* const* errors, size_t count);
+/* Gives up the turn that waits: the session stands as it did before the turn. False with an error where none waits. */
+bool membrane_session_abandon(membrane_session* session, membrane_error** error);
 membrane_session* membrane_session_fork(membrane_session* session, membrane_error** error);
 /* Bytes to be freed with membrane_bytes_free. */
 uint8_t* membrane_session_dump(const membrane_session* session, size_t* size, membrane_error** error);

@@ -39,8 +39,9 @@ struct LanguageOptions {
 // Threads: any; copies share the image.
 class Language {
  public:
-  static Expected<Language> open(std::string_view name, const LanguageOptions& options = {});
-  [[nodiscard]] const std::string& name() const;
+  // A name, or what people call the language: "python", "py", "js", "javascript", "node".
+  static Expected<Language> open(std::string_view word, const LanguageOptions& options = {});
+  [[nodiscard]] const std::string& name() const;  // "python", "js"
 
   struct State;
   [[nodiscard]] const std::shared_ptr<State>& state() const { return state_; }
@@ -72,6 +73,9 @@ struct FunctionCall {
   std::string arguments;  // a JSON array
   std::string keywords;   // a JSON object
   std::string object;     // of a method: the id of its object, as JSON; else ""
+  // Whether the turn is to end: it was cancelled, or its time is up. It ends when the function has returned and not before, so one that
+  // takes long asks, on any thread, until it returns. Null in what Session::waits_for() gives.
+  std::function<bool()> must_stop{};
 };
 
 // What programs call by its name, or import: `from shop import price`.
@@ -111,6 +115,9 @@ struct SessionOptions {
   std::function<std::vector<Answer>(std::span<const FunctionCall>)> call_many{};
   // Hear UTF-8 as the program writes it, on the thread of the turn.
   std::function<void(std::string_view)> on_stdout{}, on_stderr{};
+  // Called now and then while a turn runs or sleeps, on its thread, for what an owner looks after meanwhile, as signals; it may cancel() the
+  // turn. Not while a function of yours or a request to the network takes its time.
+  std::function<void()> on_poll{};
   // Shared with other runs; without, each turn has the policy's limits.
   std::optional<Budget> budget{};
   // In the place of the policy's clock and randomness; how sleeps pass (sources.hpp). Session::load() is given them anew.
@@ -151,6 +158,9 @@ class Session {
   Report run(const Cell& cell);
   // Resumes a turn that waits, with the answers to the calls of Report::waits_for, in their order. Those that are missing keep it waiting.
   Report resume(std::vector<Answer> answers);
+  // Gives up the turn that waits or is paused: the session stands as it did before the turn. Errors: none waits; "lost", after which the
+  // session is to be ended.
+  Expected<void> abandon();
   // Resumes a turn that was paused by its fuel.
   Report resume_paused(std::optional<uint64_t> pause_at_fuel = {});
   // The calls that the session waits for; none when it waits for nothing.
@@ -168,7 +178,7 @@ class Session {
 
   // The names that the one at the end of `code` could become.
   std::vector<std::string> complete(std::string_view code);
-  // Stops the turn that runs, at its next safepoint; any thread.
+  // Stops the turn that runs, at its next safepoint, or when the function of yours that it calls has returned; any thread.
   void cancel();
 
   struct State;

@@ -51,7 +51,8 @@ GuestType type_of(const Napi::Value& given) {
 Policy policy_of(Napi::Env env, const Napi::Object& given) {
   Policy made = Policy::for_languages();
   if (given.Get("text").IsString())
-    made = value_or_throw(env, Policy::parse(text_of(given.Get("text")), text_of(given.Get("name"))));
+    made = value_or_throw(
+        env, Policy::parse(text_of(given.Get("text")), text_of(given.Get("name")), Policy::for_languages()));
   for (const std::string& grant : all_of(given.Get("allow"), text_of)) value_or_throw(env, made.allow(grant));
   for (const auto& [name, value] : all_of(given.Get("limits"), pair_of))
     value_or_throw(env, made.limit(name, value));

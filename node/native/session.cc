@@ -52,9 +52,9 @@ Napi::Function SessionWrap::define(Napi::Env env) {
   return DefineClass(
       env, "NativeSession",
       {InstanceMethod<&SessionWrap::run>("run"), InstanceMethod<&SessionWrap::run_sync>("runSync"),
-       InstanceMethod<&SessionWrap::resume>("resume"), InstanceMethod<&SessionWrap::waits_for>("waitsFor"),
-       InstanceMethod<&SessionWrap::fork>("fork"), InstanceMethod<&SessionWrap::dump>("dump"),
-       InstanceMethod<&SessionWrap::read_file>("readFile"),
+       InstanceMethod<&SessionWrap::resume>("resume"), InstanceMethod<&SessionWrap::abandon>("abandon"),
+       InstanceMethod<&SessionWrap::waits_for>("waitsFor"), InstanceMethod<&SessionWrap::fork>("fork"),
+       InstanceMethod<&SessionWrap::dump>("dump"), InstanceMethod<&SessionWrap::read_file>("readFile"),
        InstanceMethod<&SessionWrap::write_file>("writeFile"), InstanceMethod<&SessionWrap::files>("files"),
        InstanceMethod<&SessionWrap::complete>("complete"), InstanceMethod<&SessionWrap::cancel>("cancel"),
        InstanceMethod<&SessionWrap::close>("close")});
@@ -146,6 +146,10 @@ Napi::Value SessionWrap::resume(const Napi::CallbackInfo& info) {
   return begin(
       info.Env(), [answers = answers_of(info[0])](Session& session) { return session.resume(answers); },
       true);
+}
+
+void SessionWrap::abandon(const Napi::CallbackInfo& info) {
+  value_or_throw(info.Env(), idle(info.Env()).abandon());
 }
 
 Napi::Value SessionWrap::waits_for(const Napi::CallbackInfo& info) {

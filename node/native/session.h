@@ -34,6 +34,7 @@ class SessionWrap final : public Napi::ObjectWrap<SessionWrap> {
   Napi::Value run(const Napi::CallbackInfo& info);       // (cell, waits): Promise<string>, the report as JSON
   Napi::Value run_sync(const Napi::CallbackInfo& info);  // (cell, waits): string
   Napi::Value resume(const Napi::CallbackInfo& info);    // (answers): Promise<string>
+  void abandon(const Napi::CallbackInfo& info);
   Napi::Value waits_for(const Napi::CallbackInfo& info);  // (): calls
   Napi::Value fork(const Napi::CallbackInfo& info);       // (host): SessionWrap
   Napi::Value dump(const Napi::CallbackInfo& info);       // (head): Uint8Array, which begins with the head

@@ -55,9 +55,11 @@ void Turn::Batch::settle(std::vector<Answer> with) {
   changed.notify_one();
 }
 
-std::vector<Answer> Turn::Batch::wait(Clock::time_point deadline) {
+std::vector<Answer> Turn::Batch::wait(const std::function<bool()>& must_stop) {
+  using namespace std::chrono_literals;
   std::unique_lock lock(mutex);
-  if (!changed.wait_until(lock, deadline, [this] { return answers.has_value(); })) answers.emplace();
+  while (!changed.wait_for(lock, 20ms, [this] { return answers.has_value(); }))
+    if (must_stop()) answers.emplace();  // what comes later is heard by nobody
   return std::move(*answers);
 }
 
@@ -132,7 +134,7 @@ std::vector<Answer> Turn::answer_by_loop(std::span<const FunctionCall> calls) {
         }
       });
   std::vector<Answer> answers;
-  if (is_posted) answers = batch->wait(deadline_);
+  if (is_posted) answers = batch->wait(calls.front().must_stop);
   const std::scoped_lock lock(mutex_);
   batch_.reset();
   if (answers.size() < count) return all_failed(count, "the turn was stopped");

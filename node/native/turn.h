@@ -88,7 +88,7 @@ class Turn : public std::enable_shared_from_this<Turn> {
     std::optional<std::vector<Answer>> answers;
 
     void settle(std::vector<Answer> with);
-    std::vector<Answer> wait(Clock::time_point deadline);  // empty: there are none by then
+    std::vector<Answer> wait(const std::function<bool()>& must_stop);  // empty: the turn is to end
   };
 
   std::vector<Answer> answer_here(std::span<const FunctionCall> calls);

@@ -4,7 +4,7 @@ import { types as kinds } from 'node:util'
 import { callBegins, NamedError, type CallSpan } from './telemetry.js'
 import { ofWire, toWire, type Reference } from './values.js'
 
-/** In the place of a function: programs may call it, and wait until Call.resume() has the answer. */
+/** An answer that comes later: what a function returns, or stands in the place of one. Programs wait until Call.resume() has it. */
 export const LATER: unique symbol = Symbol.for('membrane.LATER')
 export type Later = typeof LATER
 
@@ -259,19 +259,11 @@ export class Registry {
     try {
       const call = this.callOf(wire)
       const called = this.#functionOf(wire, waits)
-      if (called === LATER) {
-        if (waits) {
-          span.wait()
-          return [laterKind, '', '', '']
-        }
-        throw new NamedError('RuntimeError', `${call.name} is answered later: use start(), and not run()`)
-      }
+      if (called === LATER) return this.#answerOf(call, LATER, waits, span)
       const named = Object.keys(call.kwargs).length ? [call.kwargs] : []
       const given = span.within(() => this.#gated(call, () => called(...call.args, ...named)))
-      if (isThenable(given)) return this.#settled(given, span)
-      const answer = this.value(given)
-      span.end()
-      return answer
+      if (isThenable(given)) return this.#settled(call, given, waits, span)
+      return this.#answerOf(call, given, waits, span)
     } catch (error) {
       span.fail(error)
       return Registry.error(error)
@@ -293,11 +285,20 @@ export class Registry {
     return make()
   }
 
-  async #settled(given: PromiseLike<unknown>, span: CallSpan): Promise<Answer> {
+  #answerOf(call: FunctionCall, value: unknown, waits: boolean, span: CallSpan): Answer {
+    if (value === LATER) {
+      if (!waits) throw new NamedError('RuntimeError', `${call.name} is answered later: use start(), and not run()`)
+      span.wait()
+      return [laterKind, '', '', '']
+    }
+    const answer = this.value(value)
+    span.end()
+    return answer
+  }
+
+  async #settled(call: FunctionCall, given: PromiseLike<unknown>, waits: boolean, span: CallSpan): Promise<Answer> {
     try {
-      const answer = this.value(await given)
-      span.end()
-      return answer
+      return this.#answerOf(call, await given, waits, span)
     } catch (error) {
       span.fail(error)
       return Registry.error(error)

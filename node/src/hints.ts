@@ -52,6 +52,9 @@ const names = Object.keys(options).join('|')
 const value = new RegExp(`"(${names})": ("[^"]*"|\\[[^\\]]*\\])`, 'g')
 const member = new RegExp(`"(${names})((?:\\.\\w+|\\[\\d+\\])*)"`, 'g')
 const limit = /limits\.(\w+) of the sandbox's policy(?: \("limits": (\{[^{}]*\})(?:, beside what it grants)?\))?/g
+// What the engine says to embedders in C++, as options of Session.create().
+const granted = /Policy::allow\(("(?:[^"\\]|\\.)*")\)/g
+const limited = /Policy::limit\("(\w+)", ("[^"]*")\)/g
 const bound = /"(ttl_s|idle_timeout_s|timeout_ms)" must be (at most|at least) (\d{1,15})\b/g
 const unitsMs: readonly (readonly [string, number])[] = [
   ['d', 86_400_000],
@@ -71,6 +74,8 @@ export function inWordsOfClient(text: string): string {
   for (const [rest, ours] of phrases) text = text.replaceAll(rest, ours)
   return text
     .replace(limit, (_, name, limits) => `limits.${name}: sandbox.update({ limits: ${limits ?? `{ ${name}: … }`} })`)
+    .replace(granted, (_, grant: string) => `allow: [${grant}]`)
+    .replace(limited, (_, name: string, amount: string) => `limits: { ${name}: ${amount} }`)
     .replace(bound, (_, name, which, amount) => `${options[name]} must be ${which} ${timeOf(name, amount)}`)
     .replace(value, (_, name, given) => `{ ${options[name]}: ${given} }`)
     .replace(member, (_, name, rest) => options[name] + rest)

@@ -43,6 +43,7 @@ export interface NativeSession {
   run(cell: NativeCell, waits: boolean): Promise<string>
   runSync(cell: NativeCell, waits: boolean): string
   resume(answers: readonly Answer[]): Promise<string>
+  abandon(): void
   waitsFor(): WireCall[]
   fork(host: NativeHost): NativeSession
   dump(head: Uint8Array): Uint8Array

@@ -211,6 +211,11 @@ export class Call {
     return internals(this.session).resume([Registry.error(error)])
   }
 
+  /** Gives the calls up: the session stands as it did before the turn. */
+  abandon(): void {
+    this.session.abandon()
+  }
+
   /** As bytes, for load() in this or another process. */
   dump(): Uint8Array {
     return this.session.dump()
@@ -416,6 +421,11 @@ export class Session {
   cancel(): void {
     this.#made.checker?.cancel()
     this.#native?.cancel()
+  }
+
+  /** Gives up the turn that waits for a Call: the session stands as it did before it. Throws where none waits. */
+  abandon(): void {
+    translated(() => this.#use().abandon())
   }
 
   async #turn(turn: Turn, signal?: AbortSignal): Promise<Result> {

@@ -2,10 +2,10 @@
 
 export interface Sources {
   /**
-   * In the place of the policy's clock: 'real', when a virtual one begins (a Date, or milliseconds since 1970), or a function that gives
-   * the time so.
+   * In the place of the policy's clock: 'real'; 'virtual', from 2000 on; when a virtual one begins (a Date, or milliseconds since 1970);
+   * or a function that gives the time so.
    */
-  clock?: 'real' | Date | number | (() => Date | number)
+  clock?: 'real' | 'virtual' | Date | number | (() => Date | number)
   /** Of local time: a name of the IANA database ('Europe/Berlin'), or an offset ('+02:00'). UTC without. */
   timezone?: string
   /**
@@ -43,19 +43,22 @@ export interface NativeSourceHost {
   readonly fill: (argument: number, reply: Reply) => void
 }
 
-export function nativeSourcesOf({ clock, timezone = '', sleep, entropy }: Sources): NativeSources {
-  if (typeof timezone !== 'string') throw new TypeError(`timezone is a name as 'Europe/Berlin', or an offset as '+02:00'`)
+export function nativeSourcesOf({ clock, timezone, sleep, entropy }: Sources): NativeSources {
+  if (timezone !== undefined && (typeof timezone !== 'string' || timezone === '')) throw new TypeError(`timezone is a name as 'Europe/Berlin', or an offset as '+02:00'`)
   return {
     ...clockOf(clock),
-    timezone,
+    timezone: timezone ?? '',
     sleep: sleepOf(sleep),
     ...entropyOf(entropy),
   }
 }
 
+const virtualStartMs = 946_684_800_000 // where a policy's virtual clock begins: 2000-01-01
+
 function clockOf(clock: Sources['clock']): { clock: number; startMs: number } {
   if (clock === undefined) return { clock: byDefault, startMs: 0 }
   if (clock === 'real') return { clock: real, startMs: 0 }
+  if (clock === 'virtual') return { clock: virtual, startMs: virtualStartMs }
   if (typeof clock === 'function') return { clock: asked, startMs: 0 }
   return { clock: virtual, startMs: Math.floor(millisecondsOf(clock)) }
 }
@@ -63,7 +66,7 @@ function clockOf(clock: Sources['clock']): { clock: number; startMs: number } {
 function millisecondsOf(moment: unknown): number {
   const ms = moment instanceof Date ? moment.getTime() : moment
   if (typeof ms === 'number' && Number.isFinite(ms)) return ms
-  throw new TypeError("a clock is 'real', a Date, milliseconds since 1970, or a function that gives one of them")
+  throw new TypeError("a clock is 'real', 'virtual', a Date, milliseconds since 1970, or a function that gives one of them")
 }
 
 function sleepOf(sleep: Sources['sleep']): number {

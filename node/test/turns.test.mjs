@@ -29,6 +29,26 @@ test('state stays', { skip }, () =>
     assert.equal(session.runSync('x + 1').text, '21')
   }))
 
+test('hints name options of this package', { skip }, () =>
+  withSession({ limits: { fuel: '1e8' } }, async (session) => {
+    assert.match((await session.run('while True: pass')).error.hint, /limits: \{ fuel: "400000000" \}/)
+    const denied = await session.run("from membrane import http\nhttp.get('https://example.org/x')")
+    assert.match(denied.error.hint, /allow: \["http:GET:https:\/\/example\.org\//)
+  }))
+
+test('what is granted has to be there, and a language has several names', { skip }, async () => {
+  await assert.rejects(Session.create('python', { allow: 'fs:read:./no-such-directory' }), NotFoundError)
+  const session = await Session.create('py')
+  assert.equal((await session.run('6 * 7')).text, '42')
+  session.close()
+})
+
+test('the wall limit ends a turn that waits for a promise', { skip }, () =>
+  withSession({ limits: { wall: '300ms' }, functions: { never: { call: () => new Promise(() => {}), async: true } } }, async (session) => {
+    assert.equal((await session.run('await never()')).outcome, 'timed_out')
+    assert.equal((await session.run('1')).text, '1')
+  }))
+
 test('a value has its forms', { skip }, () =>
   withSession({}, async (session) => {
     const result = await session.run("class T:\n  def _repr_html_(self): return '<b>t</b>'\nT()")

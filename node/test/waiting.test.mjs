@@ -58,6 +58,33 @@ test('several wait together', { skip }, async () => {
   session.close()
 })
 
+test('functions may answer later', { skip }, async () => {
+  const approve = (amount) => (amount > 100 ? LATER : true)
+  const rate = async () => LATER
+  const session = await Session.create('python', { functions: { approve, rate } })
+  assert.equal((await session.run('approve(5)')).text, 'True')
+  assert.equal((await session.run('approve(500)')).error.code, 'RuntimeError')
+  let call = await session.start('[approve(n) for n in (1, 200)]')
+  assert.deepEqual([call.name, call.args], ['approve', [200]])
+  assert.equal((await call.resume(false)).text, '[True, False]')
+  call = await session.start("import asyncio\nawait asyncio.gather(rate('EUR'), rate('CHF'))")
+  assert.deepEqual(call.calls.map((each) => each.args), [['EUR'], ['CHF']])
+  assert.equal((await call.resume(1, 2)).text, '[1, 2]')
+  session.close()
+})
+
+test('a call is given up', { skip }, async () => {
+  const session = await Session.create()
+  session.runSync('x = 1')
+  assert.throws(() => session.abandon(), MembraneError)
+  const call = await session.start('x = 2\napprove(x)')
+  const busy = await session.run('x')
+  assert.match(busy.error.hint, /resume\(\).*abandon\(\)/)
+  call.abandon()
+  assert.equal((await session.run('x')).text, '1')
+  session.close()
+})
+
 test('a waiting session is forked, and run() does not wait', { skip }, async () => {
   const session = await Session.create('python', { functions: { f: LATER } })
   assert.equal((await session.run('f()')).error.code, 'RuntimeError')

@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import json
+import os
+import pathlib
 import threading
 import time
 import weakref
-from typing import Any, Callable, Dict, Iterable, List, Mapping, Optional, Sequence, Tuple, Type, TypeVar, Union
+from typing import Any, Callable, ContextManager, Dict, Iterable, List, Mapping, Optional, Sequence, Tuple, Type, TypeVar, Union
 
 from . import _telemetry
 from ._check import Cells, Checker, TypeCheck, cells_of_json
 from ._errors import MembraneError, NotFoundError
-from ._functions import FunctionCall, Functions, Modules, Registry
+from ._functions import FunctionCall, Functions, Modules, Registry, whole
+from ._hints import in_words_of_session
 from ._sources import Clock, Entropy, Sleep, Zone, words_of
 from ._stubs import Stubs
 from ._types import FileInfo, Result
@@ -27,6 +31,7 @@ except ImportError as error:  # the package without the engine, which is a clien
     _why_no_engine = error
 
 _MAGIC = b"MEMBPY1\n"
+_STOPS_AGAIN_S = 0.02
 _languages: Dict[str, Any] = {}
 _languages_lock = threading.Lock()
 S = TypeVar("S", bound="Session")
@@ -49,7 +54,7 @@ def _engine() -> Any:
 def _raised(error: Exception) -> MembraneError:
     code, message, hint, _ = error.args
     kind: Type[MembraneError] = NotFoundError if code in ("not_found", "ENOENT") else MembraneError
-    return kind(message, code=code, hint=hint)
+    return kind(message, code=code, hint=in_words_of_session(hint))
 
 
 class _Translated:
@@ -73,19 +78,29 @@ def open_language(name: str = "python", *, on_progress: Optional[Callable[[str],
     with _languages_lock:
         if name not in _languages:
             with _translated:
-                _languages[name] = engine.Language.open(name, on_progress)
+                opened = engine.Language.open(name, on_progress)
+            _languages[name] = _languages.setdefault(opened.name, opened)
         return _languages[name]
 
 
-def _policy_of(policy: Union[Mapping[str, Any], str, None], allow: Iterable[str], limits: Optional[Mapping[str, Any]]) -> Any:
+PolicyLike = Union[Mapping[str, Any], str, "os.PathLike[str]", None]
+
+
+def _policy_of(policy: PolicyLike, allow: Iterable[str], limits: Optional[Mapping[str, Any]]) -> Any:
     engine = _engine()
     with _translated:
         if policy is None:
             made = engine.Policy.for_languages()
+        elif isinstance(policy, os.PathLike):
+            made = engine.Policy.parse(pathlib.Path(policy).read_text(encoding="utf-8"), os.fspath(policy))
         elif isinstance(policy, str):
+            if "\n" not in policy and policy.endswith((".toml", ".json")):
+                raise ValueError(f"policy is the text of one in TOML; of a file it is a path: policy=pathlib.Path({policy!r})")
             made = engine.Policy.parse(policy, "policy.toml")
-        else:
+        elif isinstance(policy, Mapping):
             made = engine.Policy.parse(json.dumps(policy), "policy.json")
+        else:
+            raise TypeError(f"policy is a dict, text in TOML, or a pathlib.Path of a file, not {policy!r}")
         for grant in [allow] if isinstance(allow, str) else allow:
             made.allow(grant)
         for name, value in (limits or {}).items():
@@ -124,8 +139,12 @@ class Call:
         return self.session._resume([self.session._registry.value(value) for value in values])
 
     def fail(self, error: BaseException) -> Union[Result, Call]:
-        """The first call raises the error in the program instead."""
+        """The first call raises the error in the program, by the name of its class and its text; the others keep it waiting."""
         return self.session._resume([self.session._registry.error(error)])
+
+    def abandon(self) -> None:
+        """Gives the calls up: the session stands as it did before the turn."""
+        self.session.abandon()
 
     def dump(self) -> bytes:
         """As bytes, for membrane.load() in this or another process."""
@@ -194,9 +213,10 @@ class _Use:
 class Session:
     """A program in a language that goes on from turn to turn: names and files stay.
 
-    allow, limits, policy: what it may do, as docs/policy.md says; nothing without. functions: of this program, by their names
+    language: "python", "js", or what people call them, as "javascript". allow, limits, policy: what it may do, as docs/policy.md
+    says; nothing without. policy: a dict, text in TOML, or a pathlib.Path of a file in TOML or JSON. functions: of this program, by their names
     among the session's own names; modules: of such, which programs import. Functions may be coroutines, which programs await.
-    membrane.LATER in the place of one waits (see start()). inputs: names and their values. gate: sees each FunctionCall before it
+    One that returns membrane.LATER, or is it, is answered later (see start()). inputs: names and their values. gate: sees each FunctionCall before it
     happens, and may be a coroutine; where it returns nothing true, or raises, the program gets that as an error. type_check: True, or a TypeCheck: a cell whose
     types are wrong does not run, and its result says where (findings). on_stdout, on_stderr: hear text as it is printed. idle_timeout_s, lifetime_s: when the session ends by itself.
 
@@ -217,7 +237,7 @@ class Session:
         *,
         allow: Iterable[str] = (),
         limits: Optional[Mapping[str, Any]] = None,
-        policy: Union[Mapping[str, Any], str, None] = None,
+        policy: PolicyLike = None,
         functions: Functions = None,
         modules: Optional[Modules] = None,
         inputs: Optional[Mapping[str, Any]] = None,
@@ -234,10 +254,11 @@ class Session:
     ) -> None:
         engine = _engine()
         registry = Registry(_values, functions, modules, inputs, gate)
-        self._begin(language, _policy_of(policy, allow, limits), registry, on_stdout, on_stderr)
+        opened = open_language(language)
+        self._begin(opened.name, _policy_of(policy, allow, limits), registry, on_stdout, on_stderr)
         self._sources = words_of(clock, timezone, sleep, entropy, lambda: registry.loop)
         with _translated:
-            self._native = engine.Session.create(open_language(language), self._policy, self._options())
+            self._native = engine.Session.create(opened, self._policy, self._options())
         self._check_types(type_check)
         self._end_by_time(idle_timeout_s, lifetime_s)
 
@@ -251,7 +272,8 @@ class Session:
         self._timer: Optional[threading.Timer] = None
         self.files = SessionFiles(self)
         self._checker: Optional[Checker] = None
-        self._cells = Cells()
+        self._cells = self._cells_before = Cells()  # before: the turn that ran last
+        self._place_of_fork: Callable[[], ContextManager[Callable[[Any], Any]]] = lambda: contextlib.nullcontext(lambda made: None)
         self._at_end: List[Callable[[], Any]] = [_telemetry.opened(self, language)]
 
     def _check_types(self, how: Union[bool, TypeCheck]) -> None:
@@ -280,6 +302,7 @@ class Session:
         self, code: str, *, name: str = "", script: bool = False, arguments: Sequence[str] = (), stdin: str = ""
     ) -> Result:
         """Runs a turn to its end. name: for tracebacks; script: a whole program, which leaves no names; arguments: sys.argv."""
+        _check_code(code)
         with self._use(is_turn=True) as native:
             self._registry.waits = False
             return self._turn(
@@ -290,8 +313,9 @@ class Session:
             )
 
     def start(self, code: str, *, name: str = "") -> Union[Result, Call]:
-        """Runs a turn to its end, or to a call that waits: of a function that is membrane.LATER, or that the code calls and nobody
-        has defined. Call.resume() goes on with its value, here or, after dump() and membrane.load(), in another process."""
+        """Runs a turn to its end, or to a call that waits: of a function that returns membrane.LATER or is it, or that the code calls and
+        nobody has defined. Call.resume() goes on with its value, here or, after dump() and membrane.load(), in another process."""
+        _check_code(code)
         with self._use(is_turn=True) as native:
             self._registry.waits = True
             return self._end_of(
@@ -321,6 +345,8 @@ class Session:
         def turn() -> Result:
             result = refused()
             if result is None:
+                if cell:
+                    self._cells_before = self._cells
                 result = _result_of(act())
                 if cell and self._checker is not None:
                     self._cells = self._cells.with_cell(cell, result.report)
@@ -343,6 +369,7 @@ class Session:
     def check(self, code: str, *, name: str = "") -> Result:
         """What is wrong with the text, as an error with its places (Result.findings); nothing of it runs. The types are checked
         in a session with type_check."""
+        _check_code(code)
         with self._use() as native:
             result = _result_of(native.run(code, name, False, True, [], "", False))
             if result.ok and self._checker is not None:
@@ -360,7 +387,8 @@ class Session:
             return list(native.complete(code))
 
     def cancel(self) -> None:
-        """Stops the turn that runs, from any thread: its outcome is "cancelled"."""
+        """Stops the turn that runs, from any thread: its outcome is "cancelled". Coroutines of this program that it waits for are cancelled;
+        a function that is none comes to its end first."""
         native, checker = self._native, self._checker
         if checker is not None:
             checker.cancel()
@@ -372,17 +400,24 @@ class Session:
         with self._use() as native:
             native.run("", "", False, False, [], "", False)
 
+    def abandon(self) -> None:
+        """Gives up the turn that waits for a Call: the session stands as it did before it. A MembraneError where none waits."""
+        with _translated, self._use() as native:
+            native.abandon()
+            self._cells = self._cells_before
+
     # -- branches and bytes
 
     def fork(self: S) -> S:
         """A session that goes on from here, for itself; with the same functions and objects."""
-        with _translated, self._use() as native:
+        with self._place_of_fork() as count, _translated, self._use() as native:
             made = type(self).__new__(type(self))
             made._begin(self.language, self._policy, self._registry, self._on_stdout, self._on_stderr)
             made._sources = self._sources
             made._native = native.fork()
-            made._cells = self._cells
+            made._cells, made._cells_before = self._cells, self._cells_before
             made._checker = None if self._checker is None else self._checker.for_another()
+            count(made)
             return made
 
     def dump(self) -> bytes:
@@ -457,8 +492,21 @@ class Session:
         return f"<Session {self.language}{'' if self._native is not None else ', ' + self._why_over}>"
 
 
+def _check_code(code: str) -> None:
+    if not isinstance(code, str):
+        raise TypeError(f"code is text, not {type(code).__name__}")
+    whole(code)
+
+
 def _result_of(outcome: Any) -> Result:
-    return Result.of_report(json.loads(outcome.to_json()))
+    report = json.loads(outcome.to_json())
+    for each in (report.get("error"), *report.get("more_errors", ())):
+        if each and "hint" in each:
+            each["hint"] = in_words_of_session(each["hint"])
+    for call in report.get("host_calls", ()):
+        if "grant" in call:
+            call["grant"] = in_words_of_session(call["grant"])
+    return Result.of_report(report)
 
 
 def load(
@@ -466,7 +514,7 @@ def load(
     *,
     allow: Iterable[str] = (),
     limits: Optional[Mapping[str, Any]] = None,
-    policy: Union[Mapping[str, Any], str, None] = None,
+    policy: PolicyLike = None,
     functions: Functions = None,
     modules: Optional[Modules] = None,
     gate: Optional[Callable[[FunctionCall], Any]] = None,
@@ -492,7 +540,7 @@ def load(
     with _translated:
         session._native = engine.Session.load(open_language(language), content, session._policy, session._options())
     session._check_types(type_check)
-    session._cells = cells
+    session._cells = session._cells_before = cells
     session._end_by_time(None, None)
     waiting = [registry.call_of(each) for each in session._native.waits_for]
     return Call(session, waiting, Result.of_report({"outcome": "waiting"})) if waiting else session
@@ -538,7 +586,8 @@ class AsyncSession:
             return await asyncio.shield(task)
         except asyncio.CancelledError:
             self._made.cancel()
-            await asyncio.wait([task])
+            while not (await asyncio.wait([task], timeout=_STOPS_AGAIN_S))[0]:
+                self._made.cancel()  # a turn that had not begun has not seen it
             raise
 
     async def run(self, code: str, **options: Any) -> Result:
@@ -576,6 +625,9 @@ class AsyncSession:
     def cancel(self) -> None:
         self._made.cancel()
 
+    async def abandon(self) -> None:
+        await self._in_thread(self._made.abandon)
+
     async def close(self) -> None:
         await asyncio.to_thread(self._made.close)
 
@@ -601,6 +653,9 @@ class AsyncCall:
 
     async def fail(self, error: BaseException) -> Union[Result, AsyncCall]:
         return self.session._end_of(await self.session._in_thread(self._call.fail, error))
+
+    async def abandon(self) -> None:
+        await self.session.abandon()
 
     async def dump(self) -> bytes:
         return await self.session.dump()

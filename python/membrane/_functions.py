@@ -8,25 +8,27 @@ import contextvars
 import dataclasses
 import inspect
 import json
-import threading
 import types
-from typing import Any, Awaitable, Callable, Dict, Iterable, Iterator, List, Mapping, Optional, Sequence, Tuple, Union, cast
+from typing import Any, Awaitable, Callable, Dict, Iterable, Iterator, List, Mapping, NoReturn, Optional, Sequence, Tuple, Union, cast
 
 from ._telemetry import calling
+from ._waits import wait_here, wait_in_loop
 
 VALUE, ERROR, LATER_KIND = 0, 1, 2
 Answer = Tuple[int, str, str, str]  # kind, value as JSON, type and message of an error
+STOPPED: Answer = (ERROR, "", "", "the turn was stopped")  # which no program hears
+MustStop = Callable[[], bool]  # whether the turn that calls is to end
 WireCall = Tuple[str, str, str, str]  # name, arguments and keywords as JSON, id of the object
 
 
 class _Later:
-    """In the place of a function: programs may call it, and wait until Call.resume() has the answer."""
+    """An answer that comes later: what a function returns, or stands in the place of one. Programs wait until Call.resume() has it."""
 
     def __repr__(self) -> str:
         return "membrane.LATER"
 
 
-LATER = _Later()
+LATER: NoReturn = cast(NoReturn, _Later())  # so that a function may return it in the place of anything
 
 
 def is_later(function: Any) -> bool:
@@ -116,6 +118,28 @@ def _named(functions: Union[Functions, types.ModuleType]) -> Dict[str, Function]
     return {each.__name__: each for each in cast(Iterable[Callable[..., Any]], functions)}
 
 
+def whole(text: str) -> str:
+    """The text itself. ValueError where it has half of a surrogate pair, which UTF-8 cannot say."""
+    if not text.isascii():
+        try:
+            text.encode()
+        except UnicodeEncodeError as error:
+            half = error.object[error.start : error.end]
+            raise ValueError(f"a text with half of a surrogate pair ({half!r}) cannot pass: give it as bytes") from None
+    return text
+
+
+def _called(function: Function, call: FunctionCall) -> Any:
+    return LATER if isinstance(function, _Later) else function(*call.args, **call.kwargs)
+
+
+def _end(span: Any, answer: Answer) -> None:
+    if answer[0] == LATER_KIND:
+        span.end(waits=True)
+    else:
+        span.end()
+
+
 def _demand(allowed: Any, call: FunctionCall) -> None:
     if not allowed:
         raise PermissionError(f"the call of {call.name} was refused")
@@ -178,7 +202,7 @@ class Registry:
     # -- values
 
     def to_json(self, value: Any) -> str:
-        return json.dumps(self._values.to_wire(value, self._reference_to), ensure_ascii=False)
+        return whole(json.dumps(self._values.to_wire(value, self._reference_to), ensure_ascii=False))
 
     def of_json(self, text: str) -> Any:
         return self._values.of_wire(json.loads(text), self._object_of)
@@ -210,14 +234,24 @@ class Registry:
     @staticmethod
     def error(error: BaseException) -> Answer:
         quotes = isinstance(error, KeyError) and len(error.args) == 1  # its text is its argument, shown
-        return (ERROR, "", type(error).__name__, str(error.args[0]) if quotes else str(error))
+        message = str(error.args[0]) if quotes else str(error)
+        return (ERROR, "", type(error).__name__, message.encode("utf-8", "backslashreplace").decode())
 
-    def answer(self, wires: Sequence[WireCall]) -> List[Answer]:
-        """Of calls that were made at once. What a function raises is raised in the program, by the name of its class and its text."""
-        answers: List[Any] = [self._begin(wire) for wire in wires]
-        awaited = [i for i, each in enumerate(answers) if inspect.isawaitable(each)]
-        for i, answer in zip(awaited, self._await([answers[i] for i in awaited])):
-            answers[i] = answer
+    def answer(self, wires: Sequence[WireCall], must_stop: MustStop) -> List[Answer]:
+        """Of calls that were made at once. What a function raises is raised in the program, by the name of its class and its text, but
+        for KeyboardInterrupt, which ends the turn. Coroutines are cancelled when the turn is to end."""
+        answers: List[Any] = []
+        try:
+            for wire in wires:
+                answers.append(STOPPED if must_stop() else self._begin(wire))
+            awaited = [i for i, each in enumerate(answers) if inspect.isawaitable(each)]
+            for i, answer in zip(awaited, self._await([answers[i] for i in awaited], must_stop)):
+                answers[i] = answer
+        except BaseException:
+            for each in answers:
+                if inspect.iscoroutine(each):
+                    each.close()
+            raise
         return answers
 
     def _begin(self, wire: WireCall) -> Any:
@@ -226,33 +260,37 @@ class Registry:
         try:
             call = self.call_of(wire)
             function = self._function_of(wire)
-            if isinstance(function, _Later):
-                if self.waits:
-                    span.end(waits=True)
-                    return (LATER_KIND, "", "", "")
-                raise RuntimeError(f"{call.name} is answered later: use start(), and not run()")
             with span.current(), self._calling():
                 result = self._gated(call, function)
             if inspect.isawaitable(result):
-                return self._settled(result, span)
-            answer = self.value(result)
+                return self._settled(call, result, span)
+            answer = self._answer_of(call, result)
         except BaseException as error:  # also SystemExit: the program learns no more of it than of another
             span.end(error)
+            if isinstance(error, KeyboardInterrupt):
+                raise
             return self.error(error)
-        span.end()
+        _end(span, answer)
         return answer
 
-    def _gated(self, call: FunctionCall, function: Callable[..., Any]) -> Any:
+    def _answer_of(self, call: FunctionCall, result: Any) -> Answer:
+        if not isinstance(result, _Later):
+            return self.value(result)
+        if not self.waits:
+            raise RuntimeError(f"{call.name} is answered later: use start(), and not run()")
+        return (LATER_KIND, "", "", "")
+
+    def _gated(self, call: FunctionCall, function: Function) -> Any:
         """What the function gives, where the gate lets the call pass: something to await where either is asynchronous."""
         allowed = True if self._gate is None else self._gate(call)
         if inspect.isawaitable(allowed):
             return self._gated_later(allowed, call, function)
         _demand(allowed, call)
-        return function(*call.args, **call.kwargs)
+        return _called(function, call)
 
-    async def _gated_later(self, allowed: Awaitable[Any], call: FunctionCall, function: Callable[..., Any]) -> Any:
+    async def _gated_later(self, allowed: Awaitable[Any], call: FunctionCall, function: Function) -> Any:
         _demand(await allowed, call)
-        result = function(*call.args, **call.kwargs)
+        result = _called(function, call)
         return await result if inspect.isawaitable(result) else result
 
     @contextlib.contextmanager
@@ -267,16 +305,16 @@ class Registry:
         """Whether this code was called, directly or not, by a turn of the session."""
         return any(each is self for each in _callers.get())
 
-    async def _settled(self, awaitable: Awaitable[Any], span: Any) -> Answer:
+    async def _settled(self, call: FunctionCall, awaitable: Awaitable[Any], span: Any) -> Answer:
         try:
             with span.current(), self._calling():
-                answer = self.value(await awaitable)
+                answer = self._answer_of(call, await awaitable)
         except BaseException as error:
             span.end(error)
-            if isinstance(error, (asyncio.CancelledError, GeneratorExit)):
+            if isinstance(error, (asyncio.CancelledError, GeneratorExit, KeyboardInterrupt)):
                 raise
             return self.error(error)
-        span.end()
+        _end(span, answer)
         return answer
 
     def _known_name(self, wire: WireCall) -> Optional[str]:
@@ -294,9 +332,9 @@ class Registry:
         name, _, _, number = wire
         if not number:
             if name not in self._callables:
-                if self.waits:
-                    return LATER
-                raise NameError(f"there is no function {name}")
+                if not self.waits:
+                    raise NameError(f"there is no function {name}")
+                return _Later()
             return self._callables[name]
         held = self._objects[int(number)]
         member = name.rpartition(".")[2]
@@ -307,22 +345,16 @@ class Registry:
         method: Callable[..., Any] = getattr(held.value, member)
         return method
 
-    def _await(self, awaited: Sequence[Awaitable[Answer]]) -> Sequence[Answer]:
+    def _await(self, awaited: Sequence[Awaitable[Answer]], must_stop: MustStop) -> Sequence[Answer]:
+        """What has not answered when the turn is to end is cancelled."""
         if not awaited:
             return ()
-
-        async def gather() -> Sequence[Answer]:
-            return await asyncio.gather(*awaited)
-
         if self.loop is not None:
-            return asyncio.run_coroutine_threadsafe(gather(), self.loop).result()
-        try:
-            asyncio.get_running_loop()
-        except RuntimeError:
-            return asyncio.run(gather())
-        # This thread's loop waits for the session: the functions have a loop in another.
-        results: List[Sequence[Answer]] = []
-        thread = threading.Thread(target=lambda: results.append(asyncio.run(gather())))
-        thread.start()
-        thread.join()
-        return results[0]
+            answers = wait_in_loop(_gathered(awaited), self.loop, must_stop)
+        else:
+            answers = wait_here(_gathered(awaited), must_stop)
+        return [STOPPED] * len(awaited) if answers is None else answers
+
+
+async def _gathered(awaited: Sequence[Awaitable[Answer]]) -> Sequence[Answer]:
+    return await asyncio.gather(*awaited)

@@ -62,3 +62,13 @@ def _bound(found: re.Match[str]) -> str:
     amount_ms = int(found[3]) * (1 if found[1].endswith("_ms") else 1000)
     unit, size = next((unit, size) for unit, size in _UNITS_MS if amount_ms % size == 0)
     return f"{_ARGUMENTS[found[1]]} must be {found[2]} {amount_ms // size}{unit}"
+
+
+_ALLOW = re.compile(r'Policy::allow\(("(?:[^"\\]|\\.)*")\)')
+_OF_LIMIT = re.compile(r'Policy::limit\(("\w+"), ("[^"]*")\)')
+
+
+def in_words_of_session(text: str) -> str:
+    """What the engine says to C++ embedders, as arguments of Session()."""
+    text = _ALLOW.sub(r"allow=[\1]", text)
+    return _OF_LIMIT.sub(r"limits={\1: \2}", text)

@@ -5,17 +5,20 @@ from __future__ import annotations
 import asyncio
 import atexit
 import concurrent.futures
+import contextlib
 import queue
 import threading
 import time
 import weakref
 from collections import deque
-from typing import Any, Callable, Deque, Dict, Generator, Optional, Set, Tuple
+from typing import Any, Callable, Deque, Dict, Generator, Iterator, Optional, Set, Tuple
 
 from . import _telemetry
 from ._embedded import AsyncSession, Session
 from ._errors import BusyError, MembraneError
 
+PATIENCE_S = 30.0  # for a session of a pool, where nobody says otherwise
+_USUAL_SIZE = 4
 _FILL, _STOP = object(), object()
 _threads: Dict[threading.Thread, "queue.SimpleQueue[object]"] = {}
 _exits = threading.Event()
@@ -39,19 +42,24 @@ def _start_thread(pool: Pool, asked: "queue.SimpleQueue[object]") -> None:
 class Pool:
     """Sessions of one kind, made ahead by a thread.
 
-    size: how many stand ready; max_sessions: how many may be in use at once, None: any number; options: of Session, for each of
-    them. A session begins as any new one, to its fuel: nothing has run in it, inputs are as they were when it was made, and
+    size: how many stand ready, None: 4, or max_sessions where that is fewer; max_sessions: how many may be in use at once, None: any
+    number; options: of Session, for each of them. A session begins as any new one, to its fuel: nothing has run in it, inputs are as they were when it was made, and
     idle_timeout_s and lifetime_s begin when it is taken. No two share anything but the functions and objects that options name.
-    When it is closed, or ends otherwise, it is gone, and another may be taken. Forks of it do not count.
+    When it is closed, or ends otherwise, it is gone, and another may be taken. A fork of it takes a place of its own, and is refused with a
+    BusyError where none is free.
 
     Threads: any. In a `with` block the pool is closed at the end.
     """
 
     def __init__(
-        self, language: str = "python", *, size: int = 4, max_sessions: Optional[int] = None, **options: Any
+        self, language: str = "python", *, size: Optional[int] = None, max_sessions: Optional[int] = None, **options: Any
     ) -> None:
+        if size is None:
+            size = _USUAL_SIZE if max_sessions is None else min(_USUAL_SIZE, max_sessions)
         if size < 0 or (max_sessions is not None and max_sessions < 1):
             raise ValueError("a pool has a size of at least 0, and max_sessions of at least 1")
+        if max_sessions is not None and size > max_sessions:
+            raise ValueError(f"size={size} sessions would stand ready, of which max_sessions={max_sessions} can be used: give a size up to that")
         self.language, self.size, self.max_sessions = language, size, max_sessions
         self._times = {name: options.pop(name, None) for name in ("idle_timeout_s", "lifetime_s")}
         self._options = options
@@ -70,9 +78,9 @@ class Pool:
         self._asked.put(_FILL)
         _telemetry.pool_opened(self)
 
-    def session(self, *, timeout_s: Optional[float] = None) -> Session:
+    def session(self, *, timeout_s: Optional[float] = PATIENCE_S) -> Session:
         """A session that nobody has used, for a `with` block or until its close(). Where max_sessions are in use, waits, in turn;
-        after timeout_s a BusyError, without one for as long as it takes."""
+        after timeout_s a BusyError. None: for as long as it takes."""
         begun_at = time.perf_counter()
         token, future = self._take_place()
         if future is not None:
@@ -94,7 +102,7 @@ class Pool:
         self._asked.put(_FILL)
         try:
             made = made or self._make()
-            made._when_over(token, self._asked.put, self._leave)
+            self._count(made, token)
             made._used_at = time.monotonic()
             made._end_by_time(**self._times)
         except BaseException:
@@ -102,6 +110,26 @@ class Pool:
             raise
         _telemetry.took(self.language, begun_at)
         return made
+
+    def _count(self, made: Session, token: object) -> None:
+        """The session has the place, until it is over."""
+        made._place_of_fork = self._place_of_fork
+        made._when_over(token, self._asked.put, self._leave)
+
+    @contextlib.contextmanager
+    def _place_of_fork(self) -> Iterator[Callable[[Session], None]]:
+        """A place at once, for the session that is handed to it."""
+        token, future = self._take_place()
+        if future is not None:
+            if self._give_up(future):
+                raise BusyError(f"{self.max_sessions} sessions of the pool are in use, and a fork would be one more", code="pool_busy",
+                                hint="Close sessions that are done, or give the pool more: max_sessions=…", retryable=True)  # fmt: skip
+            token = future.result()
+        try:
+            yield lambda made: self._count(made, token)
+        except BaseException:
+            self._leave(token)
+            raise
 
     def counts(self) -> Tuple[int, int]:
         """How many sessions stand ready, and how many are in use."""
@@ -235,7 +263,7 @@ class AsyncPool:
     """
 
     def __init__(
-        self, language: str = "python", *, size: int = 4, max_sessions: Optional[int] = None, **options: Any
+        self, language: str = "python", *, size: Optional[int] = None, max_sessions: Optional[int] = None, **options: Any
     ) -> None:
         self._words: Dict[str, Any] = dict(language=language, size=size, max_sessions=max_sessions, **options)
         self._pool: Optional[Pool] = None
@@ -251,7 +279,7 @@ class AsyncPool:
                 self._pool = await asyncio.to_thread(Pool, **self._words)
             return self._pool
 
-    def session(self, *, timeout_s: Optional[float] = None) -> _Taken:
+    def session(self, *, timeout_s: Optional[float] = PATIENCE_S) -> _Taken:
         """For `async with`, or awaited; as Pool.session()."""
         return _Taken(lambda: self._session(timeout_s))
 

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import asyncio
-import concurrent.futures
 import datetime
 import inspect
 from typing import Any, Awaitable, Callable, Dict, Optional, Union
+
+from ._waits import wait_here, wait_in_loop
 
 BY_DEFAULT, VIRTUAL, REAL, ASKED = range(4)
 Moment = Union[datetime.datetime, int, float]
@@ -15,8 +15,8 @@ Zone = Union[str, datetime.tzinfo, None]
 Sleep = Union[str, Callable[[float], Any], None]
 Entropy = Union[int, bytes, str, Callable[[int], bytes], None]
 
+_VIRTUAL_START_MS = 946_684_800_000  # where a policy's virtual clock begins: 2000-01-01
 _EPOCH = datetime.datetime(1970, 1, 1, tzinfo=datetime.timezone.utc)
-_PATIENCE_S = 0.02  # until a sleep looks again whether the turn is to end
 
 
 def words_of(clock: Clock, timezone: Zone, sleep: Sleep, entropy: Entropy, loop_of: Callable[[], Any]) -> Dict[str, Any]:
@@ -47,12 +47,14 @@ def _clock_words(clock: Clock) -> Dict[str, Any]:
         return words
     if clock == "real":
         return {**words, "clock": REAL}
+    if clock == "virtual":
+        return {**words, "clock": VIRTUAL, "start_ms": _VIRTUAL_START_MS}
     if callable(clock):
         return {**words, "clock": ASKED, "now": lambda: _asked_ns(clock)}
     if isinstance(clock, datetime.datetime) and clock.tzinfo is None:
         clock = clock.replace(tzinfo=datetime.timezone.utc)
     if not isinstance(clock, datetime.datetime) and not _is_number(clock):
-        raise _wrong("clock", clock, "'real', a datetime, seconds since 1970, or a function that gives one of them")
+        raise _wrong("clock", clock, "'real', 'virtual', a datetime, seconds since 1970, or a function that gives one of them")
     return {**words, "clock": VIRTUAL, "start_ms": _ns_of(clock) // 1_000_000}
 
 
@@ -75,8 +77,12 @@ def _ns_of(moment: Any) -> int:
 
 
 def _zone_name(zone: Zone) -> str:
-    if zone is None or isinstance(zone, str):
-        return zone or ""
+    if zone is None:
+        return ""
+    if zone == "":
+        raise ValueError("timezone is a name as 'Europe/Berlin', or an offset as '+02:00', not ''; 'UTC' is UTC")
+    if isinstance(zone, str):
+        return zone
     key = getattr(zone, "key", None)  # of a ZoneInfo
     if isinstance(key, str):
         return key
@@ -109,34 +115,13 @@ def _let_pass(sleep: Callable[[float], Any], ns: int, must_stop: Callable[[], bo
         return
     loop = loop_of()
     if loop is not None:
-        return _wait_for(passing, loop, must_stop)
-    with concurrent.futures.ThreadPoolExecutor(1) as thread:  # in this one a loop may be running
-        thread.submit(asyncio.run, _settled(passing, must_stop)).result()
+        wait_in_loop(_passed(passing), loop, must_stop)
+    else:
+        wait_here(_passed(passing), must_stop)
 
 
-async def _settled(passing: Awaitable[Any], must_stop: Callable[[], bool]) -> None:
-    """What the turn's end leaves is cancelled, and comes to its end."""
-    task = asyncio.ensure_future(passing)
-    while not (await asyncio.wait([task], timeout=_PATIENCE_S))[0]:
-        if must_stop():
-            task.cancel()
-            await asyncio.wait([task])
-            return
-    task.result()
-
-
-def _wait_for(passing: Awaitable[Any], loop: asyncio.AbstractEventLoop, must_stop: Callable[[], bool]) -> None:
-    """What the turn's end leaves is cancelled."""
-
-    async def settled() -> None:
-        await passing
-
-    future: concurrent.futures.Future[None] = asyncio.run_coroutine_threadsafe(settled(), loop)
-    while not concurrent.futures.wait([future], _PATIENCE_S).done:
-        if must_stop():
-            future.cancel()
-            return
-    future.result()
+async def _passed(passing: Awaitable[Any]) -> None:
+    await passing
 
 
 # -- entropy

@@ -17,6 +17,7 @@
 #include <vector>
 
 #include "callable.h"
+#include "running.h"
 #include "sources.h"
 
 namespace nb = nanobind;
@@ -24,6 +25,7 @@ namespace nb = nanobind;
 namespace {
 
 using membrane::python::hold;
+using membrane::python::RunningTurn;
 
 // What membrane/_embedded.py raises as a MembraneError.
 struct Failed {
@@ -65,7 +67,7 @@ std::function<void(std::string_view)> listener_of(nb::object callable) {
     try {
       held->get()(nb::str(text.data(), text.size()));
     } catch (nb::python_error& error) {
-      error.discard_as_unraisable("a listener of a session's output");
+      if (!RunningTurn::ends_by(error)) error.discard_as_unraisable("a listener of a session's output");
     }
   };
 }
@@ -77,9 +79,14 @@ std::function<std::vector<membrane::Answer>(std::span<const membrane::FunctionCa
   return [held](std::span<const membrane::FunctionCall> calls) {
     const nb::gil_scoped_acquire gil;
     try {
-      return answers_of(nb::cast<std::vector<AnswerTuple>>(held->get()(calls_of(calls))));
-    } catch (nb::python_error& error) {  // _embedded.py catches what functions raise
-      return std::vector(calls.size(), membrane::Answer::error("", error.what()));
+      const std::function<bool()>& must_stop = calls.front().must_stop;
+      return answers_of(nb::cast<std::vector<AnswerTuple>>(
+          held->get()(calls_of(calls), nb::cpp_function([&must_stop] { return must_stop(); }))));
+    } catch (
+        nb::python_error& error) {  // _functions.py catches what functions raise, but for what ends the turn
+      const std::string what = error.what();
+      RunningTurn::ends_by(error);
+      return std::vector(calls.size(), membrane::Answer::error("", what));
     }
   };
 }
@@ -131,6 +138,7 @@ membrane::SessionOptions options_of(const membrane::Policy& policy, const nb::di
   options.call_many = caller_of(nb::borrow(given["call"]));
   options.on_stdout = listener_of(nb::borrow(given["on_stdout"]));
   options.on_stderr = listener_of(nb::borrow(given["on_stderr"]));
+  options.on_poll = &RunningTurn::poll;
   membrane::python::add_sources(nb::cast<nb::dict>(given["sources"]), options);
   return options;
 }
@@ -141,18 +149,22 @@ class Session {
 
   Outcome run(std::string code, std::string name, bool is_script, bool only_checks,
               std::vector<std::string> arguments, std::string input, bool declares_calls) {
-    const nb::gil_scoped_release released;
-    return {session_.run({.code = std::move(code),
-                          .name = std::move(name),
-                          .is_script = is_script,
-                          .only_checks = only_checks,
-                          .declares_calls = declares_calls,
-                          .arguments = std::move(arguments),
-                          .input = std::move(input)})};
+    return turn([&] {
+      return session_.run({.code = std::move(code),
+                           .name = std::move(name),
+                           .is_script = is_script,
+                           .only_checks = only_checks,
+                           .declares_calls = declares_calls,
+                           .arguments = std::move(arguments),
+                           .input = std::move(input)});
+    });
   }
   Outcome resume(std::vector<AnswerTuple> answers) {
+    return turn([&] { return session_.resume(answers_of(std::move(answers))); });
+  }
+  void abandon() {
     const nb::gil_scoped_release released;
-    return {session_.resume(answers_of(std::move(answers)))};
+    value_or_throw(session_.abandon());
   }
   [[nodiscard]] std::vector<CallTuple> waits_for() const { return calls_of(session_.waits_for()); }
   Session fork() {
@@ -185,6 +197,17 @@ class Session {
   void cancel() { session_.cancel(); }
 
  private:
+  Outcome turn(auto&& act) {
+    RunningTurn running(session_);
+    Outcome outcome;
+    {
+      const nb::gil_scoped_release released;
+      outcome.report = act();
+    }
+    running.raise();
+    return outcome;
+  }
+
   membrane::Session session_;
 };
 
@@ -210,10 +233,11 @@ NB_MODULE(_native, module) {
 
   nb::class_<membrane::Policy>(module, "Policy")
       .def_static("for_languages", &membrane::Policy::for_languages)
-      .def_static("parse",
-                  [](std::string_view text, std::string_view name) {
-                    return value_or_throw(membrane::Policy::parse(text, name));
-                  })
+      .def_static(
+          "parse",
+          [](std::string_view text, std::string_view name) {
+            return value_or_throw(membrane::Policy::parse(text, name, membrane::Policy::for_languages()));
+          })
       .def("allow",
            [](membrane::Policy& policy, std::string_view grant) { value_or_throw(policy.allow(grant)); })
       .def("limit", [](membrane::Policy& policy, std::string_view name,
@@ -261,6 +285,7 @@ NB_MODULE(_native, module) {
           })
       .def("run", &Session::run)
       .def("resume", &Session::resume)
+      .def("abandon", &Session::abandon)
       .def_prop_ro("waits_for", &Session::waits_for)
       .def("fork", &Session::fork)
       .def("dump", &Session::dump)

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "callable.h"
+#include "running.h"
 
 namespace nb = nanobind;
 
@@ -21,7 +22,7 @@ Value asked(const char* what, Value failed, Act act) {
   try {
     return act();
   } catch (nb::python_error& error) {
-    error.discard_as_unraisable(what);
+    if (!RunningTurn::ends_by(error)) error.discard_as_unraisable(what);
   } catch (const nb::cast_error&) {  // _sources.py has checked what they give
   }
   return failed;

@@ -3,6 +3,7 @@
 import asyncio
 import contextvars
 import gc
+import inspect
 import subprocess
 import sys
 import threading
@@ -27,6 +28,32 @@ def until(true):
 
 
 class Pools(unittest.TestCase):
+    def test_forks_count(self):
+        with Pool(size=1, max_sessions=2) as pool:
+            session = pool.session()
+            branch = session.fork()
+            self.assertEqual(pool.counts()[1], 2)
+            for each in (session, branch):
+                with self.assertRaisesRegex(BusyError, "fork"):
+                    each.fork()
+            with self.assertRaises(BusyError):
+                pool.session(timeout_s=0)
+            branch.close()
+            with session.fork() as again:
+                self.assertEqual(again.run("1").text, "1")
+            session.close()
+            self.assertEqual(pool.counts()[1], 0)
+
+    def test_more_than_can_be_used_do_not_stand_ready(self):
+        with self.assertRaisesRegex(ValueError, "max_sessions=2"):
+            Pool(size=3, max_sessions=2)
+        with Pool(max_sessions=2) as pool:
+            self.assertEqual(pool.size, 2)
+
+    def test_waiting_ends_by_itself(self):
+        for kind in (Pool, AsyncPool):
+            self.assertEqual(inspect.signature(kind.session).parameters["timeout_s"].default, 30)
+
     def test_sessions_share_nothing(self):
         with Pool(size=2, functions={"price": lambda item: 350}) as pool:
             for _ in range(5):
@@ -161,7 +188,7 @@ class Pools(unittest.TestCase):
                     self.assertEqual(session.run("me()").text, repr(name))
 
     def test_closing(self):
-        pool = Pool(size=2, max_sessions=1)
+        pool = Pool(size=1, max_sessions=1)
         session = pool.session()
         errors = []
 

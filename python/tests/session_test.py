@@ -5,8 +5,10 @@ import datetime
 import gc
 import math
 import os
+import pathlib
 import subprocess
 import sys
+import tempfile
 import textwrap
 import threading
 import unittest
@@ -30,6 +32,10 @@ def resident_kib():
         return next(int(line.split()[1]) for line in status if line.startswith("VmRSS"))
 
 
+def fails_with_half():
+    raise LookupError("\udc80")
+
+
 class Turns(unittest.TestCase):
     def test_state_stays(self):
         with Session() as session:
@@ -42,6 +48,21 @@ class Turns(unittest.TestCase):
         with Session() as session:
             result = session.run("class T:\n  def _repr_html_(self): return '<b>t</b>'\nT()")
             self.assertEqual(result.html, "<b>t</b>")
+            session.run("""
+class Rich:
+    def __repr__(self): return "rich"
+    def _repr_markdown_(self): return "# t"
+    def _repr_svg_(self): return "<svg/>"
+    def _repr_png_(self): return b"png"
+    def _repr_jpeg_(self): return b"jpeg"
+    def _repr_latex_(self): return "$t$"
+    def _repr_json_(self): return {"t": [1]}
+""").check()
+            result = session.run("from membrane import display\ndisplay(1, Rich())\nRich()")
+            self.assertEqual(result.value, {"text/plain": "rich", "text/markdown": "# t", "image/svg+xml": "<svg/>", "image/png": b"png",
+                                            "image/jpeg": b"jpeg", "text/latex": "$t$", "application/json": '{"t":[1]}'})
+            self.assertEqual([each["text/plain"] for each in result.displays], ["1", "rich"])
+            self.assertIsNone(session.run("None").value)
 
     def test_an_error_of_the_program_is_a_result(self):
         with Session() as session:
@@ -96,6 +117,79 @@ class Turns(unittest.TestCase):
             self.assertEqual(session.check("x = = 1").error.code, "SyntaxError")
             self.assertTrue(session.check("x = 1").ok)
             self.assertEqual(session.run("x").error.code, "NameError")
+
+    def test_what_is_granted_has_to_be_there(self):
+        with self.assertRaises(membrane.NotFoundError) as raised:
+            Session(allow=["fs:read:./no-such-directory"])
+        self.assertIn("./no-such-directory", str(raised.exception))
+        self.assertIn("does not exist", str(raised.exception))
+        with Session() as session:
+            blob = session.dump()
+        with self.assertRaises(membrane.NotFoundError):
+            load(blob, policy={"fs": [{"guest": "/data", "host": "/no/such/directory", "mode": "read"}]})
+
+    def test_hints_name_arguments_of_this_package(self):
+        with Session(limits={"fuel": "1e8"}) as session:
+            denied = session.run("from membrane import http\nhttp.get('https://example.org/x')")
+            self.assertIn('allow=["http:GET:https://example.org/', denied.error.hint)
+            spent = session.run("while True: pass")
+            self.assertIn('limits={"fuel": "400000000"}', spent.error.hint)
+            self.assertNotIn("--", spent.error.hint + denied.error.hint + str(denied.report["host_calls"]))
+        with self.assertRaises(MembraneError) as raised:
+            Session(allow=["fs:read:"])
+        self.assertIn('allow=["', raised.exception.hint)
+        self.assertNotIn("--", str(raised.exception) + raised.exception.hint)
+
+    def test_languages_by_what_they_are_called(self):
+        with Session("py") as session:
+            self.assertEqual((session.language, session.run("6 * 7").text), ("python", "42"))
+        self.assertIs(membrane.open_language("Python3"), membrane.open_language("python"))
+        with self.assertRaises(MembraneError) as raised:
+            Session("typescript")
+        self.assertIn("js", str(raised.exception))
+
+    def test_a_policy_is_a_dict_text_or_a_path(self):
+        with tempfile.TemporaryDirectory() as folder:
+            path = pathlib.Path(folder, "policy.toml")
+            path.write_text("[limits]\nfuel = 100000000\n")
+            for policy in (path, path.read_text(), {"limits": {"fuel": 100000000}}):
+                with Session(policy=policy) as session:
+                    self.assertEqual(session.run("while True: pass").outcome, "out_of_fuel")
+            with self.assertRaisesRegex(ValueError, "pathlib.Path"):
+                Session(policy=str(path))
+            with self.assertRaises(FileNotFoundError):
+                Session(policy=pathlib.Path(folder, "none.toml"))
+        with self.assertRaisesRegex(TypeError, "a dict, text in TOML, or a pathlib.Path"):
+            Session(policy=3)
+
+    def test_a_policy_that_names_no_limits_has_those_of_languages(self):
+        with Session(policy={"kv": {}}) as session:
+            self.assertEqual(session.run("x = bytearray(100 << 20)\nfor i in range(10 ** 7): pass").outcome, "ok")
+
+    def test_a_program_that_ends_itself_is_seen(self):
+        with Session() as session:
+            result = session.run("import sys; sys.exit(3)")
+            self.assertEqual((result.outcome, result.exit_code, result.ok, result.error.code), ("ok", 3, False, "exit"))
+            self.assertIn("exit_code=3", repr(result))
+            self.assertTrue(session.run("sys.exit()").ok)
+
+    def test_no_memory_says_so(self):
+        with Session(limits={"memory": "64MiB"}) as session:
+            result = session.run("x = bytearray(1 << 29)")
+            self.assertEqual((result.outcome, result.error.message), ("out_of_memory", "out of memory"))
+            self.assertIn('limits={"memory":', result.error.hint)
+
+    def test_half_a_surrogate_pair_is_refused(self):
+        with Session(functions={"f": lambda text: text, "half": lambda: "\udc80", "g": fails_with_half}) as session:
+            ran = session.run("f(chr(0xdc80))")
+            self.assertEqual(ran.error.code, "ValueError")
+            self.assertIn("surrogatepass", ran.error.message)
+            self.assertEqual(session.run("half()").error.code, "ValueError")
+            self.assertIn("\\udc80", session.run("g()").error.message)
+            with self.assertRaisesRegex(ValueError, "surrogate"):
+                session.run("'\udc80'")
+        with self.assertRaisesRegex(ValueError, "surrogate"):
+            Session(inputs={"x": "\udc80"})
 
     def test_what_is_over(self):
         session = Session()
@@ -318,6 +412,77 @@ class Waiting(unittest.TestCase):
             self.assertEqual([each.args for each in call.calls], [(2,)])
             self.assertEqual(call.resume("b").text, "['a', 'b']")
 
+    def test_functions_may_answer_later(self):
+        asked = []
+
+        def approve(amount: int) -> bool:
+            """Whether the amount may be sent."""
+            asked.append(amount)
+            return LATER if amount > 100 else True
+
+        async def rate(currency: str) -> float:
+            return LATER
+
+        with Session(functions=[approve, rate], modules={"bank": {"rate": rate}}) as session:
+            self.assertEqual(session.run("approve(5)").text, "True")
+            self.assertEqual(session.run("approve(500)").error.code, "RuntimeError")
+            call = session.start("[approve(n) for n in (1, 200)]")
+            self.assertEqual((call.name, call.args, asked), ("approve", (200,), [5, 500, 1, 200]))
+            self.assertEqual(call.resume(False).text, "[True, False]")
+            self.assertEqual(asked, [5, 500, 1, 200])  # an answer that came is not asked for again
+            call = session.start("import asyncio, bank\nawait asyncio.gather(rate('EUR'), bank.rate('CHF'), rate('SEK'))")
+            self.assertEqual([(each.name, *each.args) for each in call.calls], [("rate", "EUR"), ("bank.rate", "CHF"), ("rate", "SEK")])
+            self.assertEqual(len(call.so_far.report["waits_for"]), 3)
+            call = load(call.dump(), functions=[approve, rate], modules={"bank": {"rate": rate}})
+            call = call.resume(1.1, 1.0)
+            self.assertEqual([each.args for each in call.calls], [("SEK",)])
+            self.assertEqual(call.resume(0.1).text, "[1.1, 1.0, 0.1]")
+
+    def test_names_that_nobody_defined_are_awaited(self):
+        with Session() as session:
+            call = session.start("import asyncio\nawait asyncio.gather(*[ask(n) for n in (1, 2)], tell(3)), await say(4)")
+            self.assertEqual([(each.name, *each.args) for each in call.calls], [("ask", 1), ("ask", 2), ("tell", 3)])
+            call = call.resume("a", "b", "c")
+            self.assertEqual((call.name, call.args), ("say", (4,)))
+            self.assertEqual(call.resume("d").text, "(['a', 'b', 'c'], 'd')")
+
+    def test_a_gate_sees_a_call_that_waits(self):
+        with Session(functions={"f": LATER}, gate=lambda call: call.args == (1,)) as session:
+            self.assertEqual(session.start("f(1)").resume(5).text, "5")
+            self.assertEqual(session.start("f(2)").error.code, "PermissionError")
+
+    def test_a_call_is_given_up(self):
+        with Session() as session:
+            session.run("x = 1").check()
+            with self.assertRaises(MembraneError):
+                session.abandon()
+            call = session.start("x = 2\napprove(x)")
+            busy = session.run("x")
+            self.assertEqual(busy.outcome, "invalid")
+            self.assertIn("approve", busy.error.message)
+            self.assertIn("resume()", busy.error.hint)
+            self.assertIn("abandon()", busy.error.hint)
+            blob = call.dump()
+            call.abandon()
+            self.assertEqual(session.run("x").text, "1")
+            session.start("approve(0)")
+            session.abandon()
+            self.assertEqual(session.run("x").text, "1")
+        again = load(blob)
+        again.abandon()
+        self.assertEqual(again.session.run("x").text, "1")
+        again.session.close()
+
+    def test_one_of_several_fails(self):
+        async def f(n):
+            return LATER
+
+        with Session(functions=[f]) as session:
+            call = session.start("import asyncio\nawait asyncio.gather(f(1), f(2), return_exceptions=True)")
+            call = call.fail(ValueError("no"))
+            self.assertEqual([each.args for each in call.calls], [(2,)])
+            self.assertEqual(call.resume(2).text, "[ValueError('no'), 2]")
+
     def test_a_waiting_session_is_forked_and_run_does_not_wait(self):
         with Session(functions={"f": LATER}) as session:
             self.assertEqual(session.run("f()").error.code, "RuntimeError")
@@ -332,6 +497,24 @@ class Waiting(unittest.TestCase):
             blob = session.dump()
         with load(blob) as again:
             self.assertEqual(again.run("x + 1").text, "42")
+
+    def test_functions_are_not_told_again(self):
+        functions = {f"f{i}": lambda n: n for i in range(30)}
+        with Session(functions=functions, inputs={"given": 1}) as session:
+            first = session.run("f1(1)").fuel
+            second = session.run("f1(1)").fuel
+            self.assertGreater(first, 10 * second)
+            with session.fork() as branch:
+                of_fork = branch.run("f1(1)").fuel
+            session.run("import os; os._exit(1)")
+            after = session.run("f1(1)")
+            blob = session.dump()
+        with load(blob, functions=functions) as again:
+            of_loaded = again.run("f1(1)").fuel
+        with load(blob, functions={**functions, "more": lambda: 1}) as more:
+            self.assertEqual(more.run("more(), f1(2)").text, "(1, 2)")
+        for fuel in (of_fork, after.fuel, of_loaded):
+            self.assertLess(fuel, 2 * second, (first, second, fuel))  # it is given fresh entropy
 
     def test_damaged_bytes(self):
         with Session() as session:
@@ -373,6 +556,9 @@ class Asyncio(unittest.TestCase):
     def test_a_call_that_waits(self):
         async def main():
             async with AsyncSession() as session:
+                await (await session.start("approve(0)")).abandon()
+                await session.start("approve(0)")
+                await session.abandon()
                 call = await session.start("approve(1)")
                 return (await call.resume(True)).text
 

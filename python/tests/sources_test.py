@@ -71,7 +71,7 @@ class Clock(unittest.TestCase):
 
     def test_what_is_none_is_refused(self):
         for options in ({"clock": "noon"}, {"clock": -1.0}, {"clock": datetime.datetime(1960, 1, 1)}, {"clock": True},
-                        {"timezone": "Nowhere/Atlantis"}, {"timezone": 3}, {"sleep": "short"}, {"sleep": 3}, {"entropy": -1},
+                        {"timezone": "Nowhere/Atlantis"}, {"timezone": 3}, {"timezone": ""}, {"sleep": "short"}, {"sleep": 3}, {"entropy": -1},
                         {"entropy": 1 << 64}, {"entropy": b""}, {"entropy": 1.5}):
             with self.assertRaises((ValueError, TypeError, MembraneError), msg=options):
                 Session(**options)
@@ -133,6 +133,9 @@ class Sleep(unittest.TestCase):
         self.assertEqual(ended, [2.0])
         with Session(sleep=lambda seconds: asyncio.Event().wait(), limits={"wall": "100ms"}) as session:
             self.assertEqual(session.run("import time; time.sleep(2)").outcome, "timed_out")
+
+    def test_a_virtual_clock_where_the_policy_grants_the_machines(self):
+        self.assertEqual(text_of("import datetime; datetime.date.today().year", clock="virtual", allow=["time"]), "2000")
 
     def test_virtual_on_the_machines_clock(self):
         code = "import time; t = time.time(); time.sleep(3600); time.time() - t >= 3600"

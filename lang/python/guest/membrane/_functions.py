@@ -73,6 +73,14 @@ def _value_of(answer):
     raise failure
 
 
+def _encoded(text):
+    try:
+        return text.encode()
+    except UnicodeEncodeError as error:
+        raise ValueError(f"a text with half of a surrogate pair ({error.object[error.start:error.end]!r}) cannot go to the host; as "
+                         "bytes it can: text.encode('utf-8', 'surrogatepass')") from None
+
+
 def _call_of(name, arguments, keywords, of=None):
     call = {"call": name, "arguments": [_to_wire(each) for each in arguments]}
     if keywords:
@@ -88,14 +96,14 @@ def call(name, arguments=(), keywords=None, of=None):
     else:  # the same, made quicker
         values = _door.encode_tree([_to_wire(each) for each in arguments])
         request = f'{{"functions":[{{"call":"{name}","arguments":{values}}}]}}'
-    return _value_of(_door.ask(request.encode("utf-8", "replace"), name)["answers"][0])
+    return _value_of(_door.ask(_encoded(request), name)["answers"][0])
 
 
 async def call_async(name, arguments=(), keywords=None, of=None):
     """Calls that are awaited in one round of the loop are made at once, and answered concurrently."""
     loop = asyncio.get_running_loop()
     future = loop.create_future()
-    _queued.append((_call_of(name, arguments, keywords, of), future))
+    _queued.append((_encoded(_door.encode_tree(_call_of(name, arguments, keywords, of))), future))
     if len(_queued) == 1:
         loop.call_soon(_send_queued)
     return await future
@@ -104,7 +112,7 @@ async def call_async(name, arguments=(), keywords=None, of=None):
 def _send_queued():
     queued, _queued[:] = list(_queued), []
     try:
-        answers = _door.ask({"functions": [call for call, _ in queued]})["answers"]
+        answers = _door.ask(b'{"functions":[' + b",".join(call for call, _ in queued) + b"]}")["answers"]
     except Exception as error:
         for _, future in queued:
             if not future.done():
@@ -256,12 +264,29 @@ def _add(module, name, value):
         made.__all__.append(name)
 
 
+_AWAITING = {"create_task", "ensure_future", "gather", "run", "shield", "timeout", "wait", "wait_for"}  # of asyncio
+
+
+def _awaited_names(tree):
+    """Of functions whose calls are awaited: where they stand, or by asyncio."""
+    awaited = [each.value for each in ast.walk(tree) if isinstance(each, ast.Await)]
+    for each in ast.walk(tree):
+        if isinstance(each, ast.Call) and getattr(each.func, "attr", getattr(each.func, "id", "")) in _AWAITING:
+            for argument in each.args:
+                argument = argument.value if isinstance(argument, ast.Starred) else argument
+                if isinstance(argument, (ast.GeneratorExp, ast.ListComp, ast.SetComp)):
+                    argument = argument.elt
+                awaited += argument.elts if isinstance(argument, (ast.List, ast.Tuple, ast.Set)) else [argument]
+    return {each.func.id for each in awaited if isinstance(each, ast.Call) and isinstance(each.func, ast.Name)}
+
+
 def declare_called_names(code):
     """What the code calls by a name that is nobody's is a function of the host, which may know it."""
     try:
         tree = ast.parse(code)
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return  # the cell tells of it
+    awaited = _awaited_names(tree)
     bound = {each.id for each in ast.walk(tree) if isinstance(each, ast.Name) and not isinstance(each.ctx, ast.Load)}
     bound |= {each.name for each in ast.walk(tree) if isinstance(each, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef))}
     bound |= {each.arg for each in ast.walk(tree) if isinstance(each, ast.arg)}
@@ -271,4 +296,4 @@ def declare_called_names(code):
         if isinstance(each, ast.Call) and isinstance(each.func, ast.Name):
             name = each.func.id
             if name not in bound and name not in names and not hasattr(builtins, name):
-                _put(name, _function_of({"name": name}, name))
+                _put(name, _function_of({"name": name, "is_async": name in awaited}, name))

@@ -1,0 +1,19 @@
+// Hints as they serve a program that embeds the engine: what a flag of the command would do, by what the embedder calls.
+//
+// Threads: pure.
+#pragma once
+
+#include <string>
+
+#include "sandbox/report.h"
+
+namespace membrane::face {
+
+// "--allow kv" is Policy::allow("kv"), and "limits.fuel (--fuel 400)" is limits.fuel (Policy::limit("fuel", "400")). Other words stay.
+// python/membrane/_hints.py and node/src/hints.ts turn these into their own.
+std::string embedder_hint(std::string hint);
+
+// In the messages, hints and grants of the report.
+void say_to_embedder(sandbox::Report& report);
+
+}  // namespace membrane::face

@@ -1,0 +1,73 @@
+// The turn that runs on this thread, and what of Python's ends it: a KeyboardInterrupt, wherever it is raised meanwhile.
+//
+// On the main thread signals are looked for while the guest runs, so that their handlers run as they would in Python's own code.
+#pragma once
+
+#include <nanobind/nanobind.h>
+
+#include <chrono>
+#include <membrane/session.hpp>
+#include <optional>
+#include <utility>
+
+namespace membrane::python {
+
+class RunningTurn {
+ public:
+  // With the GIL held. `session` outlives it.
+  explicit RunningTurn(Session& session)
+      : session_(&session), outer_(std::exchange(current(), this)), takes_signals_(is_main_thread()) {}
+  ~RunningTurn() { current() = outer_; }
+  RunningTurn(const RunningTurn&) = delete;
+  RunningTurn& operator=(const RunningTurn&) = delete;
+
+  // With the GIL held, when the turn is over: raises what ended it.
+  void raise() {
+    if (!interrupt_) return;
+    interrupt_->restore();
+    interrupt_.reset();
+    throw nanobind::python_error();
+  }
+
+  // With the GIL held, of what a function of the embedder's raised: whether it ends the turn that calls, which raise() then raises.
+  static bool ends_by(nanobind::python_error& error) {
+    RunningTurn* const turn = current();
+    if (turn == nullptr || !error.matches(PyExc_KeyboardInterrupt)) return false;
+    turn->end_by(std::move(error));
+    return true;
+  }
+
+  // Without the GIL, now and then while the guest runs: SessionOptions::on_poll.
+  static void poll() {
+    RunningTurn* const turn = current();
+    if (turn == nullptr || !turn->takes_signals_ || turn->interrupt_) return;
+    constexpr std::chrono::milliseconds kBetween(20);  // taking the GIL may take a while
+    const auto now = std::chrono::steady_clock::now();
+    if (now < turn->next_look_) return;
+    turn->next_look_ = now + kBetween;
+    const nanobind::gil_scoped_acquire gil;
+    if (PyErr_CheckSignals() != 0) turn->end_by(nanobind::python_error());
+  }
+
+ private:
+  static RunningTurn*& current() {
+    static thread_local RunningTurn* turn = nullptr;
+    return turn;
+  }
+  static bool is_main_thread() {
+    const nanobind::object threading = nanobind::module_::import_("threading");
+    return threading.attr("current_thread")().is(threading.attr("main_thread")());
+  }
+  void end_by(nanobind::python_error error) {
+    if (!interrupt_) interrupt_.emplace(std::move(error));
+    session_->cancel();
+  }
+
+  Session* session_;
+  RunningTurn* outer_;
+  bool takes_signals_;
+  std::chrono::steady_clock::time_point next_look_{};
+  std::optional<nanobind::python_error> interrupt_;
+};
+
+}  // namespace membrane::python

@@ -1,0 +1,187 @@
+"""Turns that end while a function of this program has them wait: cancel(), the wall limit, Ctrl-C. Of the installed package."""
+
+import asyncio
+import signal
+import subprocess
+import sys
+import textwrap
+import threading
+import time
+import unittest
+
+import membrane
+from membrane import AsyncSession, MembraneError, Session
+
+LONG_S = 60  # what is not stopped takes as long; the tests are over well before
+ENDLESS = {"wall": "10min", "fuel": "1e15"}
+
+
+def setUpModule():
+    try:
+        membrane.open_language("python")
+    except MembraneError as error:
+        raise unittest.SkipTest(str(error)) from None
+
+
+class Functions(unittest.TestCase):
+    def setUp(self):
+        self.begun = threading.Event()
+        self.ended = []
+
+    async def waits(self):
+        self.begun.set()
+        try:
+            await asyncio.sleep(LONG_S)
+        except asyncio.CancelledError:
+            self.ended.append("cancelled")
+            raise
+
+    def cancelled(self, session, code):
+        threading.Thread(target=lambda: (self.begun.wait(), session.cancel())).start()
+        return session.run(code).outcome
+
+    def test_cancel_ends_a_coroutine_that_a_turn_awaits(self):
+        begun_at = time.monotonic()
+        with Session(functions={"waits": self.waits}, limits=ENDLESS) as session:
+            session.run("x = 1").check()
+            self.assertEqual(self.cancelled(session, "x = 2\nawait waits()"), "cancelled")
+            self.assertEqual(session.run("x").text, "1")
+        self.assertEqual(self.ended, ["cancelled"])
+        self.assertLess(time.monotonic() - begun_at, LONG_S / 2)
+
+    def test_also_of_several_and_of_a_loop_that_runs_here(self):
+        async def main():
+            with Session(functions={"waits": self.waits}, limits=ENDLESS) as session:
+                return self.cancelled(session, "import asyncio\nawait asyncio.gather(waits(), waits())")
+
+        self.assertEqual(asyncio.run(main()), "cancelled")
+        self.assertEqual(self.ended, ["cancelled"] * 2)
+
+    def test_the_wall_limit_ends_it(self):
+        with Session(functions={"waits": self.waits}, limits={"wall": "300ms"}) as session:
+            self.assertEqual(session.run("await waits()").outcome, "timed_out")
+            self.assertEqual(session.run("1").text, "1")
+        self.assertEqual(self.ended, ["cancelled"])
+
+    def test_in_asyncio(self):
+        async def main():
+            async with AsyncSession(functions={"waits": self.waits}, limits={"wall": "2s"}) as session:
+                timed_out = await session.run("await waits()")
+                self.assertEqual(timed_out.outcome, "timed_out")
+                self.begun.clear()
+                turn = asyncio.create_task(session.run("await waits()"))
+                await asyncio.to_thread(self.begun.wait)
+                turn.cancel()
+                with self.assertRaises(asyncio.CancelledError):
+                    await turn
+                return (await session.run("1")).text
+
+        self.assertEqual(asyncio.run(main()), "1")
+        self.assertEqual(self.ended[0], "cancelled")
+
+    def test_a_gate_is_ended_too(self):
+        async def gate(call):
+            await self.waits()
+            return True
+
+        with Session(functions={"f": lambda: 1}, gate=gate, limits=ENDLESS) as session:
+            self.assertEqual(self.cancelled(session, "f()"), "cancelled")
+
+    def test_what_is_no_coroutine_comes_to_its_end_first(self):
+        asked = []
+
+        def slow():
+            session.cancel()
+            asked.append("to its end")
+
+        with Session(functions={"slow": slow}, limits=ENDLESS) as session:
+            self.assertEqual(session.run("x = 1\nslow()\nx = 2").outcome, "cancelled")
+            self.assertEqual(session.run("'x' in globals()").text, "False")
+        self.assertEqual(asked, ["to its end"])
+
+    def test_a_turn_in_a_function_of_another(self):
+        with Session(limits=ENDLESS) as inner, Session(functions={"f": lambda: inner.run("6 * 7").text}) as outer:
+            self.assertEqual(outer.run("f()").text, "'42'")
+
+
+class Interrupts(unittest.TestCase):
+    def test_a_keyboard_interrupt_of_a_function_is_raised_here(self):
+        def leaves():
+            raise KeyboardInterrupt("by the function")
+
+        async def leaves_later():
+            raise KeyboardInterrupt("by the coroutine")
+
+        with Session(functions=[leaves, leaves_later]) as session:
+            for code, said in (("leaves()", "by the function"), ("await leaves_later()", "by the coroutine")):
+                with self.assertRaisesRegex(KeyboardInterrupt, said):
+                    session.run(f"x = 1\ntry:\n  {code}\nexcept BaseException: pass")
+                self.assertEqual(session.run("'x' in globals()").text, "False")
+            with self.assertRaises(KeyboardInterrupt):
+                session.start("leaves()")
+
+    def test_also_of_a_listener_and_a_clock(self):
+        def leaves(*_):
+            raise KeyboardInterrupt
+
+        with Session(on_stdout=leaves, limits=ENDLESS) as session:
+            with self.assertRaises(KeyboardInterrupt):
+                session.run("print(1, flush=True)\nwhile True: pass")
+        with Session(clock=leaves, limits=ENDLESS) as session:
+            with self.assertRaises(KeyboardInterrupt):
+                session.run("import time\ntry:\n  time.time()\nexcept OSError: pass\nwhile True: pass")
+
+    def interrupted(self, functions, code, handler=""):
+        """What a process says that is interrupted once its program says so."""
+        program = f"""
+            import asyncio, signal, sys, time
+            from membrane import Session
+
+            signal.signal(signal.SIGINT, signal.default_int_handler)
+            {handler}
+            async def waits():
+                print("begun", flush=True)
+                await asyncio.sleep({LONG_S})
+
+            def blocks():
+                print("begun", flush=True)
+                time.sleep({LONG_S})
+
+            said = lambda text: print(text, end="", flush=True)
+            with Session(functions={functions}, limits={ENDLESS!r}, on_stdout=said, sleep="real") as session:
+                session.run("x = 1")
+                try:
+                    session.run({code!r})
+                    print("no exception")
+                except KeyboardInterrupt:
+                    print("interrupted", session.run("x").text)
+        """
+        child = subprocess.Popen([sys.executable, "-c", textwrap.dedent(program)], stdout=subprocess.PIPE, text=True)
+        self.addCleanup(child.stdout.close)
+        self.addCleanup(child.kill)
+        self.assertEqual(child.stdout.readline(), "begun\n")
+        child.send_signal(signal.SIGINT)
+        said = child.stdout.read()
+        self.assertEqual(child.wait(LONG_S / 2), 0)
+        return said
+
+    def test_ctrl_c_while_the_guest_runs(self):
+        self.assertEqual(self.interrupted("{}", "x = 2\nprint('begun', flush=True)\nwhile True: pass"), "interrupted 1\n")
+
+    def test_ctrl_c_while_the_guest_sleeps(self):
+        self.assertEqual(self.interrupted("{}", f"import time\nprint('begun', flush=True)\ntime.sleep({LONG_S})"), "interrupted 1\n")
+
+    def test_ctrl_c_while_a_function_runs(self):
+        self.assertEqual(self.interrupted("[blocks]", "x = 2\nblocks()"), "interrupted 1\n")
+
+    def test_ctrl_c_while_a_coroutine_is_awaited(self):
+        self.assertEqual(self.interrupted("[waits]", "x = 2\nawait waits()"), "interrupted 1\n")
+
+    def test_other_handlers_run_meanwhile(self):
+        handler = "signal.signal(signal.SIGINT, lambda *_: session.cancel())"
+        said = self.interrupted("{}", "print('begun', flush=True)\nwhile True: pass", handler)
+        self.assertEqual(said, "no exception\n")
+
+
+if __name__ == "__main__":
+    unittest.main()
