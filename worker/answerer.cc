@@ -68,6 +68,7 @@ void Answerer::bound_queries() {
 
 void Answerer::bound(std::chrono::steady_clock::time_point end, const std::atomic<bool>* cancel) {
   end_ = end;
+  cancel_ = cancel;
   had_late_call_ = false;
   world_->bound(end, cancel);
 }
@@ -242,6 +243,17 @@ void Answerer::list_functions() {
   functions_.reset();
 }
 
+// -- sleeps that the embedder lets pass -----------------------------------------------------------------------
+
+bool Answerer::asks_for_sleep() const {
+  return options_.sources != nullptr && options_.sources->sleep == host::Sources::Sleep::kAsked &&
+         options_.sources->sleep_ns != nullptr;
+}
+
+bool Answerer::must_stop() const {
+  return (cancel_ != nullptr && *cancel_) || std::chrono::steady_clock::now() >= end_;
+}
+
 std::expected<std::vector<host::CallRecord>, std::string> Answerer::without_functions(
     std::span<const host::CallRecord> lines, uint64_t dropped) const {
   std::vector<host::CallRecord> others;
@@ -292,8 +304,13 @@ Result<std::string> Answerer::answer(std::string_view question) {
     }
     case Question::kFunctions: {
       const auto calls = in.get<std::vector<sandbox::FunctionCall>>();
-      if (!acts_ || options_.guest_functions == nullptr || calls.empty()) return no_question();
+      if (!acts_ || options_.guest_functions == nullptr || !sandbox::are_sound(calls)) return no_question();
       return done([&] { return call_functions(calls); });
+    }
+    case Question::kSleep: {
+      const auto ns = in.get<uint64_t>();
+      if (!acts_ || !asks_for_sleep()) return no_question();
+      return done([&] { return options_.sources->sleep_ns(ns, [this] { return must_stop(); }); });
     }
     case Question::kInput: {
       const auto patience_ms = std::min(in.get<uint64_t>(), kLongestPatienceMs);

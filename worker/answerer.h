@@ -91,6 +91,8 @@ class Answerer {
   Result<std::string> answer_query(Reader& in);
   std::vector<sandbox::FunctionAnswer> call_functions(std::span<const sandbox::FunctionCall> calls);
   void list_functions();
+  [[nodiscard]] bool asks_for_sleep() const;
+  [[nodiscard]] bool must_stop() const;
   // The worker's lines without those of functions, which must be the ones that were answered here, in their order.
   [[nodiscard]] std::expected<std::vector<host::CallRecord>, std::string> without_functions(
       std::span<const host::CallRecord> lines, uint64_t dropped) const;
@@ -113,6 +115,7 @@ class Answerer {
   const uint64_t most_memory_bytes_;
   uint64_t left_for_call_ = 0;
   std::chrono::steady_clock::time_point end_ = std::chrono::steady_clock::time_point::max();
+  const std::atomic<bool>* cancel_ = nullptr;
   bool had_late_call_ = false;
   std::optional<sandbox::KeptCalls> functions_;   // that were called last, and have not all answered
   std::vector<host::CallRecord> function_lines_;  // of the turn, as it is known here

@@ -1,0 +1,333 @@
+// What only a session in a process of its own has: its process. Skipped where JavaScript is not installed (tools/get-languages).
+
+#include "face/isolated.h"
+
+#include <fcntl.h>
+#include <gtest/gtest.h>
+#include <poll.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <csignal>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <set>
+#include <thread>
+
+#include "base/sanitized_testing.h"
+#include "membrane/session.h"
+#include "membrane/session.hpp"
+#include "sandbox/template_testing.h"
+
+namespace membrane {
+namespace {
+
+namespace fs = std::filesystem;
+using Clock = std::chrono::steady_clock;
+
+constexpr std::chrono::seconds kPatience(60);
+
+// -- processes of this machine, by their ids: of membrane-worker, below a zygote that has this socket's other end --
+
+std::string text_of(const fs::path& file) {
+  std::ifstream in(file, std::ios::binary);
+  return {(std::istreambuf_iterator<char>(in)), {}};
+}
+
+// Of all, also zombies.
+std::set<pid_t> worker_processes() {
+  std::set<pid_t> found;
+  std::error_code gone;
+  for (const auto& entry : fs::directory_iterator("/proc", gone)) {
+    const std::string name = entry.path().filename();
+    if (name.find_first_not_of("0123456789") == std::string::npos &&
+        text_of(entry.path() / "comm") == "membrane-worker\n")
+      found.insert(static_cast<pid_t>(std::stol(name)));
+  }
+  return found;
+}
+
+size_t count_descriptors() {
+  return static_cast<size_t>(std::distance(fs::directory_iterator("/proc/self/fd"), fs::directory_iterator()));
+}
+
+template <typename Holds>
+bool becomes_true(Holds holds) {
+  for (const auto until = Clock::now() + kPatience; Clock::now() < until; std::this_thread::yield())
+    if (holds()) return true;
+  return holds();
+}
+
+class IsolatedSession : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    setenv("XDG_CACHE_HOME", sandbox::template_cache().c_str(), 0);
+    auto opened = Language::open("js");
+    if (!opened) GTEST_SKIP() << opened.error().message;
+    language_ = *std::move(opened);
+    before_ = worker_processes();
+  }
+  Session session(SessionOptions options = {}) const {
+    options.isolated = true;
+    auto made = Session::create(language_, std::move(options));
+    EXPECT_TRUE(made) << made.error().message;
+    return *std::move(made);
+  }
+  // Those that are there since this test began. Other tests may run beside this one, so the processes that count are those that
+  // it has seen begin.
+  [[nodiscard]] std::set<pid_t> new_processes() const {
+    std::set<pid_t> now;
+    for (const pid_t each : worker_processes())
+      if (!before_.contains(each)) now.insert(each);
+    return now;
+  }
+  [[nodiscard]] static bool are_gone(const std::set<pid_t>& processes) {
+    const std::set<pid_t> now = worker_processes();
+    return std::ranges::none_of(processes, [&](pid_t each) { return now.contains(each); });
+  }
+
+  Language language_;
+  std::set<pid_t> before_;
+};
+
+TEST_F(IsolatedSession, RunsInAnotherProcessWhichEndsWithIt) {
+  Session zygotes = session();
+  const std::set<pid_t> first = new_processes();
+  ASSERT_FALSE(first.empty());
+  std::set<pid_t> second;
+  {
+    Session of = session();
+    EXPECT_EQ(of.run({.code = "6 * 7"}).result, "42");
+    for (const pid_t each : new_processes())
+      if (!first.contains(each)) second.insert(each);
+    EXPECT_FALSE(second.empty());
+  }
+  EXPECT_TRUE(becomes_true([&] { return are_gone(second); }));
+  EXPECT_EQ(zygotes.run({.code = "1"}).result, "1");
+}
+
+TEST_F(IsolatedSession, ManyLeaveNothing) {
+  Session first = session();
+  EXPECT_EQ(first.run({.code = "1"}).result, "1");
+  const std::set<pid_t> at_start = new_processes();
+  const size_t descriptors = count_descriptors();
+  std::set<pid_t> seen;
+  for (int i = 0; i < (kIsSanitized ? 20 : 200); ++i) {
+    Session of = session();
+    ASSERT_EQ(of.run({.code = "6 * 7"}).result, "42") << i;
+    if (i % 20 == 0) seen.merge(new_processes());
+  }
+  for (const pid_t each : at_start) seen.erase(each);
+  EXPECT_EQ(count_descriptors(), descriptors);
+  EXPECT_TRUE(becomes_true([&] { return are_gone(seen); }));
+}
+
+TEST_F(IsolatedSession, ItsDeathCostsItsSessionOnly) {
+  Session other = session();
+  other.run({.code = "var x = 41"});
+  const std::set<pid_t> first = new_processes();
+  Session of = session();
+  auto branch = of.fork();
+  ASSERT_TRUE(branch);
+  of.run({.code = "1"});
+  // The one of `of` is younger than those of before, and older than that of its branch.
+  pid_t its = 0;
+  for (const pid_t each : new_processes())
+    if (!first.contains(each) && its == 0) its = each;
+  ASSERT_GT(its, 0);
+  ASSERT_EQ(kill(its, SIGKILL), 0);
+  const Report lost = of.run({.code = "2"});
+  EXPECT_EQ(lost.outcome, Outcome::kFailed);
+  ASSERT_EQ(lost.failures.size(), 1u);
+  EXPECT_EQ(lost.failures[0].code, "worker_lost");
+  EXPECT_FALSE(lost.failures[0].hint.empty());
+  EXPECT_FALSE(of.dump());
+  EXPECT_EQ(of.run({.code = "3"}).outcome, Outcome::kFailed);
+  EXPECT_EQ(branch->run({.code = "4"}).result, "4");
+  EXPECT_EQ(other.run({.code = "x + 1"}).result, "42");
+  Session next = session();
+  EXPECT_EQ(next.run({.code = "5"}).result, "5");
+}
+
+TEST_F(IsolatedSession, AFunctionThatKillsItsWorkerEndsTheTurnOnly) {
+  std::set<pid_t> first;
+  SessionOptions options;
+  options.functions.push_back({.name = "end", .call = [&](const FunctionCall&) {
+                                 for (const pid_t each : new_processes())
+                                   if (!first.contains(each)) kill(each, SIGKILL);
+                                 return Answer::value("1");
+                               }});
+  Session keeps_zygote = session();
+  first = new_processes();
+  Session of = session(std::move(options));
+  const Report report = of.run({.code = "end()"});
+  EXPECT_EQ(report.outcome, Outcome::kFailed);
+  ASSERT_EQ(report.host_calls.size(), 1u);  // it was called, and the report says so
+  EXPECT_EQ(report.host_calls[0].name, "end");
+  EXPECT_EQ(keeps_zygote.run({.code = "1"}).result, "1");
+}
+
+TEST_F(IsolatedSession, ItsBytesGoOnInThisProcessAndBack) {
+  SessionOptions options;
+  int calls = 0;
+  options.functions.push_back({.name = "ask", .call = [&](const FunctionCall&) {
+                                 ++calls;
+                                 return Answer::later();
+                               }});
+  for (const bool begins_isolated : {true, false}) {
+    calls = 0;
+    options.isolated = begins_isolated;
+    auto of = Session::create(language_, options);
+    ASSERT_TRUE(of) << of.error().message;
+    EXPECT_EQ(of->run({.code = "var n = 1; var m = ask('a') + n; m"}).outcome, Outcome::kWaiting);
+    const auto bytes = of->dump();
+    ASSERT_TRUE(bytes) << bytes.error().message;
+    options.isolated = !begins_isolated;
+    auto again = Session::load(language_, *bytes, options);
+    ASSERT_TRUE(again) << again.error().message;
+    EXPECT_EQ(again->resume({Answer::value("41")}).result, "42");
+    EXPECT_EQ(calls, 1);
+    const auto later = again->dump();
+    ASSERT_TRUE(later);
+    options.isolated = begins_isolated;
+    auto back = Session::load(language_, *later, options);
+    ASSERT_TRUE(back) << back.error().message;
+    EXPECT_EQ(back->run({.code = "m"}).result, "42");
+  }
+}
+
+TEST_F(IsolatedSession, UsesTheSameFuelAndReportsTheSameCalls) {
+  const auto report_in = [&](bool isolated) {
+    SessionOptions options;
+    options.isolated = isolated;
+    options.functions.push_back({.name = "price", .call = [](const FunctionCall&) { return Answer::value("7"); }});
+    auto of = Session::create(language_, std::move(options));
+    EXPECT_TRUE(of);
+    of->run({.code = "var s = 0"});
+    Report report = of->run({.code = "for (let i = 0; i < 20; ++i) s += price(i); console.log(s); s"});
+    // A turn that is undone, by steps that are run again: no function is called for these.
+    Report undone = of->run({.code = "s = price(0) + 'x'; for (;;) {}"});
+    return std::tuple(report.result, report.stdout_text, report.fuel_used, report.host_calls.size(),
+                      undone.outcome, undone.fuel_used, of->run({.code = "s"}).result);
+  };
+  EXPECT_EQ(report_in(true), report_in(false));
+}
+
+TEST_F(IsolatedSession, AFunctionMayTakeLongerThanItsTurn) {
+  SessionOptions options;
+  ASSERT_TRUE(options.policy.limit("wall", "50 ms"));
+  std::chrono::milliseconds takes(4000);  // also than the grace that workers have
+  options.functions.push_back({.name = "wait", .call = [&](const FunctionCall&) {
+                                 poll(nullptr, 0, static_cast<int>(takes.count()));
+                                 return Answer::value("1");
+                               }});
+  Session of = session(std::move(options));
+  of.run({.code = "var kept = 42"});
+  EXPECT_EQ(of.run({.code = "wait(); for (;;) {}"}).outcome, Outcome::kTimedOut);
+  takes = std::chrono::milliseconds(0);
+  EXPECT_EQ(of.run({.code = "kept"}).result, "42");
+}
+
+TEST_F(IsolatedSession, ForksRunWhileTheOtherWaitsInAFunction) {
+  Session* branch = nullptr;
+  std::string of_branch;
+  SessionOptions options;
+  options.functions.push_back({.name = "later", .call = [&](const FunctionCall&) { return Answer::later(); }});
+  options.functions.push_back({.name = "other", .call = [&](const FunctionCall&) {
+                                 std::thread([&] { of_branch = branch->run({.code = "n + 1"}).result; }).join();
+                                 return Answer::value("1");
+                               }});
+  Session of = session(std::move(options));
+  of.run({.code = "var n = 1"});
+  ASSERT_EQ(of.run({.code = "n = later()"}).outcome, Outcome::kWaiting);
+  auto forked = of.fork();
+  ASSERT_TRUE(forked);
+  EXPECT_EQ(forked->resume({Answer::value("5")}).outcome, Outcome::kOk);
+  branch = &*forked;
+  EXPECT_EQ(of.resume({Answer::value("7")}).outcome, Outcome::kOk);
+  EXPECT_EQ(of.run({.code = "other() + n"}).result, "8");
+  EXPECT_EQ(of_branch, "6");
+}
+
+TEST_F(IsolatedSession, AForkOfTheProcessHasNoPartInIts) {
+  Session of = session();
+  of.run({.code = "var n = 6"});
+  const pid_t child = fork();
+  ASSERT_GE(child, 0);
+  if (child == 0) {
+    const bool is_refused = of.run({.code = "n"}).outcome == Outcome::kFailed;
+    { const Session gone(std::move(of)); }  // ends nothing of the parent's
+    SessionOptions options;
+    options.isolated = true;
+    auto own = Session::create(language_, options);
+    _exit(is_refused && own && own->run({.code = "7"}).result == "7" ? 0 : 1);
+  }
+  int status = -1;
+  ASSERT_EQ(waitpid(child, &status, 0), child);
+  EXPECT_EQ(status, 0);
+  EXPECT_EQ(of.run({.code = "n * 7"}).result, "42");
+}
+
+TEST_F(IsolatedSession, NothingIsLeftOfAProcessThatIsKilled) {
+  int said[2];
+  ASSERT_EQ(pipe2(said, O_CLOEXEC), 0);
+  const pid_t child = fork();
+  ASSERT_GE(child, 0);
+  if (child == 0) {
+    Session of = session();
+    if (fork() == 0) {  // has its sockets, too
+      pause();
+      _exit(0);
+    }
+    static_cast<void>(!write(said[1], "x", 1));
+    of.run({.code = "for (;;) {}"});
+    _exit(0);
+  }
+  char x = 0;
+  ASSERT_EQ(read(said[0], &x, 1), 1);
+  const std::set<pid_t> its = new_processes();
+  EXPECT_GE(its.size(), 2u);
+  kill(child, SIGKILL);
+  ASSERT_EQ(waitpid(child, nullptr, 0), child);
+  EXPECT_TRUE(becomes_true([&] { return are_gone(its); }));
+}
+
+TEST_F(IsolatedSession, HasNothingOfTheEmbeddersProcess) {
+  setenv("MEMBRANE_TEST_SECRET", "in the environment", 1);
+  const int open_file = open("/proc/self/status", O_RDONLY);  // not closed on exec
+  ASSERT_GE(open_file, 0);
+  Session of = session();
+  for (const pid_t each : new_processes()) {
+    const fs::path process = "/proc/" + std::to_string(each);
+    EXPECT_FALSE(text_of(process / "environ").contains("MEMBRANE_TEST_SECRET"));
+    std::error_code failed;
+    for (const auto& entry : fs::directory_iterator(process / "fd", failed)) {
+      std::error_code gone;
+      EXPECT_FALSE(fs::read_symlink(entry.path(), gone).string().ends_with("/status"));
+    }
+  }
+  close(open_file);
+}
+
+TEST_F(IsolatedSession, WithoutItsProgramItIsRefused) {
+  setenv("MEMBRANE_WORKER", "/nowhere/membrane-worker", 1);
+  SessionOptions options;
+  options.isolated = true;
+  auto made = Session::create(language_, options);
+  ASSERT_FALSE(made);
+  EXPECT_EQ(made.error().code, "not_found");
+  EXPECT_TRUE(made.error().message.contains("/nowhere/membrane-worker"));
+  EXPECT_FALSE(made.error().hint.empty());
+  setenv("MEMBRANE_WORKER", "/bin/true", 1);
+  made = Session::create(language_, options);
+  ASSERT_FALSE(made);
+  EXPECT_TRUE(made.error().message.contains("does not start"));
+  unsetenv("MEMBRANE_WORKER");
+  made = Session::create(language_, options);
+  EXPECT_TRUE(made) << made.error().message;
+}
+
+}  // namespace
+}  // namespace membrane
