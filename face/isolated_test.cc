@@ -8,11 +8,13 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <chrono>
 #include <csignal>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
+#include <iterator>
 #include <set>
 #include <thread>
 
@@ -29,24 +31,30 @@ using Clock = std::chrono::steady_clock;
 
 constexpr std::chrono::seconds kPatience(60);
 
-// -- processes of this machine, by their ids: of membrane-worker, below a zygote that has this socket's other end --
+// -- processes of this test alone, which are started by a name of its own -------------------------------------------
 
 std::string text_of(const fs::path& file) {
   std::ifstream in(file, std::ios::binary);
   return {(std::istreambuf_iterator<char>(in)), {}};
 }
 
-// Of all, also zombies.
-std::set<pid_t> worker_processes() {
+fs::path name_of_program() { return ::testing::TempDir() + "membrane-worker-" + std::to_string(getpid()); }
+
+std::set<pid_t> processes_of(const fs::path& program) {
   std::set<pid_t> found;
   std::error_code gone;
   for (const auto& entry : fs::directory_iterator("/proc", gone)) {
     const std::string name = entry.path().filename();
     if (name.find_first_not_of("0123456789") == std::string::npos &&
-        text_of(entry.path() / "comm") == "membrane-worker\n")
+        text_of(entry.path() / "cmdline") == program.string() + '\0')
       found.insert(static_cast<pid_t>(std::stol(name)));
   }
   return found;
+}
+
+// Also as zombies.
+bool are_gone(const std::set<pid_t>& processes) {
+  return std::ranges::none_of(processes, [](pid_t each) { return fs::exists("/proc/" + std::to_string(each)); });
 }
 
 size_t count_descriptors() {
@@ -67,40 +75,34 @@ class IsolatedSession : public ::testing::Test {
     auto opened = Language::open("js");
     if (!opened) GTEST_SKIP() << opened.error().message;
     language_ = *std::move(opened);
-    before_ = worker_processes();
+    const auto program = face::find_worker_program();
+    ASSERT_TRUE(program) << program.error().message;
+    fs::create_symlink(*program, program_);
+    setenv("MEMBRANE_WORKER", program_.c_str(), 1);
   }
+  void TearDown() override { fs::remove(program_); }
   Session session(SessionOptions options = {}) const {
     options.isolated = true;
     auto made = Session::create(language_, std::move(options));
     EXPECT_TRUE(made) << made.error().message;
     return *std::move(made);
   }
-  // Those that are there since this test began. Other tests may run beside this one, so the processes that count are those that
-  // it has seen begin.
-  [[nodiscard]] std::set<pid_t> new_processes() const {
-    std::set<pid_t> now;
-    for (const pid_t each : worker_processes())
-      if (!before_.contains(each)) now.insert(each);
-    return now;
-  }
-  [[nodiscard]] static bool are_gone(const std::set<pid_t>& processes) {
-    const std::set<pid_t> now = worker_processes();
-    return std::ranges::none_of(processes, [&](pid_t each) { return now.contains(each); });
-  }
+  // The zygote, and all workers.
+  [[nodiscard]] std::set<pid_t> processes() const { return processes_of(program_); }
 
   Language language_;
-  std::set<pid_t> before_;
+  const fs::path program_ = name_of_program();
 };
 
 TEST_F(IsolatedSession, RunsInAnotherProcessWhichEndsWithIt) {
   Session zygotes = session();
-  const std::set<pid_t> first = new_processes();
+  const std::set<pid_t> first = processes();
   ASSERT_FALSE(first.empty());
   std::set<pid_t> second;
   {
     Session of = session();
     EXPECT_EQ(of.run({.code = "6 * 7"}).result, "42");
-    for (const pid_t each : new_processes())
+    for (const pid_t each : processes())
       if (!first.contains(each)) second.insert(each);
     EXPECT_FALSE(second.empty());
   }
@@ -111,13 +113,13 @@ TEST_F(IsolatedSession, RunsInAnotherProcessWhichEndsWithIt) {
 TEST_F(IsolatedSession, ManyLeaveNothing) {
   Session first = session();
   EXPECT_EQ(first.run({.code = "1"}).result, "1");
-  const std::set<pid_t> at_start = new_processes();
+  const std::set<pid_t> at_start = processes();
   const size_t descriptors = count_descriptors();
   std::set<pid_t> seen;
   for (int i = 0; i < (kIsSanitized ? 20 : 200); ++i) {
     Session of = session();
     ASSERT_EQ(of.run({.code = "6 * 7"}).result, "42") << i;
-    if (i % 20 == 0) seen.merge(new_processes());
+    if (i % 20 == 0) seen.merge(processes());
   }
   for (const pid_t each : at_start) seen.erase(each);
   EXPECT_EQ(count_descriptors(), descriptors);
@@ -127,17 +129,14 @@ TEST_F(IsolatedSession, ManyLeaveNothing) {
 TEST_F(IsolatedSession, ItsDeathCostsItsSessionOnly) {
   Session other = session();
   other.run({.code = "var x = 41"});
-  const std::set<pid_t> first = new_processes();
+  const std::set<pid_t> first = processes();
   Session of = session();
+  std::vector<pid_t> its;
+  std::ranges::set_difference(processes(), first, std::back_inserter(its));
+  ASSERT_EQ(its.size(), 1u);
   auto branch = of.fork();
   ASSERT_TRUE(branch);
-  of.run({.code = "1"});
-  // The one of `of` is younger than those of before, and older than that of its branch.
-  pid_t its = 0;
-  for (const pid_t each : new_processes())
-    if (!first.contains(each) && its == 0) its = each;
-  ASSERT_GT(its, 0);
-  ASSERT_EQ(kill(its, SIGKILL), 0);
+  ASSERT_EQ(kill(its.front(), SIGKILL), 0);
   const Report lost = of.run({.code = "2"});
   EXPECT_EQ(lost.outcome, Outcome::kFailed);
   ASSERT_EQ(lost.failures.size(), 1u);
@@ -155,12 +154,12 @@ TEST_F(IsolatedSession, AFunctionThatKillsItsWorkerEndsTheTurnOnly) {
   std::set<pid_t> first;
   SessionOptions options;
   options.functions.push_back({.name = "end", .call = [&](const FunctionCall&) {
-                                 for (const pid_t each : new_processes())
+                                 for (const pid_t each : processes())
                                    if (!first.contains(each)) kill(each, SIGKILL);
                                  return Answer::value("1");
                                }});
   Session keeps_zygote = session();
-  first = new_processes();
+  first = processes();
   Session of = session(std::move(options));
   const Report report = of.run({.code = "end()"});
   EXPECT_EQ(report.outcome, Outcome::kFailed);
@@ -271,15 +270,17 @@ TEST_F(IsolatedSession, AForkOfTheProcessHasNoPartInIts) {
 }
 
 TEST_F(IsolatedSession, NothingIsLeftOfAProcessThatIsKilled) {
-  int said[2];
+  int said[2], held[2];
   ASSERT_EQ(pipe2(said, O_CLOEXEC), 0);
+  ASSERT_EQ(pipe2(held, O_CLOEXEC), 0);
   const pid_t child = fork();
   ASSERT_GE(child, 0);
   if (child == 0) {
+    close(held[1]);
     Session of = session();
-    if (fork() == 0) {  // has its sockets, too
-      pause();
-      _exit(0);
+    if (fork() == 0) {  // has its sockets, too, until this test is over
+      char none = 0;
+      _exit(static_cast<int>(read(held[0], &none, 1)));
     }
     static_cast<void>(!write(said[1], "x", 1));
     of.run({.code = "for (;;) {}"});
@@ -287,11 +288,12 @@ TEST_F(IsolatedSession, NothingIsLeftOfAProcessThatIsKilled) {
   }
   char x = 0;
   ASSERT_EQ(read(said[0], &x, 1), 1);
-  const std::set<pid_t> its = new_processes();
+  const std::set<pid_t> its = processes();
   EXPECT_GE(its.size(), 2u);
   kill(child, SIGKILL);
   ASSERT_EQ(waitpid(child, nullptr, 0), child);
   EXPECT_TRUE(becomes_true([&] { return are_gone(its); }));
+  for (const int each : {said[0], said[1], held[0], held[1]}) close(each);
 }
 
 TEST_F(IsolatedSession, HasNothingOfTheEmbeddersProcess) {
@@ -299,7 +301,7 @@ TEST_F(IsolatedSession, HasNothingOfTheEmbeddersProcess) {
   const int open_file = open("/proc/self/status", O_RDONLY);  // not closed on exec
   ASSERT_GE(open_file, 0);
   Session of = session();
-  for (const pid_t each : new_processes()) {
+  for (const pid_t each : processes()) {
     const fs::path process = "/proc/" + std::to_string(each);
     EXPECT_FALSE(text_of(process / "environ").contains("MEMBRANE_TEST_SECRET"));
     std::error_code failed;

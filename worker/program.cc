@@ -60,7 +60,7 @@ class Start {
   }
   // The error's number.
   int run(const std::string& path, pid_t& process) {
-    std::string name = "membrane-worker", libraries = "LD_LIBRARY_PATH=";
+    std::string name = path, libraries = "LD_LIBRARY_PATH=";
     char* const arguments[] = {name.data(), nullptr};
     const char* const given = std::getenv("LD_LIBRARY_PATH");
     if (given != nullptr) libraries += given;

@@ -61,6 +61,9 @@ class Package(unittest.TestCase):
     def test_sources(self):
         self.check("sources")
 
+    def test_isolated(self):
+        self.check("isolated")
+
     def test_types_of_cells(self):
         self.check("check")
 
