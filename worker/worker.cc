@@ -214,6 +214,12 @@ class Worker::Conversation {
   uint64_t files_left_ = kMostFiles;
 };
 
+// What a command has called on this thread, such as a function of the embedder, comes before its end.
+std::unexpected<Error> Worker::busy() {
+  return fail(ErrorCode::kInvalidArgument, "a turn of the session is running",
+              "Do this after it: what a turn calls cannot use the turn's own session.");
+}
+
 std::unexpected<Error> Worker::too_late(const Command& what) {
   return fail(ErrorCode::kTimedOut, what.options != nullptr
                                         ? "the worker did not stop, and was ended"
@@ -272,9 +278,12 @@ Result<std::string> Worker::command(Command& what) {
     return fail(ErrorCode::kUnavailable, "the session is that of the process that this one was forked from",
                 "Begin a new session in this process.");
   const std::lock_guard lock(mutex_);
+  if (is_conversing_) return busy();
   if (!is_alive())
     return fail(ErrorCode::kUnavailable, "the worker is gone: " + problem(), "Begin a new session.");
+  is_conversing_ = true;
   auto answer = converse(what);
+  is_conversing_ = false;
   if (answer) return answer;
   return std::unexpected(lose(answer.error().code == ErrorCode::kUnavailable ? "" : answer.error().message));
 }
@@ -611,6 +620,8 @@ class RemoteSession final : public sandbox::Session {
   }
 
   Report exec(const sandbox::Turn& turn) override {
+    const std::lock_guard lock(worker_->mutex_);
+    if (worker_->is_conversing_) return sandbox::refusal(Worker::busy().error());
     const bool has_input = turn.read_input != nullptr;
     std::string payload = bytes_of(left_of(options_), turn, has_input);
     if (paused_at_fuel_) return take_turn(Kind::kExec, std::move(payload), Part::kRefused);
@@ -630,12 +641,16 @@ class RemoteSession final : public sandbox::Session {
     return report;
   }
   Report go_on(std::optional<uint64_t> pause_at_fuel) override {
+    const std::lock_guard lock(worker_->mutex_);
+    if (worker_->is_conversing_) return sandbox::refusal(Worker::busy().error());
     std::string payload = bytes_of(left_of(options_), pause_at_fuel);
     if (!paused_at_fuel_) return take_turn(Kind::kGoOn, std::move(payload), Part::kRefused);
     answerer_.go_on();
     return take_turn(Kind::kGoOn, std::move(payload), Part::kRuns, pause_at_fuel.has_value());
   }
   Report resume(std::vector<sandbox::FunctionAnswer> answers) override {
+    const std::lock_guard lock(worker_->mutex_);
+    if (worker_->is_conversing_) return sandbox::refusal(Worker::busy().error());
     const SharedLeft left = left_of(options_);
     if (!paused_at_fuel_ || answers.size() > waits_for_.size())
       return take_turn(Kind::kResume, bytes_of(left, answers), Part::kRefused);

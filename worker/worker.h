@@ -107,6 +107,7 @@ class Worker : public std::enable_shared_from_this<Worker> {
   // Its answer. Errors: kUnavailable, with what the worker did.
   Result<std::string> command(Command& what);
   Result<std::string> converse(Command& what);
+  static std::unexpected<Error> busy();
   static std::unexpected<Error> too_late(const Command& what);
   Error lose(std::string how);
   std::string how_it_ended();
@@ -123,6 +124,7 @@ class Worker : public std::enable_shared_from_this<Worker> {
   const pid_t owner_ = getpid();
   std::shared_ptr<Zygote> of_;  // null: a child
   std::function<Result<std::shared_ptr<Worker>>()> siblings_;
+  bool is_conversing_ = false;
   bool is_reaped_ = false;
   bool has_walls_ = false;
   bool is_limited_ = false;  // the walls know how much memory its guests may have
