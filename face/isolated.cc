@@ -46,6 +46,22 @@ class Workers {
     return *all;
   }
 
+  // A worker that has the template. That the zygote has ended is found by asking it, and then another one is.
+  Result<std::shared_ptr<worker::Worker>> take(const sandbox::TemplateSpec& spec) {
+    auto taken = take_once(spec);
+    return taken || is_alive() ? std::move(taken) : take_once(spec);
+  }
+
+ private:
+  Result<std::shared_ptr<worker::Worker>> take_once(const sandbox::TemplateSpec& spec) {
+    MEMBRANE_ASSIGN(const auto workers, get());
+    MEMBRANE_TRY(workers->open(spec));
+    return workers->take();
+  }
+  bool is_alive() {
+    const std::lock_guard lock(mutex_);
+    return zygote_ == nullptr || zygote_->is_alive();
+  }
   Result<std::shared_ptr<worker::ReadyWorkers>> get() {
     const std::lock_guard lock(mutex_);
     if (zygote_ && zygote_->is_alive()) return workers_;
@@ -55,7 +71,6 @@ class Workers {
     return workers_;
   }
 
- private:
   std::mutex mutex_;  // guards all below
   std::shared_ptr<worker::Zygote> zygote_;
   std::shared_ptr<worker::ReadyWorkers> workers_;
@@ -99,10 +114,8 @@ Result<std::string> find_worker_program() {
 Result<std::unique_ptr<sandbox::Session>> isolated_session(const sandbox::Template& of, sandbox::RunOptions options,
                                                            const std::vector<std::string>& accepted_walls,
                                                            std::optional<std::span<const uint8_t>> kept) {
-  MEMBRANE_ASSIGN(const auto workers, Workers::instance().get());
   MEMBRANE_ASSIGN(const sandbox::TemplateSpec spec, with_whole_paths(of.spec()));
-  MEMBRANE_TRY(workers->open(spec));
-  MEMBRANE_ASSIGN(const auto worker, workers->take());
+  MEMBRANE_ASSIGN(const auto worker, Workers::instance().take(spec));
   MEMBRANE_TRY(check_walls(*worker, accepted_walls));
   return kept ? worker->restore(spec, *kept, std::move(options)) : worker->create(spec, std::move(options));
 }

@@ -80,7 +80,10 @@ class IsolatedSession : public ::testing::Test {
     fs::create_symlink(*program, program_);
     setenv("MEMBRANE_WORKER", program_.c_str(), 1);
   }
-  void TearDown() override { fs::remove(program_); }
+  void TearDown() override {
+    unsetenv("MEMBRANE_WORKER");
+    fs::remove(program_);
+  }
   Session session(SessionOptions options = {}) const {
     options.isolated = true;
     auto made = Session::create(language_, std::move(options));
@@ -150,6 +153,14 @@ TEST_F(IsolatedSession, ItsDeathCostsItsSessionOnly) {
   EXPECT_EQ(next.run({.code = "5"}).result, "5");
 }
 
+TEST_F(IsolatedSession, AnotherZygoteTakesThePlaceOfOneThatEnded) {
+  Session of = session();
+  for (const pid_t each : processes()) kill(each, SIGKILL);
+  EXPECT_EQ(of.run({.code = "1"}).outcome, Outcome::kFailed);
+  Session next = session();
+  EXPECT_EQ(next.run({.code = "6 * 7"}).result, "42");
+}
+
 TEST_F(IsolatedSession, AFunctionThatKillsItsWorkerEndsTheTurnOnly) {
   std::set<pid_t> first;
   SessionOptions options;
@@ -201,6 +212,7 @@ TEST_F(IsolatedSession, UsesTheSameFuelAndReportsTheSameCalls) {
   const auto report_in = [&](bool isolated) {
     SessionOptions options;
     options.isolated = isolated;
+    EXPECT_TRUE(options.policy.limit("fuel", "1e8"));
     options.functions.push_back({.name = "price", .call = [](const FunctionCall&) { return Answer::value("7"); }});
     auto of = Session::create(language_, std::move(options));
     EXPECT_TRUE(of);
