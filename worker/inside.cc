@@ -215,6 +215,7 @@ std::string Worker::answer(const Frame& command, Reader& in) {
                                     : of->act_on_files(request));
     }
     case Kind::kPrivateBytes: return bytes_of(of == nullptr ? std::nullopt : of->private_bytes());
+    case Kind::kSkipped: return bytes_of(of == nullptr ? uint64_t{0} : of->skipped_ns());
     case Kind::kClose: sessions_.erase(subject); return {};
     case Kind::kCheck: return bytes_of(sandbox::check_program(in.get<sandbox::CheckRequest>()));
     default: _exit(1);  // the supervisor is of another build
@@ -294,6 +295,7 @@ std::shared_ptr<const host::Sources> Worker::sources_of(const GuestSources& said
   auto sources = std::make_shared<host::Sources>();
   sources->sleep = said.sleep;
   sources->key = said.key;
+  sources->skipped_ns = said.skipped_ns;
   sources->sleep_ns = [this, subject](uint64_t ns, const std::function<bool()>& /*must_stop*/) {
     const std::string bytes = link_.ask(subject, bytes_of(Question::kSleep, ns));
     return Reader(bytes).get<bool>();

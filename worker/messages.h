@@ -72,6 +72,7 @@ enum class Kind : uint16_t {
   kPutFile,       // path, bytes ─▶ HostResult<void>
   kActOnFiles,    // FileRequest ─▶ HostResult<facts>
   kPrivateBytes,  // ─▶ optional<uint64_t>
+  kSkipped,       // ─▶ uint64_t, ns
   kClose,         // ─▶ nothing
   kCheck,         // CheckRequest ─▶ CheckAnswer
   kAnswer,        // to a request
@@ -101,8 +102,9 @@ constexpr Question wire_last(Question) { return Question::kSleep; }
 struct GuestSources {
   host::Sources::Sleep sleep = host::Sources::Sleep::kByClock;
   std::optional<RandomStream::Key> key;
+  uint64_t skipped_ns = 0;
 };
-inline auto wire_fields(GuestSources& s) { return std::tie(s.sleep, s.key); }
+inline auto wire_fields(GuestSources& s) { return std::tie(s.sleep, s.key, s.skipped_ns); }
 
 // What a guest's run or session needs of RunOptions in the worker.
 struct GuestOptions {

@@ -49,6 +49,7 @@ std::chrono::seconds time_for(Kind kind) {
     case Kind::kPutFile:
     case Kind::kActOnFiles:
     case Kind::kPrivateBytes:
+    case Kind::kSkipped:
     case Kind::kClose: return kFileTime;
     case Kind::kKeep: return kKeepTime;
     default: return kSetUpTime;
@@ -80,7 +81,10 @@ GuestOptions guest_options(const RunOptions& options) {
   said.packages_by = options.packages_by;
   said.is_single_turn = options.is_single_turn;
   if (options.guest_functions) said.functions = options.guest_functions->description;
-  if (options.sources) said.sources = {.sleep = options.sources->sleep, .key = options.sources->key};
+  if (options.sources)
+    said.sources = {.sleep = options.sources->sleep,
+                    .key = options.sources->key,
+                    .skipped_ns = options.sources->skipped_ns};
   if (options.time_zone) said.time_zone = *options.time_zone;
   return said;
 }
@@ -718,6 +722,10 @@ class RemoteSession final : public sandbox::Session {
     return of_file<std::vector<wasi::FileFact>>(Kind::kActOnFiles, bytes_of(request));
   }
   std::string why_lost() const override { return worker_->is_alive() ? std::string() : worker_->problem(); }
+  uint64_t skipped_ns() const override {
+    const auto ns = asked<uint64_t>(Kind::kSkipped, {});
+    return ns ? *ns : 0;
+  }
   std::optional<uint64_t> private_bytes() const override {
     const auto bytes = asked<std::optional<uint64_t>>(Kind::kPrivateBytes, {});
     return bytes ? *bytes : std::nullopt;
@@ -767,6 +775,11 @@ class RemoteSession final : public sandbox::Session {
   // What was kept, in a worker of its own; null where there can be none.
   std::unique_ptr<Session> restored_apart(const Result<std::vector<uint8_t>>& kept, RunOptions options) const {
     if (!kept || !worker_->of_) return nullptr;
+    if (options.sources != nullptr) {
+      auto sources = std::make_shared<host::Sources>(*options.sources);
+      sources->skipped_ns = skipped_ns();
+      options.sources = std::move(sources);
+    }
     const auto other = worker_->sibling();
     if (!other) return nullptr;
     auto made = other->restore(spec_, *kept, std::move(options));
