@@ -178,20 +178,20 @@ docs: build  ## Write again the pages that are made from the program
 	@tools/generate-docs
 
 python: build  ## Build the Python package as a wheel for this machine: build/python
-	@$(BUILD) release --target libmembrane
+	@$(BUILD) release --target libmembrane --target membrane-worker
 	@$(PYTHON) -m pip wheel --quiet --no-deps --wheel-dir build/python ./python -C cmake.define.membrane_DIR=$(CURDIR)/build/release
 	@ls build/python/*.whl
 
 node: build  ## Build the Node package with its addon: node/dist
-	@$(BUILD) release --target libmembrane
+	@$(BUILD) release --target libmembrane --target membrane-worker
 	@cd node && npm install --ignore-scripts --no-package-lock --no-audit --no-fund --silent && npm run --silent build
 
 install: build  ## Install under PREFIX (/usr/local)
-	@$(BUILD) release --target libmembrane --target libmembrane_shared --target membrane-service --target words
+	@$(BUILD) release --target libmembrane --target libmembrane_shared --target membrane-service --target membrane-worker --target words
 	@DESTDIR='$(DESTDIR)' cmake --install build/release --prefix '$(PREFIX)'
 
 dist: build  ## A release archive: build/dist/membrane-VERSION-linux-MACHINE.tar.gz
-	@$(BUILD) release --target libmembrane --target libmembrane_shared --target membrane-service --target words
+	@$(BUILD) release --target libmembrane --target libmembrane_shared --target membrane-service --target membrane-worker --target words
 	@tools/make-dist
 
 clean:  ## Remove build/

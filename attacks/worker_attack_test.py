@@ -118,6 +118,10 @@ class Peers(unittest.TestCase):
             self.assertEqual(met["fuel_left"], 0, met)
         if name == "host_calls_without_end":
             self.assertEqual((met["given"], met["host_calls_left"]), (1000, 0), met)
+        if wall == "messages" and name.startswith("function"):
+            self.assertEqual(met["given"], 0, met)
+        if name == "functions_without_end":  # no more are called than there are host calls
+            self.assertEqual((met["given"], met["host_calls_left"]), (1000, 0), met)
         if name == "directories_without_end":
             self.assertEqual(met["host_calls_left"], 0, met)
         if name == "random_bytes_by_the_gigabyte":

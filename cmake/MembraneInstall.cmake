@@ -6,7 +6,7 @@ include(CMakePackageConfigHelpers)
 
 # One archive, made of the floors' own objects. What they link with is the system's alone; a C program's linker has
 # to be told of the libraries of C++, too.
-set(objects base wasm engine policy host wasi lang sandbox face)
+set(objects base wasm engine policy host wasi lang sandbox packages worker face)
 list(TRANSFORM objects REPLACE "(.+)" "$<TARGET_OBJECTS:membrane_\\1>")
 add_library(libmembrane STATIC ${objects})
 set_target_properties(libmembrane PROPERTIES OUTPUT_NAME membrane EXPORT_NAME membrane LINKER_LANGUAGE CXX)
@@ -40,6 +40,7 @@ write_basic_package_version_file(membrane-config-version.cmake COMPATIBILITY Sam
 install(TARGETS membrane RUNTIME)
 install(TARGETS membrane-service RUNTIME DESTINATION ${CMAKE_INSTALL_LIBEXECDIR}/membrane)
 install(TARGETS ${libraries} EXPORT membrane-targets ARCHIVE LIBRARY)
+install(TARGETS membrane-worker EXPORT membrane-targets RUNTIME DESTINATION ${CMAKE_INSTALL_LIBEXECDIR}/membrane)
 install(EXPORT membrane-targets NAMESPACE membrane:: DESTINATION ${package_dir})
 export(EXPORT membrane-targets NAMESPACE membrane:: FILE ${CMAKE_BINARY_DIR}/membrane-targets.cmake)  # for the build tree itself
 install(FILES ${CMAKE_BINARY_DIR}/membrane.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)

@@ -128,6 +128,9 @@ membrane::SessionOptions to_cpp(const membrane_session_options* given) {
   made.sleep = sleep_of(sources, options.user_data);
   made.entropy = entropy_of(sources, options.user_data);
   made.timezone = view(sources.timezone);
+  made.isolated = options.isolated;
+  for (size_t i = 0; i < options.accepted_missing_wall_count; ++i)
+    made.accepted_missing_walls.emplace_back(view(options.accepted_missing_walls[i]));
   return made;
 }
 

@@ -8,6 +8,7 @@
 #include "engine/region_pool.h"
 #include "face/convert.h"
 #include "face/hints.h"
+#include "face/isolated.h"
 #include "face/policy.h"
 #include "face/report.h"
 #include "face/sources.h"
@@ -188,7 +189,28 @@ struct Session::State {
   std::unique_ptr<sandbox::Session> session;
   std::shared_ptr<std::atomic<bool>> cancelled = std::make_shared<std::atomic<bool>>(false);
   uint64_t forks = 0;
+
+  using Made = Result<std::unique_ptr<sandbox::Session>>;
+  static Made begin(const Language& language, const SessionOptions& options, sandbox::RunOptions how,
+                    std::optional<std::span<const uint8_t>> kept = {});
+  static Expected<Session> of(Made made) {
+    if (!made) return std::unexpected(failure_of(made.error()));
+    auto state = std::make_unique<State>();
+    state->session = *std::move(made);
+    return Session(std::move(state));
+  }
 };
+
+Session::State::Made Session::State::begin(const Language& language, const SessionOptions& options,
+                                           sandbox::RunOptions how,
+                                           std::optional<std::span<const uint8_t>> kept) {
+  const auto& opened = language.state()->opened;
+  if (options.isolated)
+    return face::isolated_session(*opened, std::move(how), options.accepted_missing_walls, kept);
+  engine::RegionPool::instance().put_back_in_background();
+  return kept ? sandbox::Session::restore(opened, *kept, std::move(how))
+              : sandbox::Session::create(opened, std::move(how));
+}
 
 namespace {
 
@@ -226,24 +248,14 @@ Session& Session::operator=(Session&&) noexcept = default;
 Expected<Session> Session::create(const Language& language, SessionOptions options) {
   auto how = run_options(options);
   if (!how) return std::unexpected(how.error());
-  engine::RegionPool::instance().put_back_in_background();
-  auto made = sandbox::Session::create(language.state()->opened, *std::move(how));
-  if (!made) return std::unexpected(failure_of(made.error()));
-  auto state = std::make_unique<State>();
-  state->session = *std::move(made);
-  return Session(std::move(state));
+  return State::of(State::begin(language, options, *std::move(how)));
 }
 
 Expected<Session> Session::load(const Language& language, std::span<const uint8_t> bytes,
                                 SessionOptions options) {
   auto how = run_options(options);
   if (!how) return std::unexpected(how.error());
-  engine::RegionPool::instance().put_back_in_background();
-  auto made = sandbox::Session::restore(language.state()->opened, bytes, *std::move(how));
-  if (!made) return std::unexpected(failure_of(made.error()));
-  auto state = std::make_unique<State>();
-  state->session = *std::move(made);
-  return Session(std::move(state));
+  return State::of(State::begin(language, options, *std::move(how), bytes));
 }
 
 Report Session::run(const Cell& cell) {
@@ -288,11 +300,7 @@ std::vector<FunctionCall> Session::waits_for() const {
 }
 
 Expected<Session> Session::fork() {
-  auto made = state_->session->fork(state_->forks++);
-  if (!made) return std::unexpected(failure_of(made.error()));
-  auto state = std::make_unique<State>();
-  state->session = *std::move(made);
-  return Session(std::move(state));
+  return State::of(state_->session->fork(state_->forks++));
 }
 
 Expected<std::vector<uint8_t>> Session::dump() const {

@@ -7,13 +7,14 @@
 #include <cstring>
 #include <thread>
 
+#include "face/place_testing.h"
 #include "membrane/session.h"
 #include "sandbox/template_testing.h"
 
 namespace membrane {
 namespace {
 
-class EmbeddedSession : public ::testing::Test {
+class EmbeddedSession : public ::testing::TestWithParam<SessionPlace> {
  protected:
   void SetUp() override {
     setenv("XDG_CACHE_HOME", sandbox::template_cache().c_str(), 0);
@@ -21,8 +22,10 @@ class EmbeddedSession : public ::testing::Test {
     if (!opened) GTEST_SKIP() << opened.error().message;
     language_ = *std::move(opened);
   }
+  [[nodiscard]] static bool is_isolated() { return GetParam() == SessionPlace::kIsolated; }
   static SessionOptions with_functions() {
     SessionOptions options;
+    options.isolated = is_isolated();
     options.functions.push_back({.module = "shop", .name = "price", .call = [](const FunctionCall& call) {
                                    return call.arguments == R"(["tea"])"
                                               ? Answer::value("350")
@@ -34,6 +37,7 @@ class EmbeddedSession : public ::testing::Test {
     return options;
   }
   Session session(SessionOptions options = {}) {
+    options.isolated = is_isolated();
     auto made = Session::create(language_, std::move(options));
     EXPECT_TRUE(made) << made.error().message;
     return *std::move(made);
@@ -42,7 +46,9 @@ class EmbeddedSession : public ::testing::Test {
   Language language_;
 };
 
-TEST_F(EmbeddedSession, KeepsItsStateAndForks) {
+INSTANTIATE_TEST_SUITE_P(Places, EmbeddedSession, kPlaces, name_of_place);
+
+TEST_P(EmbeddedSession, KeepsItsStateAndForks) {
   std::string heard;
   SessionOptions options;
   options.on_stdout = [&](std::string_view text) { heard += text; };
@@ -62,13 +68,13 @@ TEST_F(EmbeddedSession, KeepsItsStateAndForks) {
   EXPECT_TRUE(failed.failures.at(0).traceback.contains("RangeError: no"));
 }
 
-TEST_F(EmbeddedSession, CallsFunctionsOfTheEmbedder) {
+TEST_P(EmbeddedSession, CallsFunctionsOfTheEmbedder) {
   Session of = session(with_functions());
   EXPECT_EQ(of.run({.code = "const { price } = require('shop'); price('tea') + given.a[1]"}).result, "352");
   EXPECT_TRUE(of.run({.code = "price('tee')"}).failures.at(0).message.contains("no such item"));
 }
 
-TEST_F(EmbeddedSession, WaitsAndGoesOnFromItsBytes) {
+TEST_P(EmbeddedSession, WaitsAndGoesOnFromItsBytes) {
   Session of = session(with_functions());
   const Report waiting = of.run({.code = "var n = approve('x', 1) + 1; n"});
   ASSERT_EQ(waiting.outcome, Outcome::kWaiting);
@@ -84,7 +90,7 @@ TEST_F(EmbeddedSession, WaitsAndGoesOnFromItsBytes) {
   EXPECT_FALSE(Session::load(language_, std::span(*bytes).first(bytes->size() - 1)));
 }
 
-TEST_F(EmbeddedSession, HasFilesAndLimits) {
+TEST_P(EmbeddedSession, HasFilesAndLimits) {
   Session of = session();
   ASSERT_TRUE(of.write_file("/tmp/a", "text"));
   EXPECT_EQ(of.run({.code = "require('fs').readFileSync('/tmp/a', 'utf8')"}).result, "'text'");
@@ -98,8 +104,9 @@ TEST_F(EmbeddedSession, HasFilesAndLimits) {
   EXPECT_EQ(bounded.run({.code = "x = = 1", .only_checks = true}).outcome, Outcome::kRaised);
 }
 
-TEST_F(EmbeddedSession, RefusesNamesAndFunctionsThatAreNone) {
+TEST_P(EmbeddedSession, RefusesNamesAndFunctionsThatAreNone) {
   SessionOptions options;
+  options.isolated = is_isolated();
   options.functions.push_back({.name = "no name", .call = [](const FunctionCall&) { return Answer(); }});
   EXPECT_FALSE(Session::create(language_, options));
   options.functions = {{.name = "nothing"}};
@@ -205,7 +212,7 @@ void answer_calls(void* user_data, const membrane_function_call* calls, size_t c
   }
 }
 
-TEST_F(EmbeddedSession, IsThereInC) {
+TEST_P(EmbeddedSession, IsThereInC) {
   membrane_error* error = nullptr;
   membrane_language* const language = membrane_language_open("js", nullptr, nullptr, &error);
   ASSERT_NE(language, nullptr);
@@ -219,6 +226,7 @@ TEST_F(EmbeddedSession, IsThereInC) {
   options.function_count = 3;
   options.call = &answer_calls;
   options.user_data = &calls;
+  options.isolated = is_isolated();
   membrane_session* const session = membrane_session_new(language, &options, &error);
   ASSERT_NE(session, nullptr) << membrane_error_message(error);
   const auto run = [&](membrane_session* of, const char* code) {

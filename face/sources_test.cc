@@ -11,6 +11,7 @@
 #include "base/sanitized_testing.h"
 #include "membrane/session.h"
 #include "membrane/session.hpp"
+#include "face/place_testing.h"
 #include "sandbox/template_testing.h"
 
 namespace membrane {
@@ -19,7 +20,7 @@ namespace {
 constexpr int64_t kStartMs = 1'767'258'600'000;  // 2026-01-01T09:10:00Z
 constexpr int64_t kNsPerMs = 1'000'000;
 
-class Sources : public ::testing::Test {
+class Sources : public ::testing::TestWithParam<SessionPlace> {
  protected:
   void open(const std::string& name) {
     if (kIsSanitized && name == "python") GTEST_SKIP() << "compiling Python takes minutes in this build";
@@ -29,9 +30,14 @@ class Sources : public ::testing::Test {
     language_ = *std::move(opened);
   }
   Session session(SessionOptions options = {}) {
+    options.isolated = GetParam() == SessionPlace::kIsolated;
     auto made = Session::create(language_, std::move(options));
     EXPECT_TRUE(made) << made.error().message;
     return *std::move(made);
+  }
+  Expected<Session> load(const std::vector<uint8_t>& bytes, SessionOptions options = {}) {
+    options.isolated = GetParam() == SessionPlace::kIsolated;
+    return Session::load(language_, bytes, std::move(options));
   }
   static std::string text(Session& of, const std::string& code) {
     const Report report = of.run({.code = code});
@@ -50,9 +56,12 @@ class SourcesInPython : public Sources {
   void SetUp() override { open("python"); }
 };
 
+INSTANTIATE_TEST_SUITE_P(Places, SourcesInJavaScript, kPlaces, name_of_place);
+INSTANTIATE_TEST_SUITE_P(Places, SourcesInPython, kPlaces, name_of_place);
+
 // -- clock ----------------------------------------------------------------------------------------------------------
 
-TEST_F(SourcesInJavaScript, AVirtualClockBeginsWhereItIsTold) {
+TEST_P(SourcesInJavaScript, AVirtualClockBeginsWhereItIsTold) {
   Session of = session({.clock = SessionClock::starting_at(kStartMs)});
   EXPECT_EQ(text(of, "new Date(Math.floor(Date.now() / 1000) * 1000).toISOString()"),
             "'2026-01-01T09:10:00.000Z'");
@@ -60,7 +69,7 @@ TEST_F(SourcesInJavaScript, AVirtualClockBeginsWhereItIsTold) {
   EXPECT_EQ(text(of, "t >= 3600000 && t < 3601000"), "true");
 }
 
-TEST_F(SourcesInJavaScript, AClockIsAsked) {
+TEST_P(SourcesInJavaScript, AClockIsAsked) {
   int64_t now_ms = kStartMs;
   Session of = session({.clock = SessionClock::asked([&] { return std::optional(now_ms * kNsPerMs); })});
   EXPECT_EQ(text(of, "var m = performance.now(); Date.now()"), std::to_string(kStartMs));
@@ -78,7 +87,7 @@ TEST_F(SourcesInJavaScript, AClockIsAsked) {
   EXPECT_EQ(text(*branch, "Date.now()"), std::to_string(kStartMs + 35'000));
 }
 
-TEST_F(SourcesInPython, AClockIsAskedAndMayFail) {
+TEST_P(SourcesInPython, AClockIsAskedAndMayFail) {
   std::optional<int64_t> now_ns = kStartMs * kNsPerMs + 1000;
   Session of = session({.clock = SessionClock::asked([&] { return now_ns; })});
   EXPECT_EQ(text(of, "import time, datetime; time.time_ns()"), std::to_string(*now_ns));
@@ -90,16 +99,17 @@ TEST_F(SourcesInPython, AClockIsAskedAndMayFail) {
   const auto bytes = of.dump();
   ASSERT_TRUE(bytes);
   // Who loads it chooses anew. What has passed never goes back.
-  auto again = Session::load(language_, *bytes, {.clock = SessionClock::starting_at(kStartMs + 86'400'000)});
+  auto again = load(*bytes, {.clock = SessionClock::starting_at(kStartMs + 86'400'000)});
   ASSERT_TRUE(again) << again.error().message;
   EXPECT_EQ(text(*again, "str(datetime.date.today())"), "'2026-01-02'");
-  auto real = Session::load(language_, *bytes, {.clock = SessionClock::real()});
+  auto real = load(*bytes, {.clock = SessionClock::real()});
   ASSERT_TRUE(real);
   EXPECT_EQ(text(*real, "time.time() > 1.77e9 and time.monotonic_ns() >= m"), "True");
 }
 
-TEST_F(SourcesInJavaScript, WrongChoicesAreRefused) {
+TEST_P(SourcesInJavaScript, WrongChoicesAreRefused) {
   const auto refused = [&](SessionOptions options) {
+    options.isolated = GetParam() == SessionPlace::kIsolated;
     auto made = Session::create(language_, std::move(options));
     return made ? "" : made.error().code;
   };
@@ -114,7 +124,7 @@ TEST_F(SourcesInJavaScript, WrongChoicesAreRefused) {
 
 // -- sleep ----------------------------------------------------------------------------------------------------------
 
-TEST_F(SourcesInJavaScript, ASleepIsAsked) {
+TEST_P(SourcesInJavaScript, ASleepIsAsked) {
   std::vector<uint64_t> slept_ms;
   bool fails = false;
   Session of =
@@ -130,7 +140,7 @@ TEST_F(SourcesInJavaScript, ASleepIsAsked) {
   EXPECT_EQ(text(of, "t >= 250"), "true");
 }
 
-TEST_F(SourcesInPython, ASleepIsAskedAndMayFailOrBeCancelled) {
+TEST_P(SourcesInPython, ASleepIsAskedAndMayFailOrBeCancelled) {
   std::vector<uint64_t> slept_ms;
   Session* running = nullptr;
   bool fails = false;
@@ -152,7 +162,7 @@ TEST_F(SourcesInPython, ASleepIsAskedAndMayFailOrBeCancelled) {
   EXPECT_EQ(of.run({.code = "time.sleep(1)"}).outcome, Outcome::kCancelled);
 }
 
-TEST_F(SourcesInPython, ASleepOfAVirtualClockTakesRealTime) {
+TEST_P(SourcesInPython, ASleepOfAVirtualClockTakesRealTime) {
   SessionOptions options;
   options.sleep = SessionSleep::real();
   ASSERT_TRUE(options.policy.limit("wall", "1 ms"));
@@ -160,7 +170,7 @@ TEST_F(SourcesInPython, ASleepOfAVirtualClockTakesRealTime) {
   EXPECT_EQ(of.run({.code = "import time; time.sleep(3600)"}).outcome, Outcome::kTimedOut);
 }
 
-TEST_F(SourcesInPython, ASleepOnTheMachinesClockTakesNoTime) {
+TEST_P(SourcesInPython, ASleepOnTheMachinesClockTakesNoTime) {
   Session of = session({.clock = SessionClock::real(), .sleep = SessionSleep::at_once()});
   EXPECT_EQ(text(of,
                  "import time; a, b = time.time(), time.monotonic(); time.sleep(86400)\n"
@@ -171,14 +181,14 @@ TEST_F(SourcesInPython, ASleepOnTheMachinesClockTakesNoTime) {
   EXPECT_EQ(text(*branch, "time.time() - a >= 86400"), "True");
   const auto bytes = of.dump();
   ASSERT_TRUE(bytes);
-  auto again = Session::load(language_, *bytes, {.clock = SessionClock::real()});
+  auto again = load(*bytes, {.clock = SessionClock::real()});
   ASSERT_TRUE(again);
   EXPECT_EQ(text(*again, "time.time() - a < 86400 and time.monotonic() - b >= 86400"), "True");
 }
 
 // -- time zone ------------------------------------------------------------------------------------------------------
 
-TEST_F(SourcesInJavaScript, LocalTimeHasAZone) {
+TEST_P(SourcesInJavaScript, LocalTimeHasAZone) {
   Session of = session({.clock = SessionClock::starting_at(kStartMs), .timezone = "+02:00"});
   EXPECT_EQ(text(of,
                  "[new Date().getHours(), new Date().getTimezoneOffset(), Intl.DateTimeFormat()"
@@ -198,16 +208,16 @@ TEST_F(SourcesInJavaScript, LocalTimeHasAZone) {
   EXPECT_EQ(text(of, "new Date(0).getHours()"), "2");
   const auto bytes = of.dump();
   ASSERT_TRUE(bytes);
-  auto elsewhere = Session::load(language_, *bytes, {.timezone = "-05:30"});
+  auto elsewhere = load(*bytes, {.timezone = "-05:30"});
   ASSERT_TRUE(elsewhere);
   EXPECT_EQ(text(*elsewhere, "new Date(0).toTimeString()"), "'18:30:00 GMT-0530 (-0530)'");
-  auto without = Session::load(language_, *bytes);
+  auto without = load(*bytes);
   ASSERT_TRUE(without);
   EXPECT_EQ(text(*without, "[new Date(0).getHours(), new Date(2026, 0, 1).toISOString()]"),
             "[ 0, '2026-01-01T00:00:00.000Z' ]");
 }
 
-TEST_F(SourcesInPython, LocalTimeHasAZone) {
+TEST_P(SourcesInPython, LocalTimeHasAZone) {
   if (!std::filesystem::exists("/usr/share/zoneinfo/Europe/Berlin")) GTEST_SKIP() << "there is no tzdata";
   SessionOptions options;
   options.clock = SessionClock::starting_at(kStartMs);
@@ -235,7 +245,7 @@ TEST_F(SourcesInPython, LocalTimeHasAZone) {
             "(10, 10)");
   const auto bytes = of.dump();
   ASSERT_TRUE(bytes);
-  auto without = Session::load(language_, *bytes, {.clock = SessionClock::starting_at(kStartMs)});
+  auto without = load(*bytes, {.clock = SessionClock::starting_at(kStartMs)});
   ASSERT_TRUE(without);
   EXPECT_EQ(text(*without, "datetime.now().hour, time.tzname, d.timestamp(), 'TZ' in os.environ"),
             "(9, ('UTC', 'UTC'), 1782907200.0, False)");
@@ -245,7 +255,7 @@ TEST_F(SourcesInPython, LocalTimeHasAZone) {
 
 constexpr const char* kDraw = "crypto.getRandomValues(new Uint8Array(8)).join() + ' ' + Math.random()";
 
-TEST_F(SourcesInJavaScript, ASeedIsChosen) {
+TEST_P(SourcesInJavaScript, ASeedIsChosen) {
   const auto first = [&](SessionEntropy entropy) {
     Session of = session({.entropy = std::move(entropy)});
     return text(of, kDraw);
@@ -264,7 +274,7 @@ TEST_F(SourcesInJavaScript, ASeedIsChosen) {
   EXPECT_EQ(first(SessionEntropy::seeded(0)), first({}));
 }
 
-TEST_F(SourcesInJavaScript, ForksAndLoadedSessionsShareNoSeededStream) {
+TEST_P(SourcesInJavaScript, ForksAndLoadedSessionsShareNoSeededStream) {
   Session of = session({.entropy = SessionEntropy::seeded(7)});
   const std::string before = text(of, kDraw);
   auto one = of.fork(), two = of.fork();
@@ -272,7 +282,7 @@ TEST_F(SourcesInJavaScript, ForksAndLoadedSessionsShareNoSeededStream) {
   const auto bytes = of.dump();
   ASSERT_TRUE(bytes);
   const auto loaded = [&](SessionEntropy entropy) {
-    auto again = Session::load(language_, *bytes, {.entropy = std::move(entropy)});
+    auto again = load(*bytes, {.entropy = std::move(entropy)});
     return again ? text(*again, kDraw) : again.error().message;
   };
   const std::string next = text(of, kDraw);
@@ -285,7 +295,7 @@ TEST_F(SourcesInJavaScript, ForksAndLoadedSessionsShareNoSeededStream) {
   EXPECT_EQ(loaded(SessionEntropy::seeded(8)), loaded(SessionEntropy::seeded(8)));
 }
 
-TEST_F(SourcesInJavaScript, EntropyIsAsked) {
+TEST_P(SourcesInJavaScript, EntropyIsAsked) {
   uint8_t next = 0;
   bool fails = false;
   const auto begin = [&](uint8_t first) {
@@ -331,7 +341,7 @@ bool c_fill(void*, uint8_t* bytes, size_t count) {
   return true;
 }
 
-TEST_F(SourcesInJavaScript, AreChosenInC) {
+TEST_P(SourcesInJavaScript, AreChosenInC) {
   membrane_language* const language = membrane_language_open("js", nullptr, nullptr, nullptr);
   ASSERT_NE(language, nullptr);
   CSources of;
@@ -351,6 +361,7 @@ TEST_F(SourcesInJavaScript, AreChosenInC) {
   options.size = sizeof options;
   options.user_data = &of;
   options.sources = &sources;
+  options.isolated = GetParam() == SessionPlace::kIsolated;
   const auto nines = [](std::span<uint8_t> bytes) { return std::ranges::fill(bytes, uint8_t{9}), true; };
   Session alike = session({.entropy = SessionEntropy::asked(nines)});
   const std::string two_bytes = text(alike, "crypto.getRandomValues(new Uint8Array(2)).join()");

@@ -31,6 +31,9 @@ struct Sources {
   // Returns when the time has passed, and soon after `must_stop` says so. False: it could not, and the program gets an error.
   std::function<bool(uint64_t ns, const std::function<bool()>& must_stop)> sleep_ns;
 
+  // What a fork by way of bytes has from its parent: how far sleeps that took no real time have moved its clock on.
+  uint64_t skipped_ns = 0;
+
   // Asked in the place of the kernel, where random.real is granted. False where it cannot. Null: the kernel.
   std::function<bool(std::span<uint8_t> bytes)> fill;
   // Of the seeded streams; nothing: the policy's seed.

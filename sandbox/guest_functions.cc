@@ -31,6 +31,9 @@ host::HostResult<FunctionCall> call_of(const Json& wanted) {
   return call;
 }
 
+// Begins with its bracket: summary_of() cuts off what stands at both ends.
+bool is_bare(std::string_view json, char bracket) { return json.size() >= 2 && json.front() == bracket; }
+
 // The arguments, as JSON without the brackets.
 std::string summary_of(const FunctionCall& call) {
   std::string text = call.arguments.substr(1, call.arguments.size() - 2);
@@ -110,6 +113,16 @@ host::HostResult<std::vector<FunctionCall>> read_function_calls(std::string_view
     all.push_back(std::move(call));
   }
   return all;
+}
+
+bool are_sound(std::span<const FunctionCall> calls) {
+  return !calls.empty() && calls.size() <= kMostCalls && std::ranges::all_of(calls, [](const FunctionCall& call) {
+    const auto arguments = read_json(call.arguments), keywords = read_json(call.keywords);
+    const auto object = call.object.empty() ? Result<Json>(0u) : read_json(call.object);
+    return !call.name.empty() && is_bare(call.arguments, '[') && arguments && arguments->is_array() &&
+           is_bare(call.keywords, '{') && keywords && keywords->is_object() && object &&
+           object->is_number_unsigned();
+  });
 }
 
 std::string write_function_answers(std::span<const FunctionAnswer> answers) {

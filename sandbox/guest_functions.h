@@ -88,6 +88,8 @@ std::vector<FunctionAnswer> answer_paid_calls(const GuestFunctions& functions, h
 // Of a request. Errors: kInvalid for what is none; kTooBig.
 host::HostResult<std::vector<FunctionCall>> read_function_calls(std::string_view request,
                                                                 uint64_t memory_bytes);
+// Of calls that another process has read for this one: as read_function_calls() would have given them.
+[[nodiscard]] bool are_sound(std::span<const FunctionCall> calls);
 // {"answers":[…]}. A value that is no JSON becomes an error. None may be kLater.
 std::string write_function_answers(std::span<const FunctionAnswer> answers);
 // The report's line of a call that has its answer.

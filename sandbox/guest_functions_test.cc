@@ -213,6 +213,20 @@ TEST_P(GuestFunctionsIn, MayAnswerLater) {
 }
 
 // The place that a waiting turn goes back to is part of its forks and of its bytes, whatever turns were since the last copy.
+TEST_P(GuestFunctionsIn, OfForgedBytesAreRefused) {
+  ASSERT_EQ(session_->exec({.code = "approve('x')"}).outcome, Outcome::kWaiting);
+  const auto kept = session_->keep();
+  ASSERT_TRUE(kept);
+  for (const char* const forged : {"", "{}", "[", "1", "x"}) {
+    auto state = read_session(*kept);
+    ASSERT_TRUE(state && state->pause && state->pause->calls);
+    state->pause->calls->calls.at(0).arguments = forged;
+    const auto restored = Session::restore(template_, write_session(*std::move(state)), options());
+    ASSERT_FALSE(restored) << forged;
+    EXPECT_EQ(restored.error().code, ErrorCode::kInvalidInput);
+  }
+}
+
 TEST_P(GuestFunctionsIn, GoBackToTheTurnsBeforeTheOneThatWaited) {
   const bool is_js = std::string(GetParam().name) == "js";
   const std::string counts =

@@ -1301,6 +1301,7 @@ Result<Session::Impl::Checkpoint> Session::Impl::restore_place(const KeptPlace& 
   wasi::Config config = wasi_config(*template_, options_.policy);
   config.world = world();
   MEMBRANE_ASSIGN(made.system, wasi::System::thaw(place.wasi, std::move(config)));
+  if (options_.sources != nullptr) made.system->skip(options_.sources->skipped_ns);
   if (place.time_zone) made.time_zone = std::make_shared<const host::TimeZone>(*place.time_zone);
   made.functions = place.functions;
   if (place.waits == kAsTheTemplate) made.waiting = template_->waiting();
@@ -1439,6 +1440,7 @@ class Session::Local final : public Session {
     return facts;
   }
 
+  uint64_t skipped_ns() const override { return impl_->body_->system().skipped_ns(); }
   std::optional<uint64_t> private_bytes() const override {
     const auto changed = engine::changed_pages(*impl_->body_->instance().memory());
     if (!changed) return std::nullopt;

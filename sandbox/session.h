@@ -118,6 +118,9 @@ class Session {
   // Why it can do nothing any more, when the process that it was in has ended; "" else.
   [[nodiscard]] virtual std::string why_lost() const { return {}; }
 
+  // How far sleeps that took no real time have moved its clock on (host::Sources): of a session in this process or in a worker.
+  [[nodiscard]] virtual uint64_t skipped_ns() const { return 0; }
+
   // Pages of memory that are its own by now, in bytes; nothing when the system does not say.
   [[nodiscard]] virtual std::optional<uint64_t> private_bytes() const = 0;
 

@@ -128,7 +128,7 @@ bool is_sound(const KeptPlace& p) {
 }
 
 bool is_sound(const KeptCalls& c) {
-  return !c.calls.empty() && c.calls.size() == c.answers.size() &&
+  return are_sound(c.calls) && c.calls.size() == c.answers.size() &&
          std::ranges::all_of(c.answers, [](const FunctionAnswer& answer) {
            return answer.kind <= FunctionAnswer::Kind::kLater;
          });

@@ -112,6 +112,13 @@ Result<std::unique_ptr<System>> System::create(Config config) {
   return std::unique_ptr<System>(new System(std::move(state)));
 }
 
+uint64_t System::skipped_ns() const { return state_->skipped_ns; }
+
+void System::skip(uint64_t ns) {
+  state_->skipped_ns = std::min(ns, State::kMostSkippedNs);
+  if (state_->real_start_ns != 0) state_->real_start_ns += state_->skipped_ns;
+}
+
 void System::reseed(const RandomStream::Key& seed) {
   state_->random = RandomStream(host::key_of_both(state_->random, seed));
 }

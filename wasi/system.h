@@ -147,6 +147,10 @@ class System {
   // Lets time pass as a sleep of the program's does: at once on the virtual clock, unless the World says otherwise. False when
   // World::wait or World::sleep says so, or there is none.
   bool sleep(uint64_t ns);
+  // What sleeps that took no real time have added to the real clock. It is not among the bytes of freeze(): a thawed system's clock
+  // is the world's again, but for a fork by way of bytes, which is given what its parent has.
+  [[nodiscard]] uint64_t skipped_ns() const;
+  void skip(uint64_t ns);  // before it runs
   // The seeded stream goes on as another, which follows from what it was and `seed`.
   void reseed(const RandomStream::Key& seed);
 

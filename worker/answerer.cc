@@ -222,9 +222,8 @@ Result<std::string> Answerer::answer_query(Reader& in) {
 
 std::vector<sandbox::FunctionAnswer> Answerer::call_functions(std::span<const sandbox::FunctionCall> calls) {
   functions_ = {{calls.begin(), calls.end()},
-                sandbox::answer_paid_calls(*options_.guest_functions, *world_, calls, [this] {
-                  return sandbox::stop_asked_for(cancel_, end_).has_value();
-                })};
+                sandbox::answer_paid_calls(*options_.guest_functions, *world_, calls,
+                                           [this] { return must_stop(); })};
   std::vector<sandbox::FunctionAnswer> answers = functions_->answers;
   list_functions();
   return answers;
@@ -243,6 +242,17 @@ void Answerer::list_functions() {
   for (size_t i = 0; i < functions_->calls.size() && function_lines_.size() < kMostLines; ++i)
     function_lines_.push_back(sandbox::line_of(functions_->calls[i], functions_->answers[i], 0));
   functions_.reset();
+}
+
+// -- sleeps that the embedder lets pass -----------------------------------------------------------------------
+
+bool Answerer::asks_for_sleep() const {
+  return options_.sources != nullptr && options_.sources->sleep == host::Sources::Sleep::kAsked &&
+         options_.sources->sleep_ns != nullptr;
+}
+
+bool Answerer::must_stop() const {
+  return sandbox::stop_asked_for(cancel_, end_).has_value();
 }
 
 std::expected<std::vector<host::CallRecord>, std::string> Answerer::without_functions(
@@ -295,8 +305,13 @@ Result<std::string> Answerer::answer(std::string_view question) {
     }
     case Question::kFunctions: {
       const auto calls = in.get<std::vector<sandbox::FunctionCall>>();
-      if (!acts_ || options_.guest_functions == nullptr || calls.empty()) return no_question();
+      if (!acts_ || options_.guest_functions == nullptr || !sandbox::are_sound(calls)) return no_question();
       return done([&] { return call_functions(calls); });
+    }
+    case Question::kSleep: {
+      const auto ns = in.get<uint64_t>();
+      if (!acts_ || !asks_for_sleep()) return no_question();
+      return done([&] { return options_.sources->sleep_ns(ns, [this] { return must_stop(); }); });
     }
     case Question::kInput: {
       const auto patience_ms = std::min(in.get<uint64_t>(), kLongestPatienceMs);

@@ -92,6 +92,8 @@ class Answerer {
   Result<std::string> answer_query(Reader& in);
   std::vector<sandbox::FunctionAnswer> call_functions(std::span<const sandbox::FunctionCall> calls);
   void list_functions();
+  [[nodiscard]] bool asks_for_sleep() const;
+  [[nodiscard]] bool must_stop() const;
   // The worker's lines without those of functions, which must be the ones that were answered here, in their order.
   [[nodiscard]] std::expected<std::vector<host::CallRecord>, std::string> without_functions(
       std::span<const host::CallRecord> lines, uint64_t dropped) const;

@@ -10,6 +10,15 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   sandbox::RunOptions options;
   options.policy.kv.emplace();  // in memory: what is asked has an answer
   options.policy.limits.host_calls = 64;
+  auto functions = std::make_shared<sandbox::GuestFunctions>();
+  functions->call = [](std::span<const sandbox::FunctionCall> calls) {
+    return std::vector<sandbox::FunctionAnswer>(calls.size() / 2, sandbox::FunctionAnswer::later());
+  };
+  options.guest_functions = std::move(functions);
+  auto sources = std::make_shared<host::Sources>();
+  sources->sleep = host::Sources::Sleep::kAsked;
+  sources->sleep_ns = [](uint64_t ns, const std::function<bool()>& must_stop) { return ns % 2 == 0 && !must_stop(); };
+  options.sources = std::move(sources);
   const auto budget = std::make_shared<policy::Budget>(options.policy.limits);
   worker::Answerer answerer(options, sandbox::world_of(options, budget), 1u << 20);
   answerer.begin();

@@ -155,6 +155,73 @@ TEST_F(Queries, NothingWasDoneBeforeOne) {
   EXPECT_FALSE(say("SELECT 1", {.most = UINT64_MAX, .done = UINT64_MAX}));
 }
 
+// -- functions and sleeps of the embedder
+
+class Embedder : public Queries {
+ protected:
+  Embedder() {
+    auto functions = std::make_shared<sandbox::GuestFunctions>();
+    functions->call = [this](std::span<const sandbox::FunctionCall> calls) {
+      called_ += calls.size();
+      return std::vector<sandbox::FunctionAnswer>(calls.size());
+    };
+    options_.guest_functions = std::move(functions);
+    auto sources = std::make_shared<host::Sources>();
+    sources->sleep = host::Sources::Sleep::kAsked;
+    sources->sleep_ns = [this](uint64_t ns, const std::function<bool()>& must_stop) {
+      slept_ns_ = ns;
+      return !must_stop();
+    };
+    options_.sources = std::move(sources);
+    begin();
+  }
+  std::optional<std::vector<sandbox::FunctionAnswer>> call(const std::vector<sandbox::FunctionCall>& calls) {
+    const auto answer = answerer_->answer(bytes_of(Question::kFunctions, calls));
+    if (!answer) return std::nullopt;
+    return Reader(*answer).get<std::vector<sandbox::FunctionAnswer>>();
+  }
+  const sandbox::FunctionCall good_{"price", "[1]", "{}", ""};
+  size_t called_ = 0;
+  uint64_t slept_ns_ = 0;
+};
+
+TEST_F(Embedder, CallsThatNoProgramMakesAreNotMade) {
+  for (const sandbox::FunctionCall& bad :
+       {sandbox::FunctionCall{"", "[]", "{}", ""}, {"f", "", "{}", ""}, {"f", "[]", "", ""}, {"f", "{}", "{}", ""},
+        {"f", "[]", "[]", ""}, {"f", "[", "{}", ""}, {"f", "[]", "{}", "x"}, {"f", "[]", "{}", "-1"}, {"f", "1", "{}", ""}})
+    EXPECT_FALSE(call({good_, bad})) << bad.arguments << bad.keywords << bad.object;
+  EXPECT_FALSE(call({}));
+  EXPECT_FALSE(call(std::vector(1001, good_)));
+  EXPECT_EQ(called_, 0u);
+  EXPECT_EQ(budget_->left(policy::Resource::kHostCalls), 3u);
+}
+
+TEST_F(Embedder, CallsBeyondTheLimitFailUncalled) {
+  const auto answers = call(std::vector(5, good_));
+  ASSERT_TRUE(answers);
+  ASSERT_EQ(answers->size(), 5u);
+  EXPECT_EQ(called_, 3u);
+  EXPECT_EQ(answers->at(3).kind, sandbox::FunctionAnswer::Kind::kError);
+  answerer_->pause();
+  EXPECT_FALSE(call({good_})) << "outside of a turn";
+}
+
+TEST_F(Embedder, ASleepIsToldWhenItsTurnIsOver) {
+  const std::string question = bytes_of(Question::kSleep, uint64_t{5});
+  std::atomic<bool> cancel = false;
+  answerer_->bound(std::chrono::steady_clock::time_point::max(), &cancel);
+  const auto slept = [&] { return Reader(*answerer_->answer(question)).get<bool>(); };
+  EXPECT_TRUE(slept());
+  EXPECT_EQ(slept_ns_, 5u);
+  cancel = true;
+  EXPECT_FALSE(slept());
+  cancel = false;
+  answerer_->bound(std::chrono::steady_clock::now(), &cancel);
+  EXPECT_FALSE(slept());
+  options_.sources = nullptr;
+  EXPECT_FALSE(answerer_->answer(question));
+}
+
 TEST_F(Queries, WhatWasTakenBeforeIsTheSupervisorsToTake) {
   EXPECT_TRUE(answerer_->answer(bytes_of(Question::kTakeAfter, host::World::Amounts{.host_calls = 3})));
   EXPECT_EQ(budget_->left(policy::Resource::kHostCalls), 3u);

@@ -171,15 +171,20 @@ Result<std::optional<Frame>> Channel::next() {
   return frame;
 }
 
-Result<std::optional<Frame>> Channel::receive(Clock::time_point until) {
+Result<std::optional<Frame>> Channel::receive(Clock::time_point until, std::span<const int> others) {
+  std::array<pollfd, 1 + kMostOthers> waited{{{socket_.number(), POLLIN, 0}}};
+  const size_t count = 1 + std::min(others.size(), kMostOthers);
+  for (size_t i = 1; i < count; ++i) waited[i] = {others[i - 1], POLLIN, 0};
   while (true) {
     auto frame = next();
     if (!frame || *frame) return frame;
     MEMBRANE_ASSIGN(const bool came, read_some());
     if (came) continue;
-    pollfd waited{socket_.number(), POLLIN, 0};
-    const int ready = poll(&waited, 1, patience(until));
+    const int ready = poll(waited.data(), count, patience(until));
     if (ready < 0 && errno == EINTR) return std::nullopt;
+    if (ready > 0 && std::any_of(waited.begin() + 1, waited.begin() + static_cast<ptrdiff_t>(count),
+                                 [](const pollfd& other) { return other.revents != 0; }))
+      return std::nullopt;
     if (ready == 0 && Clock::now() >= until) return std::nullopt;
   }
 }

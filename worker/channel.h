@@ -47,7 +47,7 @@ struct Frame {
 class Channel {
  public:
   using Clock = std::chrono::steady_clock;
-  static constexpr size_t kMostDescriptors = 4;
+  static constexpr size_t kMostDescriptors = 4, kMostOthers = 2;
 
   // A connected stream socket. `most_bytes` is of a payload that is received.
   Channel(Descriptor socket, uint64_t most_bytes) : socket_(std::move(socket)), most_bytes_(most_bytes) {}
@@ -59,10 +59,12 @@ class Channel {
   Status send(uint16_t kind, uint32_t subject, std::string_view payload,
               std::span<const int> descriptors = {}, Clock::time_point until = Clock::time_point::max(),
               const std::function<Clock::time_point()>& sooner = {});
-  // The next frame; nothing when `until` has come first, or a signal has: what has come of a frame by then is kept.
+  // The next frame; nothing when `until` has come first, or a signal has, or one of `others` can be read: what has come of a
+  // frame by then is kept.
   // Errors: kUnavailable when the other side is gone, or has closed in the middle of a frame; kInvalidInput for what is
   // no frame.
-  Result<std::optional<Frame>> receive(Clock::time_point until = Clock::time_point::max());
+  Result<std::optional<Frame>> receive(Clock::time_point until = Clock::time_point::max(),
+                                       std::span<const int> others = {});
 
   void set_most_bytes(uint64_t bytes) { most_bytes_ = bytes; }
   [[nodiscard]] int descriptor() const { return socket_.number(); }

@@ -107,6 +107,46 @@ host::HostResult<T> call(Link& link, uint32_t subject, BrokerCall what, const Ar
   return result;
 }
 
+// -- functions of the embedder
+
+std::string ask_for(Link& link, uint32_t subject, const std::vector<sandbox::FunctionCall>& calls) {
+  return link.ask(subject, bytes_of(Question::kFunctions, calls));
+}
+void function_that_nobody_gave(Link& link, uint32_t subject) {
+  ask_for(link, subject, {{"price", "[]", "{}", ""}});
+  report(link, subject);
+}
+void function_whose_arguments_are_nothing(Link& link, uint32_t subject) {
+  ask_for(link, subject, {{"price", "", "", ""}});
+  report(link, subject);
+}
+void function_whose_arguments_are_no_list(Link& link, uint32_t subject) {
+  ask_for(link, subject, {{"price", "{}", "{}", ""}});
+  report(link, subject);
+}
+void function_whose_arguments_have_no_bottom(Link& link, uint32_t subject) {
+  constexpr size_t kDeep = 1'000'000;
+  ask_for(link, subject, {{"price", std::string(kDeep, '[') + std::string(kDeep, ']'), "{}", ""}});
+  report(link, subject);
+}
+void function_of_an_object_that_is_none(Link& link, uint32_t subject) {
+  ask_for(link, subject, {{"Account.deposit", "[]", "{}", "{\"id\":1}"}});
+  report(link, subject);
+}
+void functions_by_the_thousand(Link& link, uint32_t subject) {
+  ask_for(link, subject, std::vector<sandbox::FunctionCall>(1001, {"price", "[]", "{}", ""}));
+  report(link, subject);
+}
+void functions_without_end(Link& link, uint32_t subject) {
+  for (int i = 0; i < 100; ++i)
+    ask_for(link, subject, std::vector<sandbox::FunctionCall>(1000, {"price", "[]", "{}", ""}));
+  report(link, subject);
+}
+void sleep_that_nobody_lets_pass(Link& link, uint32_t subject) {
+  link.ask(subject, bytes_of(Question::kSleep, kMost));
+  report(link, subject);
+}
+
 // -- messages that are none
 
 void message_of_four_gigabytes(Link& link, uint32_t subject) {
@@ -605,6 +645,14 @@ void set_up(Stage& at, const Peer& peer) {
   }
   if (peer.outcome == "cancelled" || peer.wall == "deadlines")
     options.budget = std::make_shared<policy::Budget>(options.policy.limits);
+  if (peer.name.starts_with("function") && !named("function_that_nobody_gave")) {
+    auto functions = std::make_shared<sandbox::GuestFunctions>();
+    functions->call = [&at](std::span<const sandbox::FunctionCall> calls) {
+      at.seen->given += static_cast<int>(calls.size());
+      return std::vector<sandbox::FunctionAnswer>(calls.size());
+    };
+    options.guest_functions = std::move(functions);
+  }
   if (named("waiting_for_input_for_ever"))
     options.read_input = [](std::chrono::milliseconds patience) {
       usleep(static_cast<useconds_t>(std::min<int64_t>(patience.count(), 10) * 1000));

@@ -1,9 +1,12 @@
 #include "worker/inside.h"
 
 #include <malloc.h>
+#include <poll.h>
+#include <sys/signalfd.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <array>
 #include <atomic>
 #include <csignal>
 #include <map>
@@ -44,8 +47,14 @@ class Worker {
       : link_(Channel(std::move(socket), UINT32_MAX)), walls_(std::move(walls)) {}
 
   [[noreturn]] void run() {
-    while (true) handle(link_.receive());
+    while (true) {
+      if (!embedder_) handle(link_.receive());
+      else if (const auto command = link_.receive_or_wake(std::array{embedder_.number(), ended_.number()}))
+        handle(*command);
+      else look_around();
+    }
   }
+  void watch(Descriptor embedder);
 
  private:
   void handle(const Frame& command);
@@ -59,12 +68,14 @@ class Worker {
   [[noreturn]] void become_worker(Descriptor socket, const Enclosure& how, Walls walls);
   void has_ended(pid_t pid);
   void reap();
+  void look_around();
   int end_of(int32_t number);
 
   // What the supervisor has of it.
   std::function<sandbox::InputPiece(std::chrono::milliseconds)> input_of(uint32_t subject);
   std::shared_ptr<const sandbox::GuestFunctions> functions_of(const std::string& description,
                                                               uint32_t subject);
+  std::shared_ptr<const host::Sources> sources_of(const GuestSources& said, uint32_t subject);
   [[nodiscard]] sandbox::RunOptions options_of(const GuestOptions& said, uint32_t subject);
   static std::unexpected<Error> no_session() {
     return fail(ErrorCode::kInternal, "the worker has no such session");
@@ -96,6 +107,7 @@ class Worker {
   std::map<uint32_t, Kept> sessions_;
   NetworkPool networks_;                // of a zygote, for its workers
   std::map<pid_t, size_t> network_of_;  // of those that have not ended
+  Descriptor embedder_, ended_;         // of a zygote that watches: that process; a signalfd of workers that end
   static constexpr size_t kMostEnds = 1000;
   std::map<int32_t, int> ends_;  // of workers whose end nobody has asked for
   uint32_t next_world_ = 0;      // whose requests the next World sends
@@ -147,7 +159,8 @@ std::string Worker::answer(const Frame& command, Reader& in) {
     case Kind::kRestore: {
       const auto said = in.get<GuestOptions>();
       const auto spec = in.get<sandbox::TemplateSpec>();
-      said_.has_gone_to = true;
+      // Where another key begins its stream anew, the session says.
+      said_.has_gone_to = !said.sources || !said.sources->key;
       return bytes_of(create(subject, said, spec, in.get<std::string_view>()));
     }
     case Kind::kKeep: {
@@ -203,6 +216,7 @@ std::string Worker::answer(const Frame& command, Reader& in) {
     }
     case Kind::kPrivateBytes: return bytes_of(of == nullptr ? std::nullopt : of->private_bytes());
     case Kind::kAbandon: return bytes_of(of == nullptr ? Status(no_session()) : of->abandon());
+    case Kind::kSkipped: return bytes_of(of == nullptr ? uint64_t{0} : of->skipped_ns());
     case Kind::kClose: sessions_.erase(subject); return {};
     case Kind::kCheck: return bytes_of(sandbox::check_program(in.get<sandbox::CheckRequest>()));
     default: _exit(1);  // the supervisor is of another build
@@ -279,6 +293,18 @@ std::shared_ptr<const sandbox::GuestFunctions> Worker::functions_of(const std::s
   return functions;
 }
 
+std::shared_ptr<const host::Sources> Worker::sources_of(const GuestSources& said, uint32_t subject) {
+  auto sources = std::make_shared<host::Sources>();
+  sources->sleep = said.sleep;
+  sources->key = said.key;
+  sources->skipped_ns = said.skipped_ns;
+  sources->sleep_ns = [this, subject](uint64_t ns, const std::function<bool()>& /*must_stop*/) {
+    const std::string bytes = link_.ask(subject, bytes_of(Question::kSleep, ns));
+    return Reader(bytes).get<bool>();
+  };
+  return sources;
+}
+
 sandbox::RunOptions Worker::options_of(const GuestOptions& said, uint32_t subject) {
   sandbox::RunOptions options;
   options.policy = said.policy;
@@ -303,6 +329,8 @@ sandbox::RunOptions Worker::options_of(const GuestOptions& said, uint32_t subjec
   options.packages_by = said.packages_by;
   options.is_single_turn = said.is_single_turn;
   if (said.functions) options.guest_functions = functions_of(*said.functions, subject);
+  if (said.sources) options.sources = sources_of(*said.sources, subject);
+  if (said.time_zone) options.time_zone = std::make_shared<const host::TimeZone>(*said.time_zone);
   options.on_poll = [this] { link_.flush_if_old(); };
   options.make_world = [this] { return make_remote_world(link_, next_world_, said_); };
   return options;
@@ -402,6 +430,8 @@ void Worker::become_worker(Descriptor socket, const Enclosure& how, Walls walls)
   link_ = Link(Channel(std::move(socket), UINT32_MAX));
   walls_ = std::move(walls);
   ends_.clear();
+  embedder_ = Descriptor();
+  ended_ = Descriptor();
   if (!engine::native::separate_arena()) _exit(1);
   run();
 }
@@ -423,6 +453,23 @@ void Worker::reap() {
   }
 }
 
+void Worker::watch(Descriptor embedder) {
+  sigset_t ends;
+  sigemptyset(&ends);
+  sigaddset(&ends, SIGCHLD);
+  sigprocmask(SIG_BLOCK, &ends, nullptr);
+  ended_ = Descriptor(signalfd(-1, &ends, SFD_CLOEXEC | SFD_NONBLOCK));
+  if (ended_) embedder_ = std::move(embedder);
+}
+
+void Worker::look_around() {
+  pollfd embedder{embedder_.number(), POLLIN, 0};
+  if (poll(&embedder, 1, 0) != 0) _exit(0);
+  signalfd_siginfo ended{};
+  while (read(ended_.number(), &ended, sizeof ended) == sizeof ended) {}
+  reap();
+}
+
 // How a worker of this zygote ended, as waitpid() has it; it has been killed, or has ended by itself. -1 for none.
 int Worker::end_of(int32_t number) {
   int status = -1;
@@ -435,7 +482,7 @@ int Worker::end_of(int32_t number) {
 
 }  // namespace
 
-void work(Descriptor socket, Walls walls) {
+void work(Descriptor socket, Walls walls, Descriptor embedder) {
   struct sigaction act{};
   act.sa_handler = [](int) { is_cancelled = true; };
   sigaction(SIGUSR1, &act, nullptr);
@@ -443,7 +490,9 @@ void work(Descriptor socket, Walls walls) {
     act.sa_handler = SIG_IGN;
     sigaction(ignored, &act, nullptr);
   }
-  Worker(std::move(socket), std::move(walls)).run();
+  Worker worker(std::move(socket), std::move(walls));
+  if (embedder) worker.watch(std::move(embedder));
+  worker.run();
 }
 
 }  // namespace membrane::worker

@@ -8,7 +8,8 @@
 
 namespace membrane::worker {
 
-// Never returns. `walls` is what the process that it was born in could not raise.
-[[noreturn]] void work(Descriptor socket, Walls walls);
+// Never returns. `walls` is what the process that it was born in could not raise. `embedder`: a process with which this one
+// ends, too; then it is a zygote, and reaps its workers as soon as they end.
+[[noreturn]] void work(Descriptor socket, Walls walls, Descriptor embedder = {});
 
 }  // namespace membrane::worker

@@ -21,6 +21,12 @@ Frame Link::receive() {
   }
 }
 
+std::optional<Frame> Link::receive_or_wake(std::span<const int> others) {
+  auto frame = channel_.receive(Channel::Clock::time_point::max(), others);
+  if (!frame) end_worker();
+  return *std::move(frame);
+}
+
 void Link::send(Kind kind, uint32_t subject, std::string_view payload, std::span<const int> descriptors) {
   flush();
   if (!channel_.send(static_cast<uint16_t>(kind), subject, payload, descriptors)) end_worker();

@@ -8,6 +8,8 @@
 
 #include <chrono>
 #include <cstdint>
+#include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 
@@ -23,6 +25,8 @@ class Link {
 
   // The supervisor's next command.
   Frame receive();
+  // Or nothing, when one of `others` can be read.
+  std::optional<Frame> receive_or_wake(std::span<const int> others);
   void send(Kind kind, uint32_t subject, std::string_view payload, std::span<const int> descriptors = {});
 
   // The answer to a question, as bytes.

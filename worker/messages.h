@@ -72,6 +72,7 @@ enum class Kind : uint16_t {
   kPutFile,       // path, bytes ─▶ HostResult<void>
   kActOnFiles,    // FileRequest ─▶ HostResult<facts>
   kPrivateBytes,  // ─▶ optional<uint64_t>
+  kSkipped,       // ─▶ uint64_t, ns
   kClose,         // ─▶ nothing
   kCheck,         // CheckRequest ─▶ CheckAnswer
   kAbandon,       // the turn that is paused ─▶ Status
@@ -94,8 +95,17 @@ enum class Question : uint8_t {
   kHasStore,     // ─▶ bool
   kInput,        // patience in ms ─▶ InputPiece
   kFunctions,    // calls of functions of the embedder ─▶ their answers
+  kSleep,        // ns ─▶ whether they have passed: of a session whose embedder is asked
 };
-constexpr Question wire_last(Question) { return Question::kFunctions; }
+constexpr Question wire_last(Question) { return Question::kSleep; }
+
+// What a session's program needs to know of host::Sources. Its clock and entropy are calls of the broker.
+struct GuestSources {
+  host::Sources::Sleep sleep = host::Sources::Sleep::kByClock;
+  std::optional<RandomStream::Key> key;
+  uint64_t skipped_ns = 0;
+};
+inline auto wire_fields(GuestSources& s) { return std::tie(s.sleep, s.key, s.skipped_ns); }
 
 // What a guest's run or session needs of RunOptions in the worker.
 struct GuestOptions {
@@ -108,11 +118,13 @@ struct GuestOptions {
   sandbox::PackagesBy packages_by = sandbox::PackagesBy::kPolicy;
   bool is_single_turn = false;
   std::optional<std::string> functions;  // of the embedder: their description
+  std::optional<GuestSources> sources;
+  std::optional<host::TimeZone> time_zone;
 };
 inline auto wire_fields(GuestOptions& o) {
   return std::tie(o.policy, o.tier, o.fuel_left, o.wall_left_ms, o.hears_stdout, o.hears_stderr,
                   o.hears_bytes, o.hears_files, o.reads_input, o.input_is_ambient, o.freeze_after_fuel,
-                  o.packages_by, o.is_single_turn, o.functions);
+                  o.packages_by, o.is_single_turn, o.functions, o.sources, o.time_zone);
 }
 
 inline auto wire_fields(WallLimits& l) { return std::tie(l.hashes, l.memory_bytes); }

@@ -32,7 +32,8 @@ constexpr void (*kAnswers[])(std::string_view) = {
     read_and_write<host::HostResult<std::string>>,
     read_and_write<host::HostResult<void>>,
     read_and_write<host::HostResult<std::vector<wasi::FileFact>>>,
-    read_and_write<std::optional<uint64_t>>};
+    read_and_write<std::optional<uint64_t>>,
+    read_and_write<std::pair<std::string, Status>>};  // the hello of program.h
 
 }  // namespace
 }  // namespace membrane::worker

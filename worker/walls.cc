@@ -228,7 +228,7 @@ Result<NewProcess> new_process(Walls& walls) {
 
 void enclose(const Enclosure& how, Walls& walls) {
   clear_environment();
-  if (prctl(PR_SET_PDEATHSIG, SIGKILL) != 0) walls.miss(Wall::kParentDeath, reason());
+  if (!how.outlives_parent && prctl(PR_SET_PDEATHSIG, SIGKILL) != 0) walls.miss(Wall::kParentDeath, reason());
   prctl(PR_SET_NAME, "membrane-worker");
   if (!how.is_zygote) be_first_to_end(walls);
   enter(Wall::kMountNamespace, CLONE_NEWNS, walls);

@@ -61,6 +61,7 @@ Result<NewProcess> new_process(Walls& walls);
 struct Enclosure {
   bool is_zygote = false;    // it forks workers into networks that it has (network_pool.h)
   bool has_network = false;  // it was forked into such a one, in which there is no other worker
+  bool outlives_parent = false;  // which has nothing more to do; it watches another process (program.h)
 };
 // In the new process, before it reads anything from elsewhere.
 void enclose(const Enclosure& how, Walls& walls);

@@ -60,6 +60,10 @@ class Writer {
     put(static_cast<uint64_t>(values.size()));
     for (const T& value : values) put(value);
   }
+  template <size_t kCount>
+  void put(const std::array<uint8_t, kCount>& bytes) {
+    out_.append(reinterpret_cast<const char*>(bytes.data()), bytes.size());
+  }
   template <typename T>
   void put(const std::optional<T>& value) {
     put(value.has_value());
@@ -135,6 +139,10 @@ class Reader {
     if (count > left_.size() || count > elements_left_) return fail();  // each has a byte at least
     elements_left_ -= count;
     for (uint64_t i = 0; i < count && ok_; ++i) values.push_back(get<T>());
+  }
+  template <size_t kCount>
+  void read(std::array<uint8_t, kCount>& bytes) {
+    if (const std::string_view taken = take(kCount); ok_) std::memcpy(bytes.data(), taken.data(), kCount);
   }
   template <typename T>
   void read(std::optional<T>& value) {

@@ -5,6 +5,8 @@
 
 #include "base/result.h"
 #include "host/broker.h"
+#include "host/sources.h"
+#include "host/time_zone.h"
 #include "host/world.h"
 #include "policy/policy.h"
 #include "sandbox/report.h"
@@ -79,6 +81,8 @@ inline auto wire_fields(FileTimes& t) { return std::tie(t.accessed_ns, t.modifie
 inline auto wire_fields(ChatRequest& r) { return std::tie(r.system, r.prompt, r.max_tokens); }
 inline auto wire_fields(ChatAnswer& a) { return std::tie(a.text, a.tokens_in, a.tokens_out); }
 inline auto wire_fields(Work& w) { return std::tie(w.most, w.done); }
+constexpr Sources::Sleep wire_last(Sources::Sleep) { return Sources::Sleep::kAsked; }
+inline auto wire_fields(TimeZone& z) { return std::tie(z.name, z.tzif); }
 inline auto wire_fields(World::Position& p) { return std::tie(p.random_bytes, p.clock_readings); }
 inline auto wire_fields(World::Amounts& a) {
   return std::tie(a.host_calls, a.bytes_in, a.bytes_out, a.tokens);

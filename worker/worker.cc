@@ -16,6 +16,7 @@
 #include "worker/answerer.h"
 #include "worker/inside.h"
 #include "worker/messages.h"
+#include "worker/program.h"
 
 namespace membrane::worker {
 namespace {
@@ -48,6 +49,7 @@ std::chrono::seconds time_for(Kind kind) {
     case Kind::kPutFile:
     case Kind::kActOnFiles:
     case Kind::kPrivateBytes:
+    case Kind::kSkipped:
     case Kind::kClose: return kFileTime;
     case Kind::kAbandon:
     case Kind::kKeep: return kKeepTime;
@@ -80,6 +82,11 @@ GuestOptions guest_options(const RunOptions& options) {
   said.packages_by = options.packages_by;
   said.is_single_turn = options.is_single_turn;
   if (options.guest_functions) said.functions = options.guest_functions->description;
+  if (options.sources)
+    said.sources = {.sleep = options.sources->sleep,
+                    .key = options.sources->key,
+                    .skipped_ns = options.sources->skipped_ns};
+  if (options.time_zone) said.time_zone = *options.time_zone;
   return said;
 }
 
@@ -212,6 +219,12 @@ class Worker::Conversation {
   uint64_t files_left_ = kMostFiles;
 };
 
+// What a command has called on this thread, such as a function of the embedder, comes before its end.
+std::unexpected<Error> Worker::busy() {
+  return fail(ErrorCode::kInvalidArgument, "a turn of the session is running",
+              "Do this after it: what a turn calls cannot use the turn's own session.");
+}
+
 std::unexpected<Error> Worker::too_late(const Command& what) {
   return fail(ErrorCode::kTimedOut, what.options != nullptr
                                         ? "the worker did not stop, and was ended"
@@ -220,7 +233,7 @@ std::unexpected<Error> Worker::too_late(const Command& what) {
 
 Result<std::string> Worker::converse(Command& what) {
   Conversation conversation(what);
-  bool was_asked_to_stop = false;
+  bool was_asked_to_stop = false, was_answered_late = false;
   // When the worker has to be done, which is soon once it was cancelled.
   const auto end = [&] {
     if (what.cancel != nullptr && *what.cancel) {
@@ -242,7 +255,9 @@ Result<std::string> Worker::converse(Command& what) {
       what.was_late = true;
       return too_late(what);
     }
-    const auto look_again = what.cancel != nullptr ? now + kLookAtCancel : what.until;
+    const bool is_polled = what.options != nullptr && what.options->on_poll;
+    if (is_polled) what.options->on_poll();
+    const auto look_again = is_polled || what.cancel != nullptr ? now + kLookAtCancel : what.until;
     MEMBRANE_ASSIGN(auto frame, channel_.receive(std::min(what.until, look_again)));
     if (!frame) continue;
     switch (static_cast<Kind>(frame->kind)) {
@@ -254,6 +269,9 @@ Result<std::string> Worker::converse(Command& what) {
       case Kind::kFile: MEMBRANE_TRY(conversation.hear_file(frame->payload)); break;
       case Kind::kRequest: {
         MEMBRANE_ASSIGN(const std::string answer, conversation.answer(*frame));
+        // A function of the embedder took longer than the turn has: the worker may still say how that ended, once.
+        if (const auto answered = Clock::now(); answered >= end() && !std::exchange(was_answered_late, true))
+          what.until = answered + kGrace;
         MEMBRANE_TRY(send(Kind::kAnswer, frame->subject, answer));
         break;
       }
@@ -263,10 +281,16 @@ Result<std::string> Worker::converse(Command& what) {
 }
 
 Result<std::string> Worker::command(Command& what) {
+  if (!is_own())
+    return fail(ErrorCode::kUnavailable, "the session is that of the process that this one was forked from",
+                "Begin a new session in this process.");
   const std::lock_guard lock(mutex_);
+  if (is_conversing_) return busy();
   if (!is_alive())
     return fail(ErrorCode::kUnavailable, "the worker is gone: " + problem(), "Begin a new session.");
+  is_conversing_ = true;
   auto answer = converse(what);
+  is_conversing_ = false;
   if (answer) return answer;
   return std::unexpected(lose(answer.error().code == ErrorCode::kUnavailable ? "" : answer.error().message));
 }
@@ -308,7 +332,7 @@ class Dying {
 
 Worker::~Worker() {
   kill();
-  if (!of_ && !is_reaped_) Dying::instance().add(pid_);  // a zygote reaps by itself
+  if (!of_ && !is_reaped_ && pid_ != 0) Dying::instance().add(pid_);  // a zygote reaps by itself
 }
 
 Result<std::shared_ptr<Worker>> Worker::start() { return start_in({}); }
@@ -337,6 +361,7 @@ void Worker::signal(int number) const {
 }
 
 void Worker::kill() {
+  if (!is_own()) return;
   is_lost_ = true;
   signal(SIGKILL);
 }
@@ -348,6 +373,7 @@ std::string Worker::problem() {
 
 std::string Worker::how_it_ended() {
   if (std::exchange(is_reaped_, true)) return problem_;
+  if (pid_ == 0) return "the process that workers are forked from is gone";
   int status = -1;
   if (of_) status = of_->end_of(pid_);
   else if (waitpid(pid_, &status, 0) != pid_) status = -1;
@@ -572,8 +598,10 @@ class RemoteSession final : public sandbox::Session {
         budget_(budget_of(options_)),
         answerer_(options_, sandbox::world_of(options_, budget_), options_.policy.limits.memory_bytes) {}
   // A worker that nobody else has ends with its session, and need not put its pages back before.
+  // Nor is one waited for that runs a turn of another session.
   ~RemoteSession() override {
-    if (worker_.use_count() > 1 && worker_->is_alive())
+    if (worker_.use_count() == 1 || !worker_->is_alive()) return;
+    if (const std::unique_lock lock(worker_->mutex_, std::try_to_lock); lock)
       static_cast<void>(ask<std::string_view>(Kind::kClose, {}));
   }
 
@@ -587,7 +615,7 @@ class RemoteSession final : public sandbox::Session {
     if (state) answerer_.world().add_flows(state->flows);
     if (state) answerer_.world().go_to(state->sources);
     if (state && state->pause) {
-      paused_at_fuel_ = state->pause->fuel_used;
+      paused_at_fuel_ = fuel_of_turn_ = state->pause->fuel_used;
       if (state->pause->calls) answerer_.wait_for(*state->pause->calls);
       waits_for_ = sandbox::waiting_of(state->pause->calls);
       if (!options_.budget) answerer_.world().take_after(amounts_of(*state->pause));
@@ -599,6 +627,8 @@ class RemoteSession final : public sandbox::Session {
   }
 
   Report exec(const sandbox::Turn& turn) override {
+    const std::lock_guard lock(worker_->mutex_);
+    if (worker_->is_conversing_) return sandbox::refusal(Worker::busy().error());
     const bool has_input = turn.read_input != nullptr;
     std::string payload = bytes_of(left_of(options_), turn, has_input);
     if (paused_at_fuel_) return take_turn(Kind::kExec, std::move(payload), Part::kRefused);
@@ -618,12 +648,16 @@ class RemoteSession final : public sandbox::Session {
     return report;
   }
   Report go_on(std::optional<uint64_t> pause_at_fuel) override {
+    const std::lock_guard lock(worker_->mutex_);
+    if (worker_->is_conversing_) return sandbox::refusal(Worker::busy().error());
     std::string payload = bytes_of(left_of(options_), pause_at_fuel);
     if (!paused_at_fuel_) return take_turn(Kind::kGoOn, std::move(payload), Part::kRefused);
     answerer_.go_on();
     return take_turn(Kind::kGoOn, std::move(payload), Part::kRuns, pause_at_fuel.has_value());
   }
   Report resume(std::vector<sandbox::FunctionAnswer> answers) override {
+    const std::lock_guard lock(worker_->mutex_);
+    if (worker_->is_conversing_) return sandbox::refusal(Worker::busy().error());
     const SharedLeft left = left_of(options_);
     if (!paused_at_fuel_ || answers.size() > waits_for_.size())
       return take_turn(Kind::kResume, bytes_of(left, answers), Part::kRefused);
@@ -654,7 +688,7 @@ class RemoteSession final : public sandbox::Session {
     options.record = nullptr;
     options.read_input = nullptr;
     if (!paused_at_fuel_)
-      if (auto apart = fork_apart(number, options)) return apart;
+      if (auto apart = restored_apart(keep_fork(number), options)) return apart;
     auto child = std::make_unique<RemoteSession>(worker_, spec_, std::move(options));
     MEMBRANE_ASSIGN(Status made, asked<Status>(Kind::kFork, bytes_of(number, child->subject_), child.get()));
     MEMBRANE_TRY(made);
@@ -664,6 +698,7 @@ class RemoteSession final : public sandbox::Session {
     child->answerer_.copy_functions(answerer_);
     child->fuel_of_turn_ = fuel_of_turn_;
     child->has_past_ = child->before_.has_past = true;
+    if (auto apart = child->moved_apart()) return apart;
     return child;
   }
 
@@ -699,6 +734,10 @@ class RemoteSession final : public sandbox::Session {
     return of_file<std::vector<wasi::FileFact>>(Kind::kActOnFiles, bytes_of(request));
   }
   std::string why_lost() const override { return worker_->is_alive() ? std::string() : worker_->problem(); }
+  uint64_t skipped_ns() const override {
+    const auto ns = asked<uint64_t>(Kind::kSkipped, {});
+    return ns ? *ns : 0;
+  }
   std::optional<uint64_t> private_bytes() const override {
     const auto bytes = asked<std::optional<uint64_t>>(Kind::kPrivateBytes, {});
     return bytes ? *bytes : std::nullopt;
@@ -741,11 +780,18 @@ class RemoteSession final : public sandbox::Session {
     return sandbox::write_session(*std::move(state));
   }
 
-  // The fork in a worker of its own; null where there can be none.
-  std::unique_ptr<Session> fork_apart(uint64_t number, RunOptions options) const {
-    if (!worker_->of_) return nullptr;
-    const auto kept = keep_fork(number);
-    if (!kept) return nullptr;
+  // This session, which is a fork of another in its worker, in a worker of its own; null where there can be none.
+  std::unique_ptr<Session> moved_apart() const {
+    return worker_->of_ ? restored_apart(keep(), options_) : nullptr;
+  }
+  // What was kept, in a worker of its own; null where there can be none.
+  std::unique_ptr<Session> restored_apart(const Result<std::vector<uint8_t>>& kept, RunOptions options) const {
+    if (!kept || !worker_->of_) return nullptr;
+    if (options.sources != nullptr) {
+      auto sources = std::make_shared<host::Sources>(*options.sources);
+      sources->skipped_ns = skipped_ns();
+      options.sources = std::move(sources);
+    }
     const auto other = worker_->sibling();
     if (!other) return nullptr;
     auto made = other->restore(spec_, *kept, std::move(options));
@@ -895,6 +941,13 @@ Result<std::unique_ptr<sandbox::Session>> Worker::restore(const sandbox::Templat
 Result<std::shared_ptr<Zygote>> Zygote::start() {
   MEMBRANE_ASSIGN(auto worker, Worker::start_in({.is_zygote = true}));
   return std::shared_ptr<Zygote>(new Zygote(std::move(worker)));
+}
+
+Result<std::shared_ptr<Zygote>> Zygote::start_program(const std::string& path) {
+  MEMBRANE_ASSIGN(auto started, worker::start_program(path));
+  started.channel.set_most_bytes(kMostBytesOfSetUp);
+  return std::shared_ptr<Zygote>(new Zygote(std::shared_ptr<Worker>(
+      new Worker(std::move(started.channel), std::move(started.process), 0, nullptr))));
 }
 
 Status Zygote::open(const sandbox::TemplateSpec& spec) {

@@ -7,11 +7,14 @@
 //
 //   Zygote::start()    a process that opens templates, and from which workers are forked when they are wanted
 //     .open(spec), .spawn()
+//   Zygote::start_program()    the same, as a program of its own: for a process that has threads and secrets (program.h)
 //
 // The supervisor is the process that holds these: it answers the worker's requests through a host::World, by the policy,
 // and keeps the journal. A worker's clock, its fuel and its memory are its own word; so the supervisor ends it when it
 // takes longer than it was given, or says what no worker says.
 #pragma once
+
+#include <unistd.h>
 
 #include <atomic>
 #include <chrono>
@@ -60,7 +63,8 @@ class Worker : public std::enable_shared_from_this<Worker> {
   // many templates there were.
   uint64_t rehearse();
 
-  // As sandbox::run() and thaw(); functions of the embedder are not for workers.
+  // As sandbox::run() and thaw(). RunOptions::functions are not for workers; guest_functions, of sessions, are: a program's
+  // calls of them come to this process, and are answered on the thread of its turn.
   sandbox::Report run(const sandbox::Program& program, const sandbox::RunOptions& options);
   sandbox::Report thaw(std::span<const uint8_t> snapshot, const sandbox::RunOptions& options);
   // As sandbox::check_program(). Errors: kUnavailable of a worker that is gone, or was lost over the program.
@@ -80,7 +84,7 @@ class Worker : public std::enable_shared_from_this<Worker> {
   void set_siblings(std::function<Result<std::shared_ptr<Worker>>()> take) { siblings_ = std::move(take); }
 
   // Whether it can be given commands. When not, what was running in it ended so.
-  [[nodiscard]] bool is_alive() const { return !is_lost_; }
+  [[nodiscard]] bool is_alive() const { return !is_lost_ && is_own(); }
   [[nodiscard]] std::string problem();
   // Ends it at once.
   void kill();
@@ -103,9 +107,12 @@ class Worker : public std::enable_shared_from_this<Worker> {
   // Its answer. Errors: kUnavailable, with what the worker did.
   Result<std::string> command(Command& what);
   Result<std::string> converse(Command& what);
+  static std::unexpected<Error> busy();
   static std::unexpected<Error> too_late(const Command& what);
   Error lose(std::string how);
   std::string how_it_ended();
+  // False in a fork of the process that started it: that one's workers are not this one's to use, or to end.
+  [[nodiscard]] bool is_own() const { return getpid() == owner_; }
   // Of a zygote's worker. Null where there is no room for one.
   [[nodiscard]] std::shared_ptr<Worker> sibling() const;
   void signal(int number) const;
@@ -113,9 +120,11 @@ class Worker : public std::enable_shared_from_this<Worker> {
   std::recursive_mutex mutex_;  // guards all below: a command is many messages
   Channel channel_;
   Descriptor process_;
-  int pid_;                     // of a child of this process, or the number that its zygote has for it
+  int pid_;  // of a child of this process, or the number that its zygote has for it; 0: no child of this process
+  const pid_t owner_ = getpid();
   std::shared_ptr<Zygote> of_;  // null: a child
   std::function<Result<std::shared_ptr<Worker>>()> siblings_;
+  bool is_conversing_ = false;
   bool is_reaped_ = false;
   bool has_walls_ = false;
   bool is_limited_ = false;  // the walls know how much memory its guests may have
@@ -130,6 +139,9 @@ class Zygote : public std::enable_shared_from_this<Zygote> {
  public:
   // Errors: as Worker::start().
   static Result<std::shared_ptr<Zygote>> start();
+  // The program at `path`, which is membrane-worker: for a process that has threads or secrets by now. Errors: those of
+  // start_program() (program.h).
+  static Result<std::shared_ptr<Zygote>> start_program(const std::string& path);
   // Of all workers that are spawned from then on. Errors: as Worker::open().
   Status open(const sandbox::TemplateSpec& spec);
   // Errors: kUnavailable.

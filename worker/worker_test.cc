@@ -806,6 +806,29 @@ TEST_F(FunctionsInAWorker, AreAnsweredByItsSupervisor) {
   EXPECT_EQ(report.host_calls[1].arguments, "\"milk\"");
 }
 
+TEST_F(FunctionsInAWorker, CannotUseTheSessionWhoseTurnCallsThem) {
+  std::unique_ptr<sandbox::Session> session;
+  std::vector<std::string> inside;
+  auto functions = std::make_shared<sandbox::GuestFunctions>(*options_.guest_functions);
+  functions->call = [&](std::span<const sandbox::FunctionCall> calls) {
+    for (const Report& report : {session->exec({.code = "1"}), session->go_on(), session->resume({})})
+      inside.push_back(report.outcome == Outcome::kInvalid ? report.errors.at(0).message : "done");
+    inside.push_back(session->keep() ? "kept" : session->keep().error().message);
+    const auto put = session->put_file("/tmp/a", "x");
+    inside.push_back(put ? "put" : put.error().reason);
+    const auto fork = session->fork(1);
+    inside.push_back(fork ? "forked" : fork.error().message);
+    return std::vector<sandbox::FunctionAnswer>(calls.size(), {.value = "4"});
+  };
+  options_.guest_functions = std::move(functions);
+  session = make();
+  ASSERT_NE(session, nullptr);
+  const Report report = session->exec({.code = "price(1)"});
+  EXPECT_EQ(report.result, "4") << render_text(report, false);
+  EXPECT_EQ(inside, std::vector<std::string>(6, "a turn of the session is running"));
+  EXPECT_EQ(session->exec({.code = "price(1) + 1"}).result, "5");
+}
+
 TEST_F(FunctionsInAWorker, CountAgainstTheLimitHere) {
   options_.policy.limits.host_calls = 1;
   const auto session = make();

@@ -87,6 +87,9 @@ typedef struct membrane_session_options {
   void* user_data;                 /* of all callbacks; borrowed as long as the session and its forks live */
   const membrane_budget* budget;   /* shared with other runs; may be NULL */
   const membrane_sources* sources; /* clock, time zone, sleep and entropy; may be NULL */
+  bool isolated; /* in a process of its own, behind walls: SessionOptions::isolated in session.hpp */
+  const char* const* accepted_missing_walls; /* names of those that it may do without; may be NULL */
+  size_t accepted_missing_wall_count;
 } membrane_session_options;
 
 /* Threads: one at a time, but for _cancel; forks are independent. */

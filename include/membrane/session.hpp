@@ -127,6 +127,12 @@ struct SessionOptions {
   // Of local time, in Python and JavaScript: a name of the IANA database ("Europe/Berlin"), whose rules this machine's tzdata has, or an
   // offset ("+02:00"); "": UTC.
   std::string timezone{};
+  // In a process of its own, behind walls (docs/walls.md): a fault in the engine that gives a program the rights of its process gives it
+  // those of one that has nothing but memory and a socket. Needs the program membrane-worker beside the library, or named by the
+  // environment's MEMBRANE_WORKER. Functions, listeners and sources are called in this process, as without. Forks have a process each.
+  bool isolated = false;
+  // Of an isolated session: names of walls that it may do without ("user_namespace"). It is refused where this machine lacks another.
+  std::vector<std::string> accepted_missing_walls{};
 };
 
 struct Cell {

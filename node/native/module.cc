@@ -73,6 +73,8 @@ SessionOptions options_of(Napi::Env env, const Napi::Value& given) {
     options.on_stdout = [](std::string_view text) { Turn::hear("onStdout", text); };
   if (host.Get("onStderr").IsFunction())
     options.on_stderr = [](std::string_view text) { Turn::hear("onStderr", text); };
+  options.isolated = of.Get("isolated").ToBoolean();
+  options.accepted_missing_walls = all_of(of.Get("acceptedMissingWalls"), text_of);
   add_sources(of.Get("sources").As<Napi::Object>(), options);
   return options;
 }

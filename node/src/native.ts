@@ -34,6 +34,8 @@ export interface NativeOptions {
   readonly types: readonly TypeWords[]
   readonly modules: readonly (readonly [string, string])[]
   readonly inputs: readonly (readonly [string, string])[]
+  readonly isolated: boolean
+  readonly acceptedMissingWalls: readonly string[]
   readonly sources: NativeSources
   readonly host: NativeHost
 }

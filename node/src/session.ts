@@ -39,6 +39,10 @@ export interface LoadOptions extends Sources {
   /** Hear text as it is printed. */
   onStdout?: (text: string) => void
   onStderr?: (text: string) => void
+  /** In a process of its own, behind walls (docs/walls.md). Functions and listeners are called in this one, as without. */
+  isolated?: boolean
+  /** Names of walls ('user_namespace') that it may do without where the machine lacks them; else it is refused. */
+  acceptedMissingWalls?: readonly string[]
 }
 
 export interface SessionOptions extends LoadOptions {
@@ -69,7 +73,10 @@ export interface StartOptions {
 /** The session was closed, or its lifetime or idle time has passed. */
 export class SessionOverError extends MembraneError {}
 
-const loadOptions = ['allow', 'limits', 'policy', 'functions', 'modules', 'types', 'gate', 'typeCheck', 'onStdout', 'onStderr', ...sourceOptions] as const
+const loadOptions = [
+  ...['allow', 'limits', 'policy', 'functions', 'modules', 'types', 'gate', 'typeCheck'],
+  ...['onStdout', 'onStderr', 'isolated', 'acceptedMissingWalls', ...sourceOptions],
+] as const
 /** @internal */
 export const sessionOptions = [...loadOptions, 'inputs', 'idleTimeout', 'lifetime'] as const
 const runOptions = ['name', 'script', 'arguments', 'stdin'] as const
@@ -149,6 +156,8 @@ function nativeOptionsOf(registry: Registry, options: LoadOptions, scope: Scope)
     types: registry.types,
     modules: registry.modules,
     inputs: registry.inputs,
+    isolated: options.isolated ?? false,
+    acceptedMissingWalls: options.acceptedMissingWalls ?? [],
     sources: nativeSourcesOf(options),
     host: hostOf(registry, options, scope),
   }

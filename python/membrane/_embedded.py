@@ -108,6 +108,11 @@ def _policy_of(policy: PolicyLike, allow: Iterable[str], limits: Optional[Mappin
     return made
 
 
+def _place_of(isolated: bool, accepted_missing_walls: Iterable[str]) -> Dict[str, Any]:
+    walls = [accepted_missing_walls] if isinstance(accepted_missing_walls, str) else list(accepted_missing_walls)
+    return {"isolated": bool(isolated), "accepted_missing_walls": walls}
+
+
 def registry_of(functions: Functions, modules: Optional[Modules], inputs: Optional[Mapping[str, Any]]) -> Registry:
     _engine()
     return Registry(_values, functions, modules, inputs, None)
@@ -225,11 +230,15 @@ class Session:
     as "+02:00", a ZoneInfo. sleep: "virtual", which lets the clock move on at once, "real", or a function of seconds, which may be
     a coroutine. entropy: "real", a seed (an int or bytes), or a function of a number of bytes.
 
+    isolated: in a process of its own, behind walls (docs/walls.md); functions and listeners are called in this one, as without.
+    accepted_missing_walls: names of walls ("user_namespace") that it may do without where the machine lacks them; else it is refused.
+
     Threads: any; turns wait for each other. In a `with` block it is closed at the end.
     """
 
     _native: Any
     _sources: Dict[str, Any]
+    _place: Dict[str, Any]
 
     def __init__(
         self,
@@ -251,11 +260,14 @@ class Session:
         timezone: Zone = None,
         sleep: Sleep = None,
         entropy: Entropy = None,
+        isolated: bool = False,
+        accepted_missing_walls: Iterable[str] = (),
     ) -> None:
         engine = _engine()
         registry = Registry(_values, functions, modules, inputs, gate)
         opened = open_language(language)
         self._begin(opened.name, _policy_of(policy, allow, limits), registry, on_stdout, on_stderr)
+        self._place = _place_of(isolated, accepted_missing_walls)
         self._sources = words_of(clock, timezone, sleep, entropy, lambda: registry.loop)
         with _translated:
             self._native = engine.Session.create(opened, self._policy, self._options())
@@ -291,6 +303,7 @@ class Session:
             "on_stdout": self._on_stdout,
             "on_stderr": self._on_stderr,
             "sources": self._sources,
+            **self._place,
         }
 
     def _use(self, is_turn: bool = False) -> _Use:
@@ -413,7 +426,7 @@ class Session:
         with self._place_of_fork() as count, _translated, self._use() as native:
             made = type(self).__new__(type(self))
             made._begin(self.language, self._policy, self._registry, self._on_stdout, self._on_stderr)
-            made._sources = self._sources
+            made._sources, made._place = self._sources, self._place
             made._native = native.fork()
             made._cells, made._cells_before = self._cells, self._cells_before
             made._checker = None if self._checker is None else self._checker.for_another()
@@ -525,10 +538,12 @@ def load(
     timezone: Zone = None,
     sleep: Sleep = None,
     entropy: Entropy = None,
+    isolated: bool = False,
+    accepted_missing_walls: Iterable[str] = (),
 ) -> Any:
     """The session that Session.dump() or Call.dump() gave: a Call where it waits, else a Session. Loaded twice, it is forked.
 
-    Functions that its programs call are given anew, and so are what it may do, its clock, time zone, sleep and entropy. Keep the bytes where nobody else writes: they can do
+    Functions that its programs call are given anew, and so are what it may do, its place, clock, time zone, sleep and entropy. Keep the bytes where nobody else writes: they can do
     what a program could under this policy.
     """
     engine = _engine()
@@ -537,6 +552,7 @@ def load(
     session = Session.__new__(Session)
     session._begin(language, _policy_of(policy, allow, limits), registry, on_stdout, on_stderr)
     session._sources = words_of(clock, timezone, sleep, entropy, lambda: registry.loop)
+    session._place = _place_of(isolated, accepted_missing_walls)
     with _translated:
         session._native = engine.Session.load(open_language(language), content, session._policy, session._options())
     session._check_types(type_check)

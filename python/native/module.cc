@@ -139,6 +139,8 @@ membrane::SessionOptions options_of(const membrane::Policy& policy, const nb::di
   options.on_stdout = listener_of(nb::borrow(given["on_stdout"]));
   options.on_stderr = listener_of(nb::borrow(given["on_stderr"]));
   options.on_poll = &RunningTurn::poll;
+  options.isolated = nb::cast<bool>(given["isolated"]);
+  options.accepted_missing_walls = nb::cast<std::vector<std::string>>(given["accepted_missing_walls"]);
   membrane::python::add_sources(nb::cast<nb::dict>(given["sources"]), options);
   return options;
 }
@@ -180,12 +182,20 @@ class Session {
     return bytes_of(bytes);
   }
   [[nodiscard]] nb::bytes read_file(std::string_view path) const {
-    return bytes_of(value_or_throw(session_.read_file(path)));
+    std::string content;
+    {
+      const nb::gil_scoped_release released;
+      content = value_or_throw(session_.read_file(path));
+    }
+    return bytes_of(content);
   }
   void write_file(std::string_view path, const nb::bytes& content) {
-    value_or_throw(session_.write_file(path, {content.c_str(), content.size()}));
+    const std::string_view bytes(content.c_str(), content.size());
+    const nb::gil_scoped_release released;
+    value_or_throw(session_.write_file(path, bytes));
   }
   [[nodiscard]] std::vector<std::pair<std::string, uint64_t>> files() const {
+    const nb::gil_scoped_release released;
     std::vector<std::pair<std::string, uint64_t>> made;
     for (const auto& file : session_.files()) made.emplace_back(file.path, file.size_bytes);
     return made;

@@ -64,6 +64,9 @@ class Package(unittest.TestCase):
     def test_stops(self):
         self.check("stops")
 
+    def test_isolated(self):
+        self.check("isolated")
+
     def test_types_of_cells(self):
         self.check("check")
 

@@ -1,0 +1,31 @@
+// Sessions in processes of their own, for an embedder (SessionOptions::isolated): workers of one zygote, which the first of them
+// starts as the program membrane-worker.
+//
+// Threads: any.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "base/result.h"
+#include "sandbox/session.h"
+#include "sandbox/template.h"
+
+namespace membrane::face {
+
+// Where membrane-worker is. $MEMBRANE_WORKER where that is set; else beside the library, or the program that the library is a
+// part of; else where an installation has it for a library there (../libexec/membrane). Errors: kNotFound, with where it was looked for.
+Result<std::string> find_worker_program();
+
+// From `kept` where it is given, which is borrowed, else from the language's beginning. `accepted_walls` are names of walls that
+// may be missing. Errors: as sandbox::Session::create() and restore(); those of find_worker_program() and Zygote::start_program();
+// kUnsupported for a wall that this machine cannot raise.
+Result<std::unique_ptr<sandbox::Session>> isolated_session(const sandbox::Template& of, sandbox::RunOptions options,
+                                                           const std::vector<std::string>& accepted_walls,
+                                                           std::optional<std::span<const uint8_t>> kept = {});
+
+}  // namespace membrane::face
