@@ -123,7 +123,7 @@ Answer until_stopped(const FunctionCall& call) {
   return Answer::value("1");
 }
 
-TEST_F(EmbeddedSession, AFunctionIsToldThatItsTurnIsToEnd) {
+TEST_P(EmbeddedSession, AFunctionIsToldThatItsTurnIsToEnd) {
   SessionOptions options;
   Session* cancelled = nullptr;
   options.functions.push_back({.name = "cancels", .call = [&](const FunctionCall& call) {
@@ -140,7 +140,7 @@ TEST_F(EmbeddedSession, AFunctionIsToldThatItsTurnIsToEnd) {
   EXPECT_EQ(of.run({.code = "typeof x"}).result, "'undefined'") << "the turn is taken back";
 }
 
-TEST_F(EmbeddedSession, IsLookedAfterWhileATurnRuns) {
+TEST_P(EmbeddedSession, IsLookedAfterWhileATurnRuns) {
   int looks = 0;
   SessionOptions options;
   Session* running = nullptr;
@@ -152,7 +152,7 @@ TEST_F(EmbeddedSession, IsLookedAfterWhileATurnRuns) {
   EXPECT_EQ(of.run({.code = "for (;;) {}"}).outcome, Outcome::kCancelled);
 }
 
-TEST_F(EmbeddedSession, ACallThatWaitsIsGivenUp) {
+TEST_P(EmbeddedSession, ACallThatWaitsIsGivenUp) {
   Session of = session(with_functions());
   EXPECT_EQ(of.abandon().error().code, "invalid_argument");
   of.run({.code = "var x = 1"});
@@ -178,7 +178,7 @@ TEST_F(EmbeddedSession, ACallThatWaitsIsGivenUp) {
   EXPECT_EQ(of.run({.code = "x"}).result, "1");
 }
 
-TEST_F(EmbeddedSession, WhatIsGrantedHasToBeThere) {
+TEST_P(EmbeddedSession, WhatIsGrantedHasToBeThere) {
   SessionOptions options;
   ASSERT_TRUE(options.policy.allow("fs:read:./no-such-directory:/data"));
   const auto bytes = session().dump();
@@ -190,7 +190,7 @@ TEST_F(EmbeddedSession, WhatIsGrantedHasToBeThere) {
   }
 }
 
-TEST_F(EmbeddedSession, LanguagesAreOpenedByWhatTheyAreCalled) {
+TEST_P(EmbeddedSession, LanguagesAreOpenedByWhatTheyAreCalled) {
   for (const char* const word : {"JavaScript", "node", "js"}) {
     const auto opened = Language::open(word);
     ASSERT_TRUE(opened) << opened.error().message;

@@ -11,7 +11,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   options.policy.kv.emplace();  // in memory: what is asked has an answer
   options.policy.limits.host_calls = 64;
   auto functions = std::make_shared<sandbox::GuestFunctions>();
-  functions->call = [](std::span<const sandbox::FunctionCall> calls) {
+  functions->call = [](std::span<const sandbox::FunctionCall> calls, const sandbox::MustStop&) {
     return std::vector<sandbox::FunctionAnswer>(calls.size() / 2, sandbox::FunctionAnswer::later());
   };
   options.guest_functions = std::move(functions);

@@ -161,7 +161,7 @@ class Embedder : public Queries {
  protected:
   Embedder() {
     auto functions = std::make_shared<sandbox::GuestFunctions>();
-    functions->call = [this](std::span<const sandbox::FunctionCall> calls) {
+    functions->call = [this](std::span<const sandbox::FunctionCall> calls, const sandbox::MustStop&) {
       called_ += calls.size();
       return std::vector<sandbox::FunctionAnswer>(calls.size());
     };

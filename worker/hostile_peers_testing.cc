@@ -647,7 +647,7 @@ void set_up(Stage& at, const Peer& peer) {
     options.budget = std::make_shared<policy::Budget>(options.policy.limits);
   if (peer.name.starts_with("function") && !named("function_that_nobody_gave")) {
     auto functions = std::make_shared<sandbox::GuestFunctions>();
-    functions->call = [&at](std::span<const sandbox::FunctionCall> calls) {
+    functions->call = [&at](std::span<const sandbox::FunctionCall> calls, const sandbox::MustStop&) {
       at.seen->given += static_cast<int>(calls.size());
       return std::vector<sandbox::FunctionAnswer>(calls.size());
     };

@@ -810,7 +810,7 @@ TEST_F(FunctionsInAWorker, CannotUseTheSessionWhoseTurnCallsThem) {
   std::unique_ptr<sandbox::Session> session;
   std::vector<std::string> inside;
   auto functions = std::make_shared<sandbox::GuestFunctions>(*options_.guest_functions);
-  functions->call = [&](std::span<const sandbox::FunctionCall> calls) {
+  functions->call = [&](std::span<const sandbox::FunctionCall> calls, const sandbox::MustStop&) {
     for (const Report& report : {session->exec({.code = "1"}), session->go_on(), session->resume({})})
       inside.push_back(report.outcome == Outcome::kInvalid ? report.errors.at(0).message : "done");
     inside.push_back(session->keep() ? "kept" : session->keep().error().message);
