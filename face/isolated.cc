@@ -92,8 +92,10 @@ Result<sandbox::TemplateSpec> with_whole_paths(sandbox::TemplateSpec spec) {
 Status check_walls(worker::Worker& worker, const std::vector<std::string>& accepted) {
   for (const auto& [name, why] : worker.raise_walls({}).missing)
     if (std::ranges::find(accepted, name) == accepted.end())
-      return fail(ErrorCode::kUnsupported, "this machine cannot raise the wall " + name + " around a session: " + why,
-                  "membrane doctor says more. Accept it in the session's options (accepted_missing_walls) to go on without it.");
+      return fail(ErrorCode::kUnsupported,
+                  "this machine cannot raise the wall " + name + " around a session: " + why,
+                  "membrane doctor says more. Accept it in the session's options (accepted_missing_walls) to "
+                  "go on without it.");
   return {};
 }
 
@@ -107,11 +109,14 @@ Result<std::string> find_worker_program() {
     looked_for += (looked_for.empty() ? "" : ", ") + place.string();
   }
   return fail(ErrorCode::kNotFound,
-              "a session in a process of its own needs the program membrane-worker, which is not there: " + looked_for,
-              "Install it beside the library, or name it in the environment: MEMBRANE_WORKER=/path/to/membrane-worker.");
+              "a session in a process of its own needs the program membrane-worker, which is not there: " +
+                  looked_for,
+              "Install it beside the library, or name it in the environment: "
+              "MEMBRANE_WORKER=/path/to/membrane-worker.");
 }
 
-Result<std::unique_ptr<sandbox::Session>> isolated_session(const sandbox::Template& of, sandbox::RunOptions options,
+Result<std::unique_ptr<sandbox::Session>> isolated_session(const sandbox::Template& of,
+                                                           sandbox::RunOptions options,
                                                            const std::vector<std::string>& accepted_walls,
                                                            std::optional<std::span<const uint8_t>> kept) {
   MEMBRANE_ASSIGN(const sandbox::TemplateSpec spec, with_whole_paths(of.spec()));

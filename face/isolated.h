@@ -24,7 +24,8 @@ Result<std::string> find_worker_program();
 // From `kept` where it is given, which is borrowed, else from the language's beginning. `accepted_walls` are names of walls that
 // may be missing. Errors: as sandbox::Session::create() and restore(); those of find_worker_program() and Zygote::start_program();
 // kUnsupported for a wall that this machine cannot raise.
-Result<std::unique_ptr<sandbox::Session>> isolated_session(const sandbox::Template& of, sandbox::RunOptions options,
+Result<std::unique_ptr<sandbox::Session>> isolated_session(const sandbox::Template& of,
+                                                           sandbox::RunOptions options,
                                                            const std::vector<std::string>& accepted_walls,
                                                            std::optional<std::span<const uint8_t>> kept = {});
 

@@ -54,11 +54,13 @@ std::set<pid_t> processes_of(const fs::path& program) {
 
 // Also as zombies.
 bool are_gone(const std::set<pid_t>& processes) {
-  return std::ranges::none_of(processes, [](pid_t each) { return fs::exists("/proc/" + std::to_string(each)); });
+  return std::ranges::none_of(processes,
+                              [](pid_t each) { return fs::exists("/proc/" + std::to_string(each)); });
 }
 
 size_t count_descriptors() {
-  return static_cast<size_t>(std::distance(fs::directory_iterator("/proc/self/fd"), fs::directory_iterator()));
+  return static_cast<size_t>(
+      std::distance(fs::directory_iterator("/proc/self/fd"), fs::directory_iterator()));
 }
 
 template <typename Holds>
@@ -213,7 +215,8 @@ TEST_F(IsolatedSession, UsesTheSameFuelAndReportsTheSameCalls) {
     SessionOptions options;
     options.isolated = isolated;
     EXPECT_TRUE(options.policy.limit("fuel", "1e8"));
-    options.functions.push_back({.name = "price", .call = [](const FunctionCall&) { return Answer::value("7"); }});
+    options.functions.push_back(
+        {.name = "price", .call = [](const FunctionCall&) { return Answer::value("7"); }});
     auto of = Session::create(language_, std::move(options));
     EXPECT_TRUE(of);
     of->run({.code = "var s = 0"});
@@ -245,11 +248,13 @@ TEST_F(IsolatedSession, ForksRunWhileTheOtherWaitsInAFunction) {
   Session* branch = nullptr;
   std::string of_branch;
   SessionOptions options;
-  options.functions.push_back({.name = "later", .call = [&](const FunctionCall&) { return Answer::later(); }});
-  options.functions.push_back({.name = "other", .call = [&](const FunctionCall&) {
-                                 std::thread([&] { of_branch = branch->run({.code = "n + 1"}).result; }).join();
-                                 return Answer::value("1");
-                               }});
+  options.functions.push_back(
+      {.name = "later", .call = [&](const FunctionCall&) { return Answer::later(); }});
+  options.functions.push_back(
+      {.name = "other", .call = [&](const FunctionCall&) {
+         std::thread([&] { of_branch = branch->run({.code = "n + 1"}).result; }).join();
+         return Answer::value("1");
+       }});
   Session of = session(std::move(options));
   of.run({.code = "var n = 1"});
   ASSERT_EQ(of.run({.code = "n = later()"}).outcome, Outcome::kWaiting);

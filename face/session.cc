@@ -299,9 +299,7 @@ std::vector<FunctionCall> Session::waits_for() const {
   return calls;
 }
 
-Expected<Session> Session::fork() {
-  return State::of(state_->session->fork(state_->forks++));
-}
+Expected<Session> Session::fork() { return State::of(state_->session->fork(state_->forks++)); }
 
 Expected<std::vector<uint8_t>> Session::dump() const {
   auto kept = state_->session->keep();

@@ -9,9 +9,9 @@
 #include <set>
 
 #include "base/sanitized_testing.h"
+#include "face/place_testing.h"
 #include "membrane/session.h"
 #include "membrane/session.hpp"
-#include "face/place_testing.h"
 #include "sandbox/template_testing.h"
 
 namespace membrane {

@@ -116,13 +116,14 @@ host::HostResult<std::vector<FunctionCall>> read_function_calls(std::string_view
 }
 
 bool are_sound(std::span<const FunctionCall> calls) {
-  return !calls.empty() && calls.size() <= kMostCalls && std::ranges::all_of(calls, [](const FunctionCall& call) {
-    const auto arguments = read_json(call.arguments), keywords = read_json(call.keywords);
-    const auto object = call.object.empty() ? Result<Json>(0u) : read_json(call.object);
-    return !call.name.empty() && is_bare(call.arguments, '[') && arguments && arguments->is_array() &&
-           is_bare(call.keywords, '{') && keywords && keywords->is_object() && object &&
-           object->is_number_unsigned();
-  });
+  return !calls.empty() && calls.size() <= kMostCalls &&
+         std::ranges::all_of(calls, [](const FunctionCall& call) {
+           const auto arguments = read_json(call.arguments), keywords = read_json(call.keywords);
+           const auto object = call.object.empty() ? Result<Json>(0u) : read_json(call.object);
+           return !call.name.empty() && is_bare(call.arguments, '[') && arguments && arguments->is_array() &&
+                  is_bare(call.keywords, '{') && keywords && keywords->is_object() && object &&
+                  object->is_number_unsigned();
+         });
 }
 
 std::string write_function_answers(std::span<const FunctionAnswer> answers) {

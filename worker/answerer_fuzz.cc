@@ -17,7 +17,9 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   options.guest_functions = std::move(functions);
   auto sources = std::make_shared<host::Sources>();
   sources->sleep = host::Sources::Sleep::kAsked;
-  sources->sleep_ns = [](uint64_t ns, const std::function<bool()>& must_stop) { return ns % 2 == 0 && !must_stop(); };
+  sources->sleep_ns = [](uint64_t ns, const std::function<bool()>& must_stop) {
+    return ns % 2 == 0 && !must_stop();
+  };
   options.sources = std::move(sources);
   const auto budget = std::make_shared<policy::Budget>(options.policy.limits);
   worker::Answerer answerer(options, sandbox::world_of(options, budget), 1u << 20);

@@ -186,9 +186,15 @@ class Embedder : public Queries {
 };
 
 TEST_F(Embedder, CallsThatNoProgramMakesAreNotMade) {
-  for (const sandbox::FunctionCall& bad :
-       {sandbox::FunctionCall{"", "[]", "{}", ""}, {"f", "", "{}", ""}, {"f", "[]", "", ""}, {"f", "{}", "{}", ""},
-        {"f", "[]", "[]", ""}, {"f", "[", "{}", ""}, {"f", "[]", "{}", "x"}, {"f", "[]", "{}", "-1"}, {"f", "1", "{}", ""}})
+  for (const sandbox::FunctionCall& bad : {sandbox::FunctionCall{"", "[]", "{}", ""},
+                                           {"f", "", "{}", ""},
+                                           {"f", "[]", "", ""},
+                                           {"f", "{}", "{}", ""},
+                                           {"f", "[]", "[]", ""},
+                                           {"f", "[", "{}", ""},
+                                           {"f", "[]", "{}", "x"},
+                                           {"f", "[]", "{}", "-1"},
+                                           {"f", "1", "{}", ""}})
     EXPECT_FALSE(call({good_, bad})) << bad.arguments << bad.keywords << bad.object;
   EXPECT_FALSE(call({}));
   EXPECT_FALSE(call(std::vector(1001, good_)));

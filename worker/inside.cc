@@ -107,7 +107,7 @@ class Worker {
   std::map<uint32_t, Kept> sessions_;
   NetworkPool networks_;                // of a zygote, for its workers
   std::map<pid_t, size_t> network_of_;  // of those that have not ended
-  Descriptor embedder_, ended_;         // of a zygote that watches: that process; a signalfd of workers that end
+  Descriptor embedder_, ended_;  // of a zygote that watches: that process; a signalfd of workers that end
   static constexpr size_t kMostEnds = 1000;
   std::map<int32_t, int> ends_;  // of workers whose end nobody has asked for
   uint32_t next_world_ = 0;      // whose requests the next World sends

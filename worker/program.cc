@@ -94,7 +94,8 @@ Result<Descriptor> read_hello(const std::string& path, Frame hello) {
   const auto build = in.get<std::string_view>();
   const auto made = in.get<Status>();
   if (!in.is_done() || build != kBuildId)
-    return fail(ErrorCode::kUnsupported, "the worker program " + path + " is of another build than this library",
+    return fail(ErrorCode::kUnsupported,
+                "the worker program " + path + " is of another build than this library",
                 "Install both from the same build.");
   if (!made) return std::unexpected(made.error());
   if (hello.descriptors.size() != 1) return not_started(path, "it names no process");

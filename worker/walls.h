@@ -59,8 +59,8 @@ struct NewProcess {
 Result<NewProcess> new_process(Walls& walls);
 // What the new process is for.
 struct Enclosure {
-  bool is_zygote = false;    // it forks workers into networks that it has (network_pool.h)
-  bool has_network = false;  // it was forked into such a one, in which there is no other worker
+  bool is_zygote = false;        // it forks workers into networks that it has (network_pool.h)
+  bool has_network = false;      // it was forked into such a one, in which there is no other worker
   bool outlives_parent = false;  // which has nothing more to do; it watches another process (program.h)
 };
 // In the new process, before it reads anything from elsewhere.

@@ -785,7 +785,8 @@ class RemoteSession final : public sandbox::Session {
     return worker_->of_ ? restored_apart(keep(), options_) : nullptr;
   }
   // What was kept, in a worker of its own; null where there can be none.
-  std::unique_ptr<Session> restored_apart(const Result<std::vector<uint8_t>>& kept, RunOptions options) const {
+  std::unique_ptr<Session> restored_apart(const Result<std::vector<uint8_t>>& kept,
+                                          RunOptions options) const {
     if (!kept || !worker_->of_) return nullptr;
     if (options.sources != nullptr) {
       auto sources = std::make_shared<host::Sources>(*options.sources);

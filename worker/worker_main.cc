@@ -11,7 +11,8 @@ int main(int count, char** arguments) {
     return 0;
   }
   if (count != 1 || !membrane::worker::is_started_by_library()) {
-    std::fputs("membrane-worker is started by libmembrane, for sessions in processes of their own.\n", stderr);
+    std::fputs("membrane-worker is started by libmembrane, for sessions in processes of their own.\n",
+               stderr);
     return 2;
   }
   membrane::worker::be_program();
