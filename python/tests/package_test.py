@@ -47,11 +47,12 @@ class Package(unittest.TestCase):
             raise unittest.SkipTest(has.stderr.strip().splitlines()[-1])
 
     @classmethod
-    def ran(cls, *words):
-        return subprocess.run([cls.python, "-B", *words], capture_output=True, text=True, timeout=SECONDS, check=False, cwd=cls.folder)
+    def ran(cls, *words, **environment):
+        return subprocess.run([cls.python, "-B", *words], capture_output=True, text=True, timeout=SECONDS, check=False, cwd=cls.folder,
+                              env={**os.environ, **environment})
 
-    def check(self, name):
-        done = self.ran(PYTHON / "tests" / f"{name}_test.py")
+    def check(self, name, **environment):
+        done = self.ran(PYTHON / "tests" / f"{name}_test.py", **environment)
         self.assertEqual(done.returncode, 0, done.stderr[-8000:])
         self.assertNotIn("skipped", done.stderr)
 
@@ -63,6 +64,7 @@ class Package(unittest.TestCase):
 
     def test_stops(self):
         self.check("stops")
+        self.check("stops", MEMBRANE_TEST_ISOLATED="1")
 
     def test_isolated(self):
         self.check("isolated")

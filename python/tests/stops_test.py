@@ -1,6 +1,10 @@
-"""Turns that end while a function of this program has them wait: cancel(), the wall limit, Ctrl-C. Of the installed package."""
+"""Turns that end while a function of this program has them wait: cancel(), the wall limit, Ctrl-C. Of the installed package; with
+MEMBRANE_TEST_ISOLATED=1, of sessions in processes of their own.
+"""
 
 import asyncio
+import functools
+import os
 import signal
 import subprocess
 import sys
@@ -10,10 +14,13 @@ import time
 import unittest
 
 import membrane
-from membrane import AsyncSession, MembraneError, Session
+from membrane import MembraneError
 
 LONG_S = 60  # what is not stopped takes as long; the tests are over well before
 ENDLESS = {"wall": "10min", "fuel": "1e15"}
+ISOLATED = os.environ.get("MEMBRANE_TEST_ISOLATED") == "1"
+Session = functools.partial(membrane.Session, isolated=ISOLATED)
+AsyncSession = functools.partial(membrane.AsyncSession, isolated=ISOLATED)
 
 
 def setUpModule():
@@ -148,7 +155,8 @@ class Interrupts(unittest.TestCase):
                 time.sleep({LONG_S})
 
             said = lambda text: print(text, end="", flush=True)
-            with Session(functions={functions}, limits={ENDLESS!r}, on_stdout=said, sleep="real") as session:
+            with Session(functions={functions}, limits={ENDLESS!r}, on_stdout=said, sleep="real",
+                         isolated={ISOLATED}) as session:
                 session.run("x = 1")
                 try:
                     session.run({code!r})
