@@ -221,9 +221,9 @@ Result<std::string> Answerer::answer_query(Reader& in) {
 // -- functions of the embedder ------------------------------------------------------------------------------
 
 std::vector<sandbox::FunctionAnswer> Answerer::call_functions(std::span<const sandbox::FunctionCall> calls) {
-  functions_ = {{calls.begin(), calls.end()},
-                sandbox::answer_paid_calls(*options_.guest_functions, *world_, calls,
-                                           [this] { return must_stop(); })};
+  functions_ = {
+      {calls.begin(), calls.end()},
+      sandbox::answer_paid_calls(*options_.guest_functions, *world_, calls, [this] { return must_stop(); })};
   std::vector<sandbox::FunctionAnswer> answers = functions_->answers;
   list_functions();
   return answers;
@@ -251,9 +251,7 @@ bool Answerer::asks_for_sleep() const {
          options_.sources->sleep_ns != nullptr;
 }
 
-bool Answerer::must_stop() const {
-  return sandbox::stop_asked_for(cancel_, end_).has_value();
-}
+bool Answerer::must_stop() const { return sandbox::stop_asked_for(cancel_, end_).has_value(); }
 
 std::expected<std::vector<host::CallRecord>, std::string> Answerer::without_functions(
     std::span<const host::CallRecord> lines, uint64_t dropped) const {
