@@ -189,20 +189,19 @@ class SessionFiles:
 
 
 class _Use:
-    """One at a time uses the engine's session; a close waits for it. A turn that is asked for by a function that a turn has called
-    would wait for itself, and is refused."""
+    """One at a time uses the engine's session; a close waits for it. What is asked for by a function that a turn has called would
+    wait for itself, and is refused."""
 
-    def __init__(self, session: Session, is_turn: bool) -> None:
+    def __init__(self, session: Session) -> None:
         self._session = session
-        self._is_turn = is_turn
 
     def __enter__(self) -> Any:
         session = self._session
-        if self._is_turn and session._registry.is_calling():
+        if session._registry.is_calling():
             raise MembraneError(
-                "a turn of this session waits for the function that asks for another",
+                "a turn of this session waits for the function that asks for this",
                 code="busy",
-                hint="Run it in a fork, or after the turn.",
+                hint="Do it after the turn, or use another session.",
             )
         session._lock.acquire()
         if session._native is None:
@@ -306,8 +305,8 @@ class Session:
             **self._place,
         }
 
-    def _use(self, is_turn: bool = False) -> _Use:
-        return _Use(self, is_turn)
+    def _use(self) -> _Use:
+        return _Use(self)
 
     # -- turns
 
@@ -316,7 +315,7 @@ class Session:
     ) -> Result:
         """Runs a turn to its end. name: for tracebacks; script: a whole program, which leaves no names; arguments: sys.argv."""
         _check_code(code)
-        with self._use(is_turn=True) as native:
+        with self._use() as native:
             self._registry.waits = False
             return self._turn(
                 "run",
@@ -329,7 +328,7 @@ class Session:
         """Runs a turn to its end, or to a call that waits: of a function that returns membrane.LATER or is it, or that the code calls and
         nobody has defined. Call.resume() goes on with its value, here or, after dump() and membrane.load(), in another process."""
         _check_code(code)
-        with self._use(is_turn=True) as native:
+        with self._use() as native:
             self._registry.waits = True
             return self._end_of(
                 self._turn(
@@ -341,7 +340,7 @@ class Session:
             )
 
     def _resume(self, answers: List[Any]) -> Union[Result, Call]:
-        with self._use(is_turn=True) as native:
+        with self._use() as native:
             self._registry.waits = True
             return self._end_of(self._turn("resume", lambda: native.resume(answers)))
 
@@ -580,7 +579,9 @@ def _head_of(blob: bytes) -> Tuple[str, Cells, bytes]:
 
 class AsyncSession:
     """A Session for asyncio: the same methods, awaited; turns run in threads, and functions that are coroutines in this loop.
-    A task that is cancelled stops its turn."""
+    A task that is cancelled stops its turn; one whose turn has not begun stops nobody's."""
+
+    _line: Optional[Tuple[asyncio.AbstractEventLoop, asyncio.Lock]] = None  # of tasks, in the loop that uses the session
 
     def __init__(self, language: str = "python", **options: Any) -> None:
         self._made = Session(language, **options)
@@ -596,6 +597,15 @@ class AsyncSession:
         return self._made.language
 
     async def _in_thread(self, act: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+        if self._made._registry.is_calling():
+            return await self._acted(act, *args, **kwargs)  # which is refused, and would wait for itself here
+        loop = asyncio.get_running_loop()
+        if self._line is None or self._line[0] is not loop:
+            self._line = loop, asyncio.Lock()
+        async with self._line[1]:
+            return await self._acted(act, *args, **kwargs)
+
+    async def _acted(self, act: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
         self._made._registry.loop = asyncio.get_running_loop()
         task = asyncio.ensure_future(asyncio.to_thread(act, *args, **kwargs))
         try:

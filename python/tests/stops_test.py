@@ -86,6 +86,38 @@ class Functions(unittest.TestCase):
         self.assertEqual(asyncio.run(main()), "1")
         self.assertEqual(self.ended[0], "cancelled")
 
+    def test_a_task_whose_turn_has_not_begun_stops_nobody(self):
+        async def main():
+            async with AsyncSession(functions={"waits": self.waits}, limits=ENDLESS) as session:
+                running = asyncio.create_task(session.run("await waits()"))
+                await asyncio.to_thread(self.begun.wait)
+                queued = asyncio.create_task(session.run("1"))
+                await asyncio.sleep(0)
+                queued.cancel()
+                with self.assertRaises(asyncio.CancelledError):
+                    await queued
+                self.assertFalse(running.done())
+                self.assertEqual(self.ended, [])
+                session.cancel()
+                self.assertEqual((await running).outcome, "cancelled")
+                return (await session.run("2")).text
+
+        self.assertEqual(asyncio.run(main()), "2")
+
+    def test_what_a_coroutine_asks_of_its_own_session_is_refused(self):
+        async def main():
+            async def asks():
+                with self.assertRaisesRegex(MembraneError, "waits for the function"):
+                    await session.dump()
+                with self.assertRaisesRegex(MembraneError, "waits for the function"):
+                    await session.run("1")
+                return 7
+
+            async with AsyncSession(functions={"asks": asks}) as session:
+                return (await session.run("await asks()")).text
+
+        self.assertEqual(asyncio.run(main()), "7")
+
     def test_a_gate_is_ended_too(self):
         async def gate(call):
             await self.waits()
