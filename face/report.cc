@@ -60,4 +60,6 @@ Report report_of(sandbox::Report made) {
   return report;
 }
 
+Report refused(const Error& error) { return report_of(sandbox::refusal(error)); }
+
 }  // namespace membrane::face
