@@ -12,6 +12,7 @@
 
 #include "face/inner.h"
 #include "face/place_testing.h"
+#include "membrane/session.h"
 #include "membrane/session.hpp"
 #include "sandbox/receipt_files.h"
 #include "sandbox/template_testing.h"
@@ -64,11 +65,15 @@ Approve says(Approval answer, std::vector<EgressQuestion>* asked = nullptr) {
   };
 }
 
+Failure failure(std::string code, std::string message) {
+  return {.code = std::move(code), .message = std::move(message), .hint = {}, .place = {}, .backtrace = {}};
+}
+
 std::string what_failed(const Report& report) {
   return report.failures.empty() ? "" : report.failures.front().message;
 }
 
-class AgentOptions : public ::testing::TestWithParam<Place> {
+class AgentOptions : public ::testing::TestWithParam<SessionPlace> {
  protected:
   void SetUp() override {
     setenv("XDG_CACHE_HOME", sandbox::template_cache().c_str(), 0);
@@ -81,7 +86,7 @@ class AgentOptions : public ::testing::TestWithParam<Place> {
     fs::remove_all(directory_, ignored);
   }
   Expected<Session> create(SessionOptions options) {
-    options.isolated = GetParam() == Place::kIsolated;
+    options.isolated = GetParam() == SessionPlace::kIsolated;
     return Session::create(language_, std::move(options));
   }
   Session session(SessionOptions options) {
@@ -132,7 +137,7 @@ TEST_P(AgentOptions, AskBeforeSomethingLeaves) {
   EXPECT_EQ(of.run({.code = kSend}).result, "'said hello'");
   ASSERT_EQ(asked.size(), 1u);
   EXPECT_EQ(asked[0].function, "ai.complete");
-  EXPECT_EQ(asked[0].bytes, 5u);
+  EXPECT_EQ(asked[0].bytes, 6u) << "hello, and no limit of its own of tokens";
   ASSERT_EQ(asked[0].private_reads.first.size(), 1u);
   EXPECT_EQ(asked[0].private_reads.first[0].function, "kv.get");
   EXPECT_EQ(asked[0].untrusted_reads.first.size(), 1u);
@@ -184,7 +189,7 @@ TEST_P(AgentOptions, AnswerByAModel) {
   EXPECT_EQ(heard[0].prompt, "hello");
   EXPECT_GT(heard[0].max_tokens, 0u);
   EXPECT_GT(heard[0].timeout_ms, 0u);
-  EXPECT_EQ(of.run({.code = "membrane.ai.embed('four').length"}).result, "2");
+  EXPECT_EQ(of.run({.code = "JSON.parse(membrane.ai.embed('four'))[0]"}).result, "4");
   auto fork = of.fork();
   ASSERT_TRUE(fork);
   EXPECT_EQ(fork->run({.code = kSend}).result, "'said hello'");
@@ -193,12 +198,11 @@ TEST_P(AgentOptions, AnswerByAModel) {
 
 TEST_P(AgentOptions, PayTheModelFromTheBudget) {
   Policy small = policy();
-  ASSERT_TRUE(small.limit("tokens", "9"));
+  ASSERT_TRUE(small.limit("tokens", "5"));
   const Budget budget(small);
   Session of = session({.policy = small, .budget = budget, .model = echo()});
   EXPECT_EQ(of.run({.code = kSend}).outcome, Outcome::kOk);
-  EXPECT_EQ(of.run({.code = kSend}).outcome, Outcome::kRaised)
-      << "5 of 9 tokens are used, and it needs 5 more";
+  EXPECT_EQ(of.run({.code = kSend}).outcome, Outcome::kRaised) << "the budget has 5 tokens, which are used";
 }
 
 TEST_P(AgentOptions, TellTheProgramHowAModelFailed) {
@@ -208,10 +212,10 @@ TEST_P(AgentOptions, TellTheProgramHowAModelFailed) {
         .result;
   };
   EXPECT_TRUE(error_of({.complete = [](const auto&) -> Expected<ModelAnswer> {
-                return std::unexpected(Failure{.code = "ETIMEDOUT", .message = "The model is asleep."});
+                return std::unexpected(failure("ETIMEDOUT", "The model is asleep."));
               }}).contains("TimeoutError"));
   EXPECT_TRUE(error_of({.complete = [](const auto&) -> Expected<ModelAnswer> {
-                return std::unexpected(Failure{.code = "rate", .message = "Too many requests."});
+                return std::unexpected(failure("rate", "Too many requests."));
               }}).contains("Too many requests."));
   EXPECT_TRUE(error_of({.complete = [](const auto&) -> Expected<ModelAnswer> {
                 throw std::runtime_error("no connection");
@@ -251,9 +255,30 @@ TEST_P(AgentOptions, SealEachTurn) {
   EXPECT_FALSE(book.problem());
 }
 
+TEST_P(AgentOptions, SealNothingOfWhatATurnsOwnCallsAskOfTheSession) {
+  Session* itself = nullptr;
+  Report inner;
+  bool is_written = true;
+  Session of = session({.policy = policy(),
+                        .model = {.complete = [&](const ModelRequest&) -> Expected<ModelAnswer> {
+                          inner = itself->run({.code = "1"});
+                          is_written = itself->write_file("/a.txt", "a").has_value();
+                          return ModelAnswer{.text = "yes"};
+                        }},
+                        .receipts = receipts()});
+  itself = &of;
+  const Report outer = of.run({.code = kSend});
+  EXPECT_EQ(outer.result, "'yes'");
+  EXPECT_EQ(inner.outcome, Outcome::kInvalid);
+  EXPECT_TRUE(inner.receipt.empty());
+  EXPECT_FALSE(inner.unsealed);
+  EXPECT_FALSE(is_written);
+  EXPECT_EQ(replay(of.run({.code = "2"}).receipt), std::vector<std::string>());
+}
+
 TEST_P(AgentOptions, ReplayTheRealTimeOfAFileThatWasPut) {
   Policy real = policy();
-  ASSERT_TRUE(real.allow("time:real"));
+  ASSERT_TRUE(real.allow("time"));
   Session of = session({.policy = real, .receipts = receipts()});
   ASSERT_TRUE(of.write_file("/given.txt", "22"));
   const Report report = of.run({.code = "require('fs').statSync('/given.txt').mtimeMs > 1.7e12"});
@@ -326,6 +351,91 @@ TEST_P(AgentOptions, OpenNoReceiptsWithoutAKey) {
             "invalid_input");
 }
 
+// What the callbacks of C hear.
+struct Heard {
+  std::vector<std::string> questions;
+};
+
+void complete_in_c(void* heard, const membrane_model_request* request, membrane_reply* reply) {
+  static_cast<Heard*>(heard)->questions.emplace_back(request->prompt, request->prompt_size);
+  if (request->prompt_size == 0) return membrane_reply_error(reply, "EINVAL", "there is no question");
+  membrane_reply_text(reply, "yes", 0);
+  membrane_reply_tokens(reply, 2, 1);
+}
+
+void embed_in_c(void*, const char*, size_t size, uint64_t, membrane_reply* reply) {
+  const float numbers[] = {static_cast<float>(size), 1};
+  membrane_reply_vector(reply, numbers, 2);
+}
+
+void ask_in_c(void* heard, const char* question, size_t size, uint64_t, membrane_reply* reply) {
+  static_cast<Heard*>(heard)->questions.emplace_back(question, size);
+  membrane_reply_text(reply, "1984", 4);
+}
+
+membrane_approval approve_in_c(void* heard, const membrane_egress_question* question) {
+  EXPECT_GT(question->wait_ms, 0u);
+  EXPECT_EQ(question->private_count, 1u);
+  static_cast<Heard*>(heard)->questions.emplace_back(question->untrusted_reads[0].function);
+  return MEMBRANE_APPROVED;
+}
+
+TEST_P(AgentOptions, AreThereInC) {
+  membrane_error* error = nullptr;
+  membrane_language* const js = membrane_language_open("js", nullptr, nullptr, &error);
+  ASSERT_NE(js, nullptr);
+  const std::string json = policy().to_json();
+  membrane_policy* const granted = membrane_policy_parse(json.data(), json.size(), "policy.json", &error);
+  ASSERT_NE(granted, nullptr);
+  membrane_flows* const flows = membrane_flows_new();
+  const std::string directory = directory_ / "receipts", key_file = key_file_;
+  EXPECT_EQ(membrane_receipts_open(directory.c_str(), key_file.c_str(), false, nullptr), nullptr);
+  membrane_receipts* const book = membrane_receipts_open(directory.c_str(), key_file.c_str(), true, &error);
+  ASSERT_NE(book, nullptr);
+  Heard heard;
+  const membrane_agents agents{.size = sizeof agents,
+                               .approve = approve_in_c,
+                               .complete = complete_in_c,
+                               .embed = embed_in_c,
+                               .ask = ask_in_c,
+                               .flows = flows,
+                               .receipts = book};
+  membrane_session_options options{};
+  options.size = sizeof options;
+  options.policy = granted;
+  options.user_data = &heard;
+  options.isolated = GetParam() == SessionPlace::kIsolated;
+  options.agents = &agents;
+  membrane_session* const session = membrane_session_new(js, &options, &error);
+  ASSERT_NE(session, nullptr);
+  const auto result_of = [&](const std::string& code) {
+    membrane_cell cell{};
+    cell.size = sizeof cell;
+    cell.code = code.c_str();
+    membrane_report* const report = membrane_session_run(session, &cell);
+    EXPECT_NE(membrane_report_receipt(report), nullptr);
+    EXPECT_EQ(membrane_report_unsealed(report), nullptr);
+    const std::string result = membrane_report_result(report, nullptr);
+    membrane_report_free(report);
+    return result;
+  };
+  EXPECT_EQ(result_of("membrane.agent.ask('Which?') + JSON.parse(membrane.ai.embed('four')).length"),
+            "'19842'");
+  EXPECT_FALSE(membrane_flows_is_closed(flows));
+  result_of(kRead);
+  EXPECT_TRUE(membrane_flows_is_closed(flows));
+  EXPECT_EQ(result_of(kSend), "'yes'");
+  EXPECT_EQ(heard.questions, (std::vector<std::string>{"Which?", "kv.get", "hello"}));
+  EXPECT_EQ(membrane_session_fork(session, &error), nullptr);
+  EXPECT_STREQ(membrane_error_code(error), "unsupported");
+  membrane_error_free(error);
+  membrane_session_free(session);
+  membrane_receipts_free(book);
+  membrane_flows_free(flows);
+  membrane_policy_free(granted);
+  membrane_language_free(js);
+}
+
 // Of programs in WebAssembly, which need no language.
 class AgentSandbox : public ::testing::Test {
  protected:
@@ -363,11 +473,14 @@ TEST_F(AgentSandbox, RefusesWhatReceiptsDoNotLeadTo) {
   const auto book =
       Receipts::open(directory_, {.key_file = directory_ / "keys" / "keys.json", .makes_key = true});
   ASSERT_TRUE(book);
-  const Program program{.source = R"((func (export "main") (result i32) (i32.const 7)))"};
-  const Report frozen = sandbox.run(program, 1);
+  const Program program{.source = R"((func (export "main") (local $i i32)
+    (loop $again
+      (local.set $i (i32.add (local.get $i) (i32.const 1)))
+      (br_if $again (i32.lt_u (local.get $i) (i32.const 100000))))))"};
+  const Report frozen = sandbox.run(program, 1000);
   ASSERT_EQ(frozen.outcome, Outcome::kFrozen);
   sandbox.seal_into(*book);
-  EXPECT_TRUE(what_failed(sandbox.run(program, 1)).contains("sealed"));
+  EXPECT_TRUE(what_failed(sandbox.run(program, 1000)).contains("sealed"));
   EXPECT_TRUE(what_failed(sandbox.thaw(frozen.snapshot)).contains("sealed"));
   ASSERT_TRUE(sandbox.define({.module = "shop", .name = "price", .signature = {}, .call = [](HostCall&) {
                                 return HostResults(std::vector<Value>());
@@ -376,8 +489,8 @@ TEST_F(AgentSandbox, RefusesWhatReceiptsDoNotLeadTo) {
 }
 
 TEST(Inner, TellsErrorsByTheirNames) {
-  EXPECT_EQ(face::error_of({.code = "timed_out", .message = "m", .hint = "h"}).code, ErrorCode::kTimedOut);
-  EXPECT_EQ(face::error_of({.code = "EACCES", .message = "m"}).code, ErrorCode::kInternal);
+  EXPECT_EQ(face::error_of(failure("timed_out", "m")).code, ErrorCode::kTimedOut);
+  EXPECT_EQ(face::error_of(failure("EACCES", "m")).code, ErrorCode::kInternal);
 }
 
 }  // namespace

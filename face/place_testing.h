@@ -7,10 +7,10 @@
 
 namespace membrane {
 
-enum class Place : uint8_t { kThisProcess, kIsolated };
-inline const auto kPlaces = ::testing::Values(Place::kThisProcess, Place::kIsolated);
-inline std::string name_of_place(const ::testing::TestParamInfo<Place>& info) {
-  return info.param == Place::kIsolated ? "Isolated" : "InThisProcess";
+enum class SessionPlace : uint8_t { kThisProcess, kIsolated };
+inline const auto kPlaces = ::testing::Values(SessionPlace::kThisProcess, SessionPlace::kIsolated);
+inline std::string name_of_place(const ::testing::TestParamInfo<SessionPlace>& info) {
+  return info.param == SessionPlace::kIsolated ? "Isolated" : "InThisProcess";
 }
 
 }  // namespace membrane

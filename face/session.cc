@@ -183,6 +183,8 @@ struct Session::State {
   std::unique_ptr<sandbox::Session> session;
   std::shared_ptr<std::atomic<bool>> cancelled = std::make_shared<std::atomic<bool>>(false);
   const std::atomic<bool>* cancelled_by = nullptr;  // in its place (face::Place); may be null
+  bool runs =
+      false;  // a turn of a sealed session: what its calls ask of it is refused, and no part of a receipt
   uint64_t forks = 0;
 
   using Made = Result<std::unique_ptr<sandbox::Session>>;
@@ -302,7 +304,9 @@ Report Session::run(const Cell& cell) {
   if (!state_->seal) return face::report_of(state_->session->exec(turn));
   if (cell.pause_at_fuel) return face::refused(face::not_sealed("is not paused").error());
   if (cell.only_checks) return face::refused(face::not_sealed("is run, and not only checked").error());
+  if (std::exchange(state_->runs, true)) return face::report_of(state_->session->exec(turn));
   Report report = face::report_of(state_->session->exec(turn));
+  state_->runs = false;
   state_->seal->keep(turn, report);
   return report;
 }
@@ -351,6 +355,9 @@ Expected<std::string> Session::read_file(std::string_view path) const {
 }
 
 Expected<void> Session::write_file(std::string_view path, std::string_view bytes) {
+  if (state_->runs)
+    return std::unexpected(face::invalid_argument("a turn of the session is running",
+                                                  "Write the file before the turn, or after it."));
   if (state_->seal)
     if (const Status room = state_->prepare_file(path, bytes); !room)
       return std::unexpected(failure_of(room.error()));

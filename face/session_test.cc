@@ -13,7 +13,7 @@
 namespace membrane {
 namespace {
 
-class EmbeddedSession : public ::testing::TestWithParam<Place> {
+class EmbeddedSession : public ::testing::TestWithParam<SessionPlace> {
  protected:
   void SetUp() override {
     setenv("XDG_CACHE_HOME", sandbox::template_cache().c_str(), 0);
@@ -21,7 +21,7 @@ class EmbeddedSession : public ::testing::TestWithParam<Place> {
     if (!opened) GTEST_SKIP() << opened.error().message;
     language_ = *std::move(opened);
   }
-  [[nodiscard]] static bool is_isolated() { return GetParam() == Place::kIsolated; }
+  [[nodiscard]] static bool is_isolated() { return GetParam() == SessionPlace::kIsolated; }
   static SessionOptions with_functions() {
     SessionOptions options;
     options.isolated = is_isolated();

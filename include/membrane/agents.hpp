@@ -49,7 +49,7 @@ class Flows {
 struct EgressQuestion {
   std::string function;  // "http.request", "ai.complete"
   std::string target;    // "POST https://example.org/upload"
-  uint64_t bytes = 0;    // that the request would send
+  uint64_t bytes = 0;    // that the request would send, all that the program chooses of it
   FlowReads private_reads, untrusted_reads;
   std::chrono::steady_clock::time_point until;  // the end of the turn's time: a later answer is a no
   // True once the turn is to end, so that the answer is of no use any more. Borrowed for the call; may be null.
