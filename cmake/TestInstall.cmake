@@ -30,7 +30,7 @@ endforeach()
 expect_output("three kinds of bread\ncents: 2100, fuel: [0-9]+, calls: 3\n" ${stage}/embed-cpp/embed_cpp)
 expect_output("looks: 6, fuel: [0-9]+\n" ${stage}/embed-c/embed_c)
 expect_output("shop.price of tea\\?\n7\n" ${stage}/embed-wait/embed_wait)
-execute_process(COMMAND ${stage}/prefix/bin/membrane languages OUTPUT_VARIABLE languages)
+execute_process(COMMAND ${stage}/prefix/bin/membrane languages list OUTPUT_VARIABLE languages)
 if(languages MATCHES "(^|\n)js ")
   expect_output("The program asks: Which capital\\?\nai.complete would send 22 bytes, after kv.get\n'Paris', sealed as …-0002.receipt\n"
     ${stage}/embed-agent/embed_agent ${stage}/agent)

@@ -66,7 +66,7 @@ Approve says(Approval answer, std::vector<EgressQuestion>* asked = nullptr) {
 }
 
 Failure failure(std::string code, std::string message) {
-  return {.code = std::move(code), .message = std::move(message), .hint = {}, .place = {}, .backtrace = {}};
+  return {.code = std::move(code), .message = std::move(message)};
 }
 
 std::string what_failed(const Report& report) {

@@ -13,7 +13,7 @@ struct membrane_reply {
   std::optional<membrane::Failure> failure = said("EHOST", "the callback has not replied");
 
   static membrane::Failure said(std::string code, std::string message) {
-    return {.code = std::move(code), .message = std::move(message), .hint = {}, .place = {}, .backtrace = {}};
+    return {.code = std::move(code), .message = std::move(message)};
   }
 };
 

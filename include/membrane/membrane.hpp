@@ -56,10 +56,10 @@ struct Failure {
   };
   std::string code;     // stable: "unknown-function", "memory_out_of_bounds", "EACCES", "invalid_argument"
   std::string message;  // what happened
-  std::string hint;     // what would mend it; may be empty
-  Place place;
-  std::vector<Place> backtrace;  // of traps and pauses, innermost first
-  std::string traceback{};       // of an error of a language, as it prints it
+  std::string hint{};   // what would mend it; may be empty
+  Place place{};
+  std::vector<Place> backtrace{};  // of traps and pauses, innermost first
+  std::string traceback{};         // of an error of a language, as it prints it
 };
 
 template <typename T>
