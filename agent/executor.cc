@@ -2,8 +2,8 @@
 
 #include <utility>
 
-#include "sandbox/sandbox.h"
-#include "sandbox/session.h"
+#include "agent/for_face.h"
+#include "face/inner.h"
 
 namespace membrane::agent {
 
@@ -18,91 +18,79 @@ sandbox::Report ended(sandbox::Outcome outcome, const Error& error) {
 
 class Programs {
  public:
-  explicit Programs(ExecutorOptions options) : options_(std::move(options)) {}
+  explicit Programs(ExecutorOptions options)
+      : options_(std::move(options)),
+        policy_(face::policy_of(options_.policy)),
+        model_(model_for_face(options_.model)),
+        ask_(ask_for_face(options_.person)),
+        approve_(approve_for_face(options_.approve)) {
+    if (options_.budget) budget_ = face::budget_of(options_.budget);
+    if (options_.receipts != nullptr) receipts_ = face::receipts_of(*options_.receipts);
+  }
 
   sandbox::Report run(const Program& program, const StepContext& context) {
-    if (conversation_ != context.conversation || cancel_ != context.cancel) {
+    if (conversation_ != context.conversation || place_.cancel != context.cancel) {
       sessions_.clear();
-      recorders_.clear();
-      flows_ = std::make_shared<host::Flows>();
+      flows_ = Flows();
     }
     conversation_ = context.conversation;
-    cancel_ = context.cancel;
-    if (program.written_in == kWat) {
-      sandbox::RunOptions options = run_options();
-      options.on_stdout = context.on_stdout;
-      const auto recorder = recorder_for(options);
-      const sandbox::Report report = options_.guests.run(program, options);
-      if (recorder != nullptr)
-        (void)options_.receipts->keep_run(*recorder, made_of(program, program.name), report);
-      return report;
-    }
-    auto session = session_in(program.written_in);
+    place_ = {.guests = options_.guests, .cancel = context.cancel};
+    if (program.written_in == kWat) return run_alone(program, context);
+    const auto session = session_in(program.written_in);
     if (!session) {
       const bool is_known = options_.templates.contains(program.written_in);
       return ended(is_known ? sandbox::Outcome::kFailed : sandbox::Outcome::kInvalid, session.error());
     }
     context_ = &context;
-    const std::string name = name_of_turn(program);
-    sandbox::Report report = (*session)->exec({.code = program.source,
-                                               .name = name,
-                                               .is_script = false,
-                                               .arguments = program.arguments,
-                                               .input = program.input});
+    const Report report = (*session)->run({.code = program.source,
+                                           .name = name_of_turn(program),
+                                           .arguments = program.arguments,
+                                           .input = program.input});
     context_ = nullptr;
-    if (options_.receipts != nullptr)  // which tells of what it could not keep
-      (void)options_.receipts->keep_turn(*recorders_[program.written_in], made_of(program, name), report);
-    return report;
+    return *report.rendered;
   }
 
  private:
-  sandbox::RunOptions run_options() const {
-    sandbox::RunOptions options;
-    options.policy = options_.policy;
-    options.budget = options_.budget;
-    options.model = options_.model;
-    options.person = options_.person;
-    options.cancel = cancel_;
-    options.flows = flows_;
-    options.approve = options_.approve;
-    return options;
+  // Of what could not be sealed the book tells.
+  sandbox::Report run_alone(const Program& program, const StepContext& context) {
+    Sandbox sandbox(policy_);
+    if (budget_) sandbox.share(*budget_);
+    sandbox.share(flows_);
+    sandbox.use(model_);
+    sandbox.ask_by(ask_);
+    sandbox.approve_by(approve_);
+    if (receipts_) sandbox.seal_into(*receipts_);
+    sandbox.on_stdout(context.on_stdout);
+    const Report report = face::run_program(sandbox,
+                                            {.source = program.source,
+                                             .name = program.name,
+                                             .entry = program.entry,
+                                             .arguments = program.arguments,
+                                             .input = program.input,
+                                             .environment = program.environment},
+                                            place_);
+    return *report.rendered;
   }
 
-  // Null when nothing is sealed.
-  std::unique_ptr<sandbox::ReceiptRecorder> recorder_for(sandbox::RunOptions& options) const {
-    if (options_.receipts == nullptr) return nullptr;
-    auto recorder = options_.receipts->new_recorder();
-    recorder->attach(options);
-    return recorder;
-  }
-
-  [[nodiscard]] sandbox::MadeOf made_of(const Program& program, std::string name) const {
-    sandbox::MadeOf made_of;
-    made_of.source = program.source;
-    made_of.invocation.name = std::move(name);
-    made_of.invocation.entry = program.entry;
-    made_of.invocation.arguments = program.arguments;
-    made_of.invocation.given_input = program.input;
-    const auto from = options_.templates.find(program.written_in);
-    if (from != options_.templates.end()) made_of.language = from->second.get();
-    made_of.policy = &options_.policy;
-    return made_of;
-  }
-
-  Result<sandbox::Session*> session_in(const std::string& language) {
-    if (const auto found = sessions_.find(language); found != sessions_.end()) return found->second.get();
+  Result<Session*> session_in(const std::string& language) {
+    if (const auto found = sessions_.find(language); found != sessions_.end()) return &found->second;
     const auto from = options_.templates.find(language);
     if (from == options_.templates.end())
       return fail(ErrorCode::kNotFound, "Programs in " + language + " cannot be run here.",
                   "Write in a language that the task was begun with.");
-    sandbox::RunOptions options = run_options();
+    SessionOptions options{.policy = policy_,
+                           .budget = budget_,
+                           .approve = approve_,
+                           .flows = flows_,
+                           .model = model_,
+                           .ask = ask_,
+                           .receipts = receipts_};
     options.on_stdout = [this](std::string_view text) {
       if (context_ != nullptr && context_->on_stdout) context_->on_stdout(text);
     };
-    auto recorder = recorder_for(options);
-    MEMBRANE_ASSIGN(auto made, options_.guests.create(from->second, std::move(options)));
-    recorders_[language] = std::move(recorder);
-    return sessions_.emplace(language, std::move(made)).first->second.get();
+    auto made = face::create_session(face::language_of(from->second), std::move(options), place_);
+    if (!made) return std::unexpected(face::error_of(made.error()));
+    return &sessions_.emplace(language, *std::move(made)).first->second;
   }
 
   // By its end the name says that there are types to be taken away; else the session numbers its turns itself.
@@ -111,14 +99,20 @@ class Programs {
     return "cell-" + std::to_string(++typescript_turns_) + ".ts";
   }
 
-  ExecutorOptions options_;
-  std::map<std::string, std::unique_ptr<sandbox::ReceiptRecorder>>
-      recorders_;  // of the sessions, which refer to them
-  std::map<std::string, std::unique_ptr<sandbox::Session>> sessions_;
+  const ExecutorOptions options_;
+  // The same, as the public face has them.
+  const Policy policy_;
+  const membrane::Model model_;
+  const membrane::Ask ask_;
+  const membrane::Approve approve_;
+  std::optional<Budget> budget_;
+  std::optional<Receipts> receipts_;
+
+  std::map<std::string, Session> sessions_;
   // What any program of the conversation has read counts for all: the model carries it from one to the other.
-  std::shared_ptr<host::Flows> flows_ = std::make_shared<host::Flows>();
+  Flows flows_;
+  face::Place place_;
   uint64_t conversation_ = 0;
-  const std::atomic<bool>* cancel_ = nullptr;
   const StepContext* context_ = nullptr;  // of the step that is under way
   uint64_t typescript_turns_ = 0;
 };

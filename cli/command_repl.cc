@@ -10,6 +10,7 @@
 #include <iostream>
 #include <optional>
 
+#include "agent/for_face.h"
 #include "agent/line_reader.h"
 #include "agent/meta_commands.h"
 #include "agent/person.h"
@@ -18,6 +19,7 @@
 #include "cli/cli.h"
 #include "cli/package_options.h"
 #include "cli/seal.h"
+#include "face/inner.h"
 #include "lang/language_names.h"
 #include "policy/granted_files.h"
 #include "policy/quantity.h"
@@ -89,12 +91,13 @@ class Repl {
   // `is_person`: an empty line ends a block, as people know it. Otherwise it is one of the block when the next line is,
   // as in a file, and two of them end it.
   // With `history_file` what was typed is kept for later sessions; "" keeps it for this one.
-  // With `book` each entry is sealed; it is borrowed, and may be null.
-  Repl(const Options& options, sandbox::RunOptions run_options, sandbox::ReceiptBook* book,
-       agent::LineReader& in, bool is_person, std::string history_file)
+  // With `receipts` each entry is sealed.
+  Repl(const Options& options, policy::Policy policy, std::optional<Receipts> receipts, agent::LineReader& in,
+       bool is_person, std::string history_file)
       : options_(options),
-        run_options_(std::move(run_options)),
-        book_(book),
+        policy_(std::move(policy)),
+        receipts_(std::move(receipts)),
+        approve_(policy_.trifecta ? agent::approve_for_face(agent::approve_on_terminal()) : nullptr),
         in_(in),
         is_person_(is_person),
         colour_(is_person && use_colour(stderr)),
@@ -104,12 +107,15 @@ class Repl {
   }
 
   Status begin() {
-    MEMBRANE_ASSIGN(guests_, take_guests(options_.in_process));
-    sandbox::Languages languages(template_options(run_options_.tier));
+    MEMBRANE_ASSIGN(place_.guests, take_guests(options_.in_process));
+    place_.cancel = &interrupted;
+    place_.packages_by = sandbox::PackagesBy::kFlag;
+    MEMBRANE_ASSIGN(const engine::Tier tier, tier_of(options_.tier));
+    sandbox::Languages languages(template_options(tier));
     MEMBRANE_ASSIGN(template_, languages.open_for_session(options_.language));
-    MEMBRANE_TRY(options_.packages.join(run_options_.policy, template_->package().driver));
-    MEMBRANE_ASSIGN(template_, options_.packages.provide(template_, run_options_.policy, options_.policy.file,
-                                                         &interrupted));
+    MEMBRANE_TRY(options_.packages.join(policy_, template_->package().driver));
+    MEMBRANE_ASSIGN(template_,
+                    options_.packages.provide(template_, policy_, options_.policy.file, &interrupted));
     return reset();
   }
 
@@ -124,14 +130,14 @@ class Repl {
       }
       if (is_end(entry)) return exit_code_;
       interrupted = false;
-      const sandbox::Report report = session_->exec({.code = entry, .pause_at_fuel = pause_fuel_});
-      seal(entry, report);
-      if (may_go_on_ && !report.errors.empty() && report.errors.front().code == sandbox::kIncomplete) {
+      const Report report = session_->run({.code = entry, .pause_at_fuel = pause_fuel_});
+      if (report.unsealed) exit_code_ = complain_unsealed(face::error_of(*report.unsealed));
+      if (may_go_on_ && !report.failures.empty() && report.failures.front().code == sandbox::kIncomplete) {
         unfinished_ = entry;
         continue;
       }
       remember(entry);
-      show(report);
+      show(*report.rendered);
       if (ended_) return exit_code_;
     }
     if (is_person_) print("\n");
@@ -140,30 +146,19 @@ class Repl {
 
  private:
   Status reset() {
-    sandbox::RunOptions run_options = run_options_;
-    std::unique_ptr<sandbox::ReceiptRecorder> recorder;
-    if (book_ != nullptr) {
-      recorder = book_->new_recorder();
-      recorder->attach(run_options);
-    }
-    MEMBRANE_ASSIGN(session_, guests_.create(template_, std::move(run_options)));
-    recorder_ = std::move(recorder);  // the session before, which is gone now, had the old one
+    SessionOptions options{.policy = face::policy_of(policy_), .receipts = receipts_};
+    options.approve = approve_;
+    if (!options_.json) options.on_stdout = [](std::string_view text) { print(stdout, text); };
+    auto made = face::create_session(face::language_of(template_), std::move(options), place_);
+    if (!made) return std::unexpected(face::error_of(made.error()));
+    session_ = *std::move(made);
     return {};
-  }
-
-  void seal(const std::string& entry, const sandbox::Report& report) {
-    if (book_ == nullptr) return;
-    const Status kept = book_->keep_turn(
-        *recorder_,
-        {.source = entry, .invocation = {}, .language = template_.get(), .policy = &run_options_.policy},
-        report);
-    if (!kept) exit_code_ = complain_unsealed(kept.error());
   }
 
   // What would take a sealed session to where its receipts do not lead.
   [[nodiscard]] bool is_refused_when_sealed(agent::Meta meta) const {
     using enum agent::Meta;
-    return book_ != nullptr && (meta == kFork || meta == kBack || meta == kPause);
+    return receipts_ && (meta == kFork || meta == kBack || meta == kPause);
   }
 
   void remember(const std::string& entry) {
@@ -316,11 +311,11 @@ class Repl {
       case kPause: pause(line.argument); break;
       case kGo: go_on(); return !ended_;
       case kFiles:
-        for (const sandbox::ReportFile& file : session_->files())
+        for (const Report::File& file : session_->files())
           print(file.path + "  " + std::to_string(file.size_bytes) + " bytes\n");
         break;
       case kSave: save(line.argument); break;
-      case kPolicy: print(policy::explain(run_options_.policy)); break;
+      case kPolicy: print(policy::explain(policy_)); break;
       case kBudget: budget(); break;
       case kHistory:
         for (const std::string& entry : history_.lines()) print(entry + "\n");
@@ -336,29 +331,31 @@ class Repl {
   void go_on() {
     interrupted = false;
     const uint64_t used = session_->paused_at_fuel().value_or(0);
-    show(session_->go_on(pause_fuel_ ? std::optional(used + *pause_fuel_) : std::nullopt), used);
+    const Report report =
+        session_->resume_paused(pause_fuel_ ? std::optional(used + *pause_fuel_) : std::nullopt);
+    show(*report.rendered, used);
   }
 
   void budget() {
     print("last " + std::to_string(fuel_last_) + ", all " + std::to_string(fuel_all_) + "\n");
-    const policy::Limits& limits = run_options_.policy.limits;
+    const policy::Limits& limits = policy_.limits;
     print("each entry may use " + std::to_string(limits.fuel) + " fuel, " + std::to_string(limits.wall_ms) +
           " ms, " + policy::format_quantity(policy::Quantity::kSize, limits.memory_bytes) +
           " of memory and " + std::to_string(limits.host_calls) + " host calls\n");
   }
 
   void fork() {
-    auto made = session_->fork(++forked_);
-    if (!made) return complain_here(made.error());
-    forks_.push_back(std::move(*made));
+    auto made = session_->fork();
+    if (!made) return complain_here(face::error_of(made.error()));
+    forks_.push_back(*std::move(made));
     print("fork " + std::to_string(forks_.size()) + "\n");
   }
 
   void back() {
     if (forks_.empty()) return print(stderr, "there is no fork: make one with :fork\n");
-    auto made = forks_.back()->fork(++forked_);
-    if (!made) return complain_here(made.error());
-    session_ = std::move(*made);
+    auto made = forks_.back().fork();
+    if (!made) return complain_here(face::error_of(made.error()));
+    session_ = *std::move(made);
     print("back at fork " + std::to_string(forks_.size()) + "\n");
   }
 
@@ -374,21 +371,20 @@ class Repl {
     const size_t space = argument.find(' ');
     if (space == std::string::npos) return print(stderr, "say :save FILE AS\n");
     const auto bytes = session_->read_file(argument.substr(0, space));
-    if (!bytes) return print(stderr, bytes.error().reason + "\n");
+    if (!bytes) return print(stderr, bytes.error().message + "\n");
     if (const Status written = write_output(argument.substr(space + 1), *bytes); !written)
       complain_here(written.error());
   }
 
   const Options& options_;
-  sandbox::RunOptions run_options_;
-  sandbox::ReceiptBook* book_;
+  policy::Policy policy_;
+  std::optional<Receipts> receipts_;
+  Approve approve_;
   agent::LineReader& in_;
-  worker::Guests guests_;
+  face::Place place_;
   std::shared_ptr<const sandbox::Template> template_;
-  std::unique_ptr<sandbox::ReceiptRecorder> recorder_;  // of the session, which refers to it
-  std::unique_ptr<sandbox::Session> session_;
-  std::vector<std::unique_ptr<sandbox::Session>> forks_;
-  uint64_t forked_ = 0;
+  std::optional<Session> session_;
+  std::vector<Session> forks_;
   bool is_person_;
   bool colour_;  // of errors
   agent::History history_;
@@ -401,15 +397,18 @@ class Repl {
   int exit_code_ = kExitOk;
 };
 
+// Errors: those of Receipts::open().
+Result<std::optional<Receipts>> open_receipts(const std::string& directory) {
+  if (directory.empty()) return std::nullopt;
+  auto opened = Receipts::open(directory);
+  if (!opened) return std::unexpected(face::error_of(opened.error()));
+  return *std::move(opened);
+}
+
 Result<int> run(const Options& options) {
-  sandbox::RunOptions run_options;
-  MEMBRANE_ASSIGN(run_options.policy, options.policy.policy(policy::language_limits()));
-  MEMBRANE_ASSIGN(run_options.tier, tier_of(options.tier));
-  MEMBRANE_TRY(policy::check_granted_files(run_options.policy));
-  run_options.cancel = &interrupted;
-  run_options.packages_by = sandbox::PackagesBy::kFlag;
-  if (run_options.policy.trifecta) run_options.approve = agent::approve_on_terminal();
-  if (!options.json) run_options.on_stdout = [](std::string_view text) { print(stdout, text); };
+  MEMBRANE_ASSIGN(policy::Policy policy, options.policy.policy(policy::language_limits()));
+  MEMBRANE_TRY(tier_of(options.tier));
+  MEMBRANE_TRY(policy::check_granted_files(policy));
   std::signal(SIGINT, [](int) { interrupted = true; });
   std::unique_ptr<agent::LineReader> in;
   const bool is_person = is_terminal(stdin) && is_terminal(stdout);
@@ -419,13 +418,13 @@ Result<int> run(const Options& options) {
   if (in == nullptr)
     in = std::make_unique<agent::StreamLineReader>(std::cin, is_person ? &std::cout : nullptr);
   const bool keeps_history = is_person && !options.json;
-  MEMBRANE_ASSIGN(const auto book, open_receipt_book(options.seal_directory));
-  Repl repl(options, std::move(run_options), book.get(), *in, is_person,
+  MEMBRANE_ASSIGN(const std::optional<Receipts> receipts, open_receipts(options.seal_directory));
+  Repl repl(options, std::move(policy), receipts, *in, is_person,
             keeps_history ? agent::History::default_path("history-" + options.language) : "");
   MEMBRANE_TRY(repl.begin());
   if (is_person) print(options.language + " inside Membrane; :help lists the commands, Ctrl-D ends\n");
   const int code = repl.run();
-  return book != nullptr && book->problem() ? kExitMembrane : code;
+  return receipts && receipts->problem() ? kExitMembrane : code;
 }
 
 }  // namespace

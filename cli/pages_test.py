@@ -392,8 +392,8 @@ class Blocks(PagesTest):
         self.run_line("membrane policy explain policy.toml")
 
     def is_an_example(self, text):
-        """In C and C++: a file of examples/, which cmake/TestInstall.cmake builds, runs and holds to its output."""
-        self.assertIn(text, [path.read_text() for path in (ROOT / "examples").glob("embed-*/main.*")])
+        """In C and C++: a file of examples/, or a part of one, which cmake/TestInstall.cmake builds, runs and holds to its output."""
+        self.assertIn(text, "\n".join(path.read_text() for path in (ROOT / "examples").glob("embed-*/main.*")))
 
     def is_in_an_example(self, text):
         for path in (ROOT / "examples").glob("embed-*/CMakeLists.txt"):

@@ -6,12 +6,7 @@
 
 namespace membrane::cli {
 
-Result<sandbox::ReceiptKey> signing_key() {
-  MEMBRANE_ASSIGN(const sandbox::KeyRing keys, sandbox::load_own_keys(sandbox::default_key_file()));
-  if (const sandbox::ReceiptKey* const key = keys.signing()) return *key;
-  return fail(ErrorCode::kNotFound, "no key signs receipts any more: the last one was revoked",
-              "membrane keys rotate");
-}
+Result<sandbox::ReceiptKey> signing_key() { return sandbox::load_signing_key(sandbox::default_key_file()); }
 
 Result<std::unique_ptr<sandbox::ReceiptBook>> open_receipt_book(const std::string& directory) {
   if (directory.empty()) return nullptr;

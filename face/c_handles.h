@@ -41,9 +41,18 @@ struct WaitingForC {
   membrane_waiting_call shown{};
 };
 
+struct membrane_flows {
+  membrane::Flows flows{};
+};
+
+struct membrane_receipts {
+  membrane::Receipts receipts;
+};
+
 struct membrane_report {
   membrane::Report report;
   std::optional<membrane_error> error{};
+  std::optional<membrane_error> unsealed{};  // that was asked for
   std::string json{};
   std::string text{};
   membrane_function_call waiting{};  // that was asked for last
@@ -83,6 +92,17 @@ inline const char* sized(const std::string& text, size_t* size) {
   if (size != nullptr) *size = text.size();
   return text.c_str();
 }
+
+// A struct of a caller that knows fewer fields than this library, or more.
+template <typename T>
+T as_known(const T* given) {
+  T known{};
+  if (given != nullptr) std::memcpy(&known, given, std::min(given->size, sizeof known));
+  return known;
+}
+
+// Null: none. (c_agents.cc)
+void add_agents(const membrane_agents* given, void* user_data, SessionOptions& options);
 
 inline bool succeeded(const membrane::Expected<void>& done, membrane_error** error) {
   if (!done) give(error, done.error());

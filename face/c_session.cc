@@ -45,14 +45,6 @@ std::vector<membrane::Answer> call_back(membrane_functions_callback callback, vo
   return answers;
 }
 
-// A struct of a caller that knows fewer fields than this library, or more.
-template <typename T>
-T as_known(const T* given) {
-  T known{};
-  if (given != nullptr) std::memcpy(&known, given, std::min(given->size, sizeof known));
-  return known;
-}
-
 membrane::SessionClock clock_of(const membrane_sources& sources, void* user_data) {
   using membrane::SessionClock;
   switch (sources.clock) {
@@ -128,6 +120,7 @@ membrane::SessionOptions to_cpp(const membrane_session_options* given) {
   made.sleep = sleep_of(sources, options.user_data);
   made.entropy = entropy_of(sources, options.user_data);
   made.timezone = view(sources.timezone);
+  add_agents(options.agents, options.user_data, made);
   made.isolated = options.isolated;
   for (size_t i = 0; i < options.accepted_missing_wall_count; ++i)
     made.accepted_missing_walls.emplace_back(view(options.accepted_missing_walls[i]));

@@ -11,6 +11,7 @@ std::string_view version() { return MEMBRANE_VERSION; }
 // -- Policy -------------------------------------------------------------------------------------
 
 Policy::Policy() : state_(std::make_unique<State>()) {}
+Policy::Policy(std::unique_ptr<State> state) : state_(std::move(state)) {}
 Policy Policy::for_languages() {
   Policy made;
   made.state_->policy.limits = policy::language_limits();

@@ -34,8 +34,8 @@ Report::Waiting waiting_of(const sandbox::WaitingCall& call) {
   return waiting;
 }
 
-Report report_of(sandbox::Report made) {
-  say_to_embedder(made);
+Report report_of(sandbox::Report made, Reader reader) {
+  if (reader == Reader::kEmbedder) say_to_embedder(made);
   Report report;
   report.outcome = static_cast<Outcome>(made.outcome);
   for (const sandbox::ReportError& error : made.errors) report.failures.push_back(failure_of(error));
@@ -61,5 +61,7 @@ Report report_of(sandbox::Report made) {
   report.rendered = std::make_shared<const sandbox::Report>(std::move(made));
   return report;
 }
+
+Report refused(const Error& error) { return report_of(sandbox::refusal(error)); }
 
 }  // namespace membrane::face

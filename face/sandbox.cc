@@ -2,8 +2,11 @@
 
 #include <utility>
 
+#include "face/agents.h"
 #include "face/convert.h"
+#include "face/inner.h"
 #include "face/policy.h"
+#include "face/receipts.h"
 #include "face/report.h"
 #include "policy/granted_files.h"
 
@@ -20,7 +23,16 @@ std::string Report::to_text() const {
 
 struct Sandbox::State {
   sandbox::RunOptions options;
+  face::Company company;
+  std::optional<Receipts> receipts;
   std::atomic<bool> cancelled = false;
+
+  // Null: in this process.
+  Report run(const Program& program, std::optional<uint64_t> freeze_after_fuel,
+             const face::Place* place) const;
+  // What a frozen run goes on with. Null: no answer.
+  Report go_on(std::span<const uint8_t> snapshot, const sandbox::OwnAnswer* answer,
+               std::optional<uint64_t> freeze_after_fuel) const;
 };
 
 Sandbox::Sandbox(const Policy& policy) : state_(std::make_unique<State>()) {
@@ -50,49 +62,84 @@ void Sandbox::on_stderr(std::function<void(std::string_view)> listener) {
   state_->options.on_stderr = std::move(listener);
 }
 
-Report Sandbox::run(const Program& program, std::optional<uint64_t> freeze_after_fuel) const {
-  sandbox::RunOptions options = state_->options;
-  options.freeze_after_fuel = freeze_after_fuel;
+void Sandbox::approve_by(Approve approve) { state_->options.approve = face::approve_of(std::move(approve)); }
+
+void Sandbox::share(const Flows& flows) { state_->options.flows = flows.state().flows; }
+
+void Sandbox::use(Model model) {
+  state_->company.model = face::model_of(std::move(model));
+  state_->company.join(state_->options);
+}
+
+void Sandbox::ask_by(Ask ask) {
+  state_->company.person = face::person_of(std::move(ask));
+  state_->company.join(state_->options);
+}
+
+void Sandbox::seal_into(const Receipts& receipts) { state_->receipts = receipts; }
+
+Report Sandbox::State::run(const Program& program, std::optional<uint64_t> freeze_after_fuel,
+                           const face::Place* place) const {
   if (const Status there = policy::check_granted_files(options.policy); !there)
-    return face::report_of(sandbox::refusal(there.error()));
-  return face::report_of(sandbox::run({.source = program.source,
-                                       .name = program.name,
-                                       .language = sandbox::Language::kAuto,
-                                       .entry = program.entry,
-                                       .arguments = program.arguments,
-                                       .input = program.input,
-                                       .environment = program.environment},
-                                      options));
+    return face::refused(there.error());
+  if (receipts && freeze_after_fuel) return face::refused(face::not_sealed("is not frozen").error());
+  if (receipts && !options.functions.empty())
+    return face::refused(face::not_sealed("has no functions of the embedder's").error());
+  sandbox::RunOptions how = options;
+  how.freeze_after_fuel = freeze_after_fuel;
+  if (place != nullptr) {
+    how.cancel = place->cancel;
+    how.packages_by = place->packages_by;
+  }
+  std::optional<face::Seal> seal;
+  if (receipts) seal.emplace(*receipts, nullptr).attach(how);
+  const sandbox::Program what{.source = program.source,
+                              .name = program.name,
+                              .language = sandbox::Language::kAuto,
+                              .entry = program.entry,
+                              .arguments = program.arguments,
+                              .input = program.input,
+                              .environment = program.environment};
+  Report report = place != nullptr ? face::report_of(place->guests.run(what, how), face::Reader::kCommand)
+                                   : face::report_of(sandbox::run(what, how));
+  if (seal) seal->keep(what, report);
+  return report;
 }
 
-namespace {
-
-Report go_on(sandbox::RunOptions options, std::span<const uint8_t> snapshot, const sandbox::OwnAnswer* answer,
-             std::optional<uint64_t> freeze_after_fuel) {
-  options.freeze_after_fuel = freeze_after_fuel;
-  options.answer = answer;
-  return face::report_of(sandbox::thaw(snapshot, options));
+Report Sandbox::State::go_on(std::span<const uint8_t> snapshot, const sandbox::OwnAnswer* answer,
+                             std::optional<uint64_t> freeze_after_fuel) const {
+  if (receipts) return face::refused(face::not_sealed("is not thawed").error());
+  sandbox::RunOptions how = options;
+  how.freeze_after_fuel = freeze_after_fuel;
+  how.answer = answer;
+  return face::report_of(sandbox::thaw(snapshot, how));
 }
 
-}  // namespace
+Report Sandbox::run(const Program& program, std::optional<uint64_t> freeze_after_fuel) const {
+  return state_->run(program, freeze_after_fuel, nullptr);
+}
 
 Report Sandbox::thaw(std::span<const uint8_t> snapshot, std::optional<uint64_t> freeze_after_fuel) const {
-  return go_on(state_->options, snapshot, nullptr, freeze_after_fuel);
+  return state_->go_on(snapshot, nullptr, freeze_after_fuel);
 }
 
 Report Sandbox::resume(std::span<const uint8_t> snapshot, HostResults answer,
                        std::optional<uint64_t> freeze_after_fuel) const {
   const sandbox::OwnAnswer given = face::own_answer(answer);
-  return go_on(state_->options, snapshot, &given, freeze_after_fuel);
+  return state_->go_on(snapshot, &given, freeze_after_fuel);
 }
 
 Report Sandbox::resume(std::span<const uint8_t> snapshot, std::function<HostResults(HostCall&)> answer,
                        std::optional<uint64_t> freeze_after_fuel) const {
   if (!answer) return resume(snapshot, std::unexpected("the answer has nothing to call"), freeze_after_fuel);
   const sandbox::OwnAnswer given = face::own_answer(std::move(answer));
-  return go_on(state_->options, snapshot, &given, freeze_after_fuel);
+  return state_->go_on(snapshot, &given, freeze_after_fuel);
 }
 
 void Sandbox::cancel() { state_->cancelled.store(true, std::memory_order_relaxed); }
+
+Report face::run_program(const Sandbox& sandbox, const Program& program, const Place& place) {
+  return sandbox.state().run(program, std::nullopt, &place);
+}
 
 }  // namespace membrane

@@ -1,15 +1,19 @@
 #include "membrane/session.hpp"
 
 #include <algorithm>
+#include <chrono>
 #include <map>
 #include <utility>
 
 #include "base/json.h"
 #include "engine/region_pool.h"
+#include "face/agents.h"
 #include "face/convert.h"
 #include "face/hints.h"
+#include "face/inner.h"
 #include "face/isolated.h"
 #include "face/policy.h"
+#include "face/receipts.h"
 #include "face/report.h"
 #include "face/sources.h"
 #include "lang/language_names.h"
@@ -43,9 +47,7 @@ Expected<Language> Language::open(std::string_view word, const LanguageOptions& 
   if (how.cache_directory.empty()) how.cache_directory = sandbox::Languages::default_cache_directory();
   auto opened = sandbox::Languages(std::move(how)).open_for_session(name);
   if (!opened) return std::unexpected(failure_of(opened.error()));
-  Language made;
-  made.state_ = std::make_shared<State>(name, *std::move(opened));
-  return made;
+  return Language(std::make_shared<State>(name, *std::move(opened)));
 }
 
 const std::string& Language::name() const { return state_->name; }
@@ -186,31 +188,33 @@ class Functions {
 // -- Session ------------------------------------------------------------------------------------
 
 struct Session::State {
+  // What the options of the session refer to.
+  face::Company company;
+  std::unique_ptr<face::Seal> seal;  // null: it is not sealed
   std::unique_ptr<sandbox::Session> session;
   std::shared_ptr<std::atomic<bool>> cancelled = std::make_shared<std::atomic<bool>>(false);
+  const std::atomic<bool>* cancelled_by = nullptr;  // in its place (face::Place); may be null
+  bool runs =
+      false;  // a turn of a sealed session: what its calls ask of it is refused, and no part of a receipt
+  face::Reader reader = face::Reader::kEmbedder;
   uint64_t forks = 0;
 
   using Made = Result<std::unique_ptr<sandbox::Session>>;
-  static Made begin(const Language& language, const SessionOptions& options, sandbox::RunOptions how,
-                    std::optional<std::span<const uint8_t>> kept = {});
-  static Expected<Session> of(Made made) {
-    if (!made) return std::unexpected(failure_of(made.error()));
-    auto state = std::make_unique<State>();
-    state->session = *std::move(made);
-    return Session(std::move(state));
+  static Expected<Session> begin(const Language& language, SessionOptions options, const face::Place* place,
+                                 std::optional<std::span<const uint8_t>> kept = {});
+  // Before each turn, and each part of one.
+  const std::atomic<bool>* begin_turn() {
+    *cancelled = false;
+    return cancelled_by != nullptr ? cancelled_by : cancelled.get();
   }
-};
+  [[nodiscard]] Report report_of(sandbox::Report made) const { return face::report_of(std::move(made), reader); }
+  // Of a sealed session: the next receipt has room for a file that is put, and the session knows its time.
+  [[nodiscard]] Status prepare_file(std::string_view path, std::string_view bytes) const;
 
-Session::State::Made Session::State::begin(const Language& language, const SessionOptions& options,
-                                           sandbox::RunOptions how,
-                                           std::optional<std::span<const uint8_t>> kept) {
-  const auto& opened = language.state()->opened;
-  if (options.isolated)
-    return face::isolated_session(*opened, std::move(how), options.accepted_missing_walls, kept);
-  engine::RegionPool::instance().put_back_in_background();
-  return kept ? sandbox::Session::restore(opened, *kept, std::move(how))
-              : sandbox::Session::create(opened, std::move(how));
-}
+ private:
+  static Made begin_in(const Language& language, const SessionOptions& options, sandbox::RunOptions how,
+                       std::optional<std::span<const uint8_t>> kept);
+};
 
 namespace {
 
@@ -226,6 +230,8 @@ Expected<sandbox::RunOptions> run_options(SessionOptions& options) {
   made.on_stderr = std::move(options.on_stderr);
   made.on_poll = std::move(options.on_poll);
   if (options.budget) made.budget = options.budget->state().budget;
+  if (options.flows) made.flows = options.flows->state().flows;
+  made.approve = face::approve_of(std::move(options.approve));
   if (auto wrong = face::add_sources(options, made)) return std::unexpected(*std::move(wrong));
   return made;
 }
@@ -240,41 +246,91 @@ Failure failure_of_file(const host::HostError& error) {
 
 }  // namespace
 
+Session::State::Made Session::State::begin_in(const Language& language, const SessionOptions& options,
+                                              sandbox::RunOptions how,
+                                              std::optional<std::span<const uint8_t>> kept) {
+  const auto& opened = language.state()->opened;
+  if (options.isolated)
+    return face::isolated_session(*opened, std::move(how), options.accepted_missing_walls, kept);
+  engine::RegionPool::instance().put_back_in_background();
+  return kept ? sandbox::Session::restore(opened, *kept, std::move(how))
+              : sandbox::Session::create(opened, std::move(how));
+}
+
+Expected<Session> Session::State::begin(const Language& language, SessionOptions options,
+                                        const face::Place* place,
+                                        std::optional<std::span<const uint8_t>> kept) {
+  if (options.receipts)
+    if (const Status sealed = kept ? face::not_sealed("is not loaded") : face::check_sealed(options); !sealed)
+      return std::unexpected(failure_of(sealed.error()));
+  auto how = run_options(options);
+  if (!how) return std::unexpected(how.error());
+  auto state = std::make_unique<State>();
+  state->company = {face::model_of(std::move(options.model)), face::person_of(std::move(options.ask))};
+  state->company.join(*how);
+  if (options.receipts) {
+    state->seal = std::make_unique<face::Seal>(*std::move(options.receipts), language.state()->opened);
+    state->seal->attach(*how);
+  }
+  if (place != nullptr) {
+    state->cancelled_by = place->cancel;
+    state->reader = face::Reader::kCommand;
+    how->packages_by = place->packages_by;
+  }
+  auto made = place != nullptr ? place->guests.create(language.state()->opened, *std::move(how))
+                               : begin_in(language, options, *std::move(how), kept);
+  if (!made) return std::unexpected(failure_of(made.error()));
+  state->session = *std::move(made);
+  return Session(std::move(state));
+}
+
+Status Session::State::prepare_file(std::string_view path, std::string_view bytes) const {
+  MEMBRANE_TRY(seal->has_room_for(path, bytes));
+  if (!seal->has_real_time()) return {};
+  const auto now = std::chrono::system_clock::now().time_since_epoch();
+  const auto now_ns = static_cast<uint64_t>(std::chrono::nanoseconds(now).count());
+  (void)session->act_on_files({.act = wasi::FileAct::kTellTime, .path = {}, .time_ns = now_ns});
+  seal->note({"time", std::to_string(now_ns)});
+  return {};
+}
+
 Session::Session(std::unique_ptr<State> state) : state_(std::move(state)) {}
 Session::~Session() = default;
 Session::Session(Session&&) noexcept = default;
 Session& Session::operator=(Session&&) noexcept = default;
 
 Expected<Session> Session::create(const Language& language, SessionOptions options) {
-  auto how = run_options(options);
-  if (!how) return std::unexpected(how.error());
-  return State::of(State::begin(language, options, *std::move(how)));
+  return State::begin(language, std::move(options), nullptr);
 }
 
 Expected<Session> Session::load(const Language& language, std::span<const uint8_t> bytes,
                                 SessionOptions options) {
-  auto how = run_options(options);
-  if (!how) return std::unexpected(how.error());
-  return State::of(State::begin(language, options, *std::move(how), bytes));
+  return State::begin(language, std::move(options), nullptr, bytes);
 }
 
 Report Session::run(const Cell& cell) {
-  *state_->cancelled = false;
-  return face::report_of(state_->session->exec({.code = cell.code,
-                                                .name = cell.name,
-                                                .is_script = cell.is_script,
-                                                .only_checks = cell.only_checks,
-                                                .declares_calls = cell.declares_calls,
-                                                .arguments = cell.arguments,
-                                                .input = cell.input,
-                                                .pause_at_fuel = cell.pause_at_fuel,
-                                                .cancel = state_->cancelled.get()}));
+  const sandbox::Turn turn{.code = cell.code,
+                           .name = cell.name,
+                           .is_script = cell.is_script,
+                           .only_checks = cell.only_checks,
+                           .declares_calls = cell.declares_calls,
+                           .arguments = cell.arguments,
+                           .input = cell.input,
+                           .pause_at_fuel = cell.pause_at_fuel,
+                           .cancel = state_->begin_turn()};
+  if (!state_->seal) return state_->report_of(state_->session->exec(turn));
+  if (cell.pause_at_fuel) return face::refused(face::not_sealed("is not paused").error());
+  if (cell.only_checks) return face::refused(face::not_sealed("is run, and not only checked").error());
+  if (std::exchange(state_->runs, true)) return state_->report_of(state_->session->exec(turn));
+  Report report = state_->report_of(state_->session->exec(turn));
+  state_->runs = false;
+  state_->seal->keep(turn, report);
+  return report;
 }
 
 Report Session::resume(std::vector<Answer> answers) {
-  *state_->cancelled = false;
-  state_->session->cancel_by(state_->cancelled.get());
-  return face::report_of(state_->session->resume(Functions::answers_of(std::move(answers))));
+  state_->session->cancel_by(state_->begin_turn());
+  return state_->report_of(state_->session->resume(Functions::answers_of(std::move(answers))));
 }
 
 Expected<void> Session::abandon() {
@@ -283,9 +339,8 @@ Expected<void> Session::abandon() {
 }
 
 Report Session::resume_paused(std::optional<uint64_t> pause_at_fuel) {
-  *state_->cancelled = false;
-  state_->session->cancel_by(state_->cancelled.get());
-  return face::report_of(state_->session->go_on(pause_at_fuel));
+  state_->session->cancel_by(state_->begin_turn());
+  return state_->report_of(state_->session->go_on(pause_at_fuel));
 }
 
 std::vector<FunctionCall> Session::waits_for() const {
@@ -299,7 +354,19 @@ std::vector<FunctionCall> Session::waits_for() const {
   return calls;
 }
 
-Expected<Session> Session::fork() { return State::of(state_->session->fork(state_->forks++)); }
+std::optional<uint64_t> Session::paused_at_fuel() const { return state_->session->paused_at_fuel(); }
+
+Expected<Session> Session::fork() {
+  if (state_->seal) return std::unexpected(failure_of(face::not_sealed("is not forked").error()));
+  auto made = state_->session->fork(state_->forks++);
+  if (!made) return std::unexpected(failure_of(made.error()));
+  auto forked = std::make_unique<State>();
+  forked->company = state_->company;
+  forked->cancelled_by = state_->cancelled_by;
+  forked->reader = state_->reader;
+  forked->session = *std::move(made);
+  return Session(std::move(forked));
+}
 
 Expected<std::vector<uint8_t>> Session::dump() const {
   auto kept = state_->session->keep();
@@ -314,7 +381,14 @@ Expected<std::string> Session::read_file(std::string_view path) const {
 }
 
 Expected<void> Session::write_file(std::string_view path, std::string_view bytes) {
+  if (state_->runs)
+    return std::unexpected(face::invalid_argument("a turn of the session is running",
+                                                  "Write the file before the turn, or after it."));
+  if (state_->seal)
+    if (const Status room = state_->prepare_file(path, bytes); !room)
+      return std::unexpected(failure_of(room.error()));
   const auto put = state_->session->put_file(path, bytes);
+  if (state_->seal) state_->seal->note({"put", std::string(path), std::string(bytes)});
   if (!put) return std::unexpected(failure_of_file(put.error()));
   return {};
 }
@@ -329,5 +403,16 @@ std::vector<Report::File> Session::files() const {
 std::vector<std::string> Session::complete(std::string_view code) { return state_->session->complete(code); }
 
 void Session::cancel() { state_->cancelled->store(true, std::memory_order_relaxed); }
+
+// -- inner.h ------------------------------------------------------------------------------------
+
+Expected<Session> face::create_session(const Language& language, SessionOptions options, const Place& place) {
+  return Session::State::begin(language, std::move(options), &place);
+}
+
+Language face::language_of(std::shared_ptr<const sandbox::Template> opened) {
+  std::string name = opened->package().name;
+  return Language(std::make_shared<Language::State>(std::move(name), std::move(opened)));
+}
 
 }  // namespace membrane

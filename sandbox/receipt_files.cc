@@ -145,35 +145,36 @@ std::unique_ptr<ReceiptRecorder> ReceiptBook::new_recorder() const {
   return std::make_unique<ReceiptRecorder>(key_);
 }
 
-Status ReceiptBook::keep(Result<SealedReceipt> sealed, bool is_task) {
-  Status written;
-  if (!sealed) {
-    written = std::unexpected(std::move(sealed).error());
-  } else {
-    auto receipt = Receipt::parse(sealed->text);
-    if (!receipt) return std::unexpected(std::move(receipt).error());
-    const ReceiptHead& head = receipt->head;
-    const std::string name = head.kind == ReceiptKind::kTurn
-                                 ? name_of_turn(head)
-                                 : std::string(name_of(head.kind)) + "-" +
-                                       sealed->digest.substr(0, kNameDigits) + std::string(kEnding);
-    written = write_receipt(directory_ + "/" + name, *sealed);
-    if (is_task) kept_.clear();
-    else kept_.emplace_back(sealed->digest, name);
-  }
-  if (!written && !problem_) problem_ = written.error();
-  return written;
+Result<std::string> ReceiptBook::write(const SealedReceipt& sealed, bool is_task) {
+  MEMBRANE_ASSIGN(const Receipt receipt, Receipt::parse(sealed.text));
+  const ReceiptHead& head = receipt.head;
+  const std::string name = head.kind == ReceiptKind::kTurn
+                               ? name_of_turn(head)
+                               : std::string(name_of(head.kind)) + "-" +
+                                     sealed.digest.substr(0, kNameDigits) + std::string(kEnding);
+  const std::string path = directory_ + "/" + name;
+  const Status written = write_receipt(path, sealed);
+  if (is_task) kept_.clear();
+  else kept_.emplace_back(sealed.digest, name);
+  if (!written) return std::unexpected(written.error());
+  return path;
 }
 
-Status ReceiptBook::keep_run(ReceiptRecorder& recorder, MadeOf made_of, const Report& report) {
+Result<std::string> ReceiptBook::keep(Result<SealedReceipt> sealed, bool is_task) {
+  auto kept = sealed ? write(*sealed, is_task) : Result<std::string>(std::unexpected(sealed.error()));
+  if (!kept && !problem_) problem_ = kept.error();
+  return kept;
+}
+
+Result<std::string> ReceiptBook::keep_run(ReceiptRecorder& recorder, MadeOf made_of, const Report& report) {
   return keep(recorder.seal_run(std::move(made_of), report), false);
 }
 
-Status ReceiptBook::keep_turn(ReceiptRecorder& recorder, MadeOf made_of, const Report& report) {
+Result<std::string> ReceiptBook::keep_turn(ReceiptRecorder& recorder, MadeOf made_of, const Report& report) {
   return keep(recorder.seal_turn(std::move(made_of), report), false);
 }
 
-Status ReceiptBook::keep_task(SealedTask task) {
+Result<std::string> ReceiptBook::keep_task(SealedTask task) {
   task.turns = kept_;
   return keep(seal_task(task, key_), true);
 }

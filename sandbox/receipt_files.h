@@ -42,19 +42,20 @@ class ReceiptBook {
   static Result<ReceiptBook> open(std::string directory, ReceiptKey key);
 
   [[nodiscard]] std::unique_ptr<ReceiptRecorder> new_recorder() const;
-  // Write the receipt of what just ended. Errors: those of ReceiptRecorder::seal_run() and write_receipt(). The first is also
-  // kept for problem().
-  Status keep_run(ReceiptRecorder& recorder, MadeOf made_of, const Report& report);
-  Status keep_turn(ReceiptRecorder& recorder, MadeOf made_of, const Report& report);
+  // Write the receipt of what just ended, and give its file. Errors: those of ReceiptRecorder::seal_run() and write_receipt(). The
+  // first is also kept for problem().
+  Result<std::string> keep_run(ReceiptRecorder& recorder, MadeOf made_of, const Report& report);
+  Result<std::string> keep_turn(ReceiptRecorder& recorder, MadeOf made_of, const Report& report);
   // Its turns are those that were kept since the task before.
-  Status keep_task(SealedTask task);
+  Result<std::string> keep_task(SealedTask task);
   // Why something was not sealed.
   [[nodiscard]] const std::optional<Error>& problem() const { return problem_; }
 
  private:
   ReceiptBook(std::string directory, ReceiptKey key)
       : directory_(std::move(directory)), key_(std::move(key)) {}
-  Status keep(Result<SealedReceipt> sealed, bool is_task);
+  Result<std::string> keep(Result<SealedReceipt> sealed, bool is_task);
+  Result<std::string> write(const SealedReceipt& sealed, bool is_task);
 
   std::string directory_;
   ReceiptKey key_;

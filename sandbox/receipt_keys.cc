@@ -183,6 +183,13 @@ Result<KeyRing> load_own_keys(const std::string& path) {
   return KeyRing::parse(text, path);
 }
 
+Result<ReceiptKey> load_signing_key(const std::string& path) {
+  MEMBRANE_ASSIGN(const KeyRing keys, load_own_keys(path));
+  if (const ReceiptKey* const key = keys.signing()) return *key;
+  return fail(ErrorCode::kNotFound, "no key signs receipts any more: the last one was revoked",
+              "membrane keys rotate");
+}
+
 Status save_own_keys(const KeyRing& keys, const std::string& path) {
   const std::string directory = std::filesystem::path(path).parent_path().string();
   if (path.empty())

@@ -63,6 +63,8 @@ Result<std::string> id_of_public_key(std::string_view public_key);
 std::string default_key_file();
 // Errors: kNotFound when there is no file; kDenied when others than the owner may read or write it; as parse().
 Result<KeyRing> load_own_keys(const std::string& path);
+// The key of them that signs. Errors: as load_own_keys(); kNotFound where none signs any more.
+Result<ReceiptKey> load_signing_key(const std::string& path);
 // Writes it whole, for the owner alone. Errors: kUnavailable; kInvalidArgument for a directory that others may write to.
 Status save_own_keys(const KeyRing& keys, const std::string& path);
 

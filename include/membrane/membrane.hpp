@@ -56,10 +56,10 @@ struct Failure {
   };
   std::string code;     // stable: "unknown-function", "memory_out_of_bounds", "EACCES", "invalid_argument"
   std::string message;  // what happened
-  std::string hint;     // what would mend it; may be empty
-  Place place;
-  std::vector<Place> backtrace;  // of traps and pauses, innermost first
-  std::string traceback{};       // of an error of a language, as it prints it
+  std::string hint{};   // what would mend it; may be empty
+  Place place{};
+  std::vector<Place> backtrace{};  // of traps and pauses, innermost first
+  std::string traceback{};         // of an error of a language, as it prints it
 };
 
 template <typename T>
@@ -146,6 +146,7 @@ class Policy {
   ~Policy();
 
   struct State;
+  explicit Policy(std::unique_ptr<State> state);
   [[nodiscard]] const State& state() const { return *state_; }
 
  private:
@@ -164,6 +165,7 @@ class Budget {
   [[nodiscard]] uint64_t wall_left_ms() const;
 
   struct State;
+  explicit Budget(std::shared_ptr<State> state) : state_(std::move(state)) {}
   [[nodiscard]] State& state() const { return *state_; }
 
  private:
@@ -259,12 +261,22 @@ struct Report {
   std::vector<std::vector<Part>> displays{};  // what it showed on the way
   std::vector<File> files{};                  // that the session has made or changed, by now
   std::vector<Waiting> waits_for{};           // of kWaiting, also of a program that is no session
+  // Of what is sealed (membrane/agents.hpp): the file of its receipt; or why it ran and has none.
+  std::string receipt{};
+  std::optional<Failure> unsealed{};
 
   [[nodiscard]] std::string to_json() const;  // docs/report.schema.json
   [[nodiscard]] std::string to_text() const;  // for a terminal
 
   std::shared_ptr<const sandbox::Report> rendered;  // what to_json() and to_text() render
 };
+
+// In membrane/agents.hpp.
+struct EgressQuestion;
+enum class Approval : uint8_t;
+class Flows;
+struct Model;
+class Receipts;
 
 // Runs programs under one policy; each run is a new instance, and nothing is left of it.
 //
@@ -284,6 +296,13 @@ class Sandbox {
   // Called with what a program prints, as it prints it: UTF-8, in which what is no character is U+FFFD.
   void on_stdout(std::function<void(std::string_view)> listener);
   void on_stderr(std::function<void(std::string_view)> listener);
+  // What membrane/agents.hpp says of them: who decides what leaves; what was read, shared with others; who answers ai.* and agent.ask; where
+  // each run is sealed. Without, nothing leaves that needs a yes, each run has read nothing, and ai.* and agent.ask answer ENOTSUP.
+  void approve_by(std::function<Approval(const EgressQuestion&)> approve);
+  void share(const Flows& flows);
+  void use(Model model);
+  void ask_by(std::function<Expected<std::string>(std::string_view question, uint64_t timeout_ms)> ask);
+  void seal_into(const Receipts& receipts);
 
   // Whatever goes wrong is in the report. With `freeze_after_fuel`, the program pauses when it has used so much
   // and is frozen, unless it ends before.
@@ -305,8 +324,10 @@ class Sandbox {
   // Stops what runs, at its next safepoint, and whatever would run later.
   void cancel();
 
- private:
   struct State;
+  [[nodiscard]] const State& state() const { return *state_; }
+
+ private:
   std::unique_ptr<State> state_;
 };
 

@@ -10,6 +10,7 @@
 #ifndef MEMBRANE_SESSION_H
 #define MEMBRANE_SESSION_H
 
+#include <membrane/agents.h>
 #include <membrane/membrane.h>
 #include <membrane/sources.h>
 
@@ -90,6 +91,7 @@ typedef struct membrane_session_options {
   bool isolated; /* in a process of its own, behind walls: SessionOptions::isolated in session.hpp */
   const char* const* accepted_missing_walls; /* names of those that it may do without; may be NULL */
   size_t accepted_missing_wall_count;
+  const membrane_agents* agents; /* approval, a model, a person and receipts (agents.h); may be NULL */
 } membrane_session_options;
 
 /* Threads: one at a time, but for _cancel; forks are independent. */

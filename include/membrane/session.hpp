@@ -18,6 +18,7 @@
 // Errors are values; nothing here throws, except std::bad_alloc.
 #pragma once
 
+#include <membrane/agents.hpp>
 #include <membrane/membrane.hpp>
 #include <membrane/sources.hpp>
 
@@ -44,6 +45,8 @@ class Language {
   [[nodiscard]] const std::string& name() const;  // "python", "js"
 
   struct State;
+  Language() = default;  // none: open() makes them
+  explicit Language(std::shared_ptr<State> state) : state_(std::move(state)) {}
   [[nodiscard]] const std::shared_ptr<State>& state() const { return state_; }
 
  private:
@@ -127,6 +130,13 @@ struct SessionOptions {
   // Of local time, in Python and JavaScript: a name of the IANA database ("Europe/Berlin"), whose rules this machine's tzdata has, or an
   // offset ("+02:00"); "": UTC.
   std::string timezone{};
+  // What agents.hpp says of them. Without: nothing leaves that needs a yes; what was read is the session's own; ai.* and agent.ask answer
+  // ENOTSUP; nothing is sealed. Forks share them, and Session::load() is given them anew.
+  Approve approve{};
+  std::optional<Flows> flows{};
+  Model model{};
+  Ask ask{};
+  std::optional<Receipts> receipts{};
   // In a process of its own, behind walls (docs/walls.md): a fault in the engine that gives a program the rights of its process gives it
   // those of one that has nothing but memory and a socket. Needs the program membrane-worker beside the library, or named by the
   // environment's MEMBRANE_WORKER. Functions, listeners and sources are called in this process, as without. Forks have a process each.
@@ -171,6 +181,8 @@ class Session {
   Report resume_paused(std::optional<uint64_t> pause_at_fuel = {});
   // The calls that the session waits for; none when it waits for nothing.
   [[nodiscard]] std::vector<FunctionCall> waits_for() const;
+  // What the turn that is paused, or waits, has used so far; nothing when none is.
+  [[nodiscard]] std::optional<uint64_t> paused_at_fuel() const;
 
   // As it stands now, between two turns or where one waits or is paused. Its randomness is its own.
   Expected<Session> fork();

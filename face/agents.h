@@ -1,0 +1,39 @@
+// What an embedder gives to its programs beside the policy (membrane/agents.hpp), as the floors below have it.
+//
+// Threads: functions without state.
+#pragma once
+
+#include <memory>
+
+#include "host/broker.h"
+#include "host/flows.h"
+#include "membrane/agents.hpp"
+#include "sandbox/sandbox.h"
+
+namespace membrane {
+
+struct Flows::State {
+  std::shared_ptr<host::Flows> flows = std::make_shared<host::Flows>();
+};
+
+}  // namespace membrane
+
+namespace membrane::face {
+
+// Null where there is nothing to ask.
+host::Approve approve_of(Approve approve);
+std::shared_ptr<host::Model> model_of(Model model);
+std::shared_ptr<host::Person> person_of(Ask ask);
+
+// What RunOptions borrow: kept as long as what they are options of.
+struct Company {
+  std::shared_ptr<host::Model> model;
+  std::shared_ptr<host::Person> person;
+
+  void join(sandbox::RunOptions& options) const {
+    options.model = model.get();
+    options.person = person.get();
+  }
+};
+
+}  // namespace membrane::face
