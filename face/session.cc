@@ -207,7 +207,9 @@ struct Session::State {
     *cancelled = false;
     return cancelled_by != nullptr ? cancelled_by : cancelled.get();
   }
-  [[nodiscard]] Report report_of(sandbox::Report made) const { return face::report_of(std::move(made), reader); }
+  [[nodiscard]] Report report_of(sandbox::Report made) const {
+    return face::report_of(std::move(made), reader);
+  }
   // Of a sealed session: the next receipt has room for a file that is put, and the session knows its time.
   [[nodiscard]] Status prepare_file(std::string_view path, std::string_view bytes) const;
 
