@@ -9,16 +9,6 @@
 namespace membrane::cli {
 namespace {
 
-// Those of a language that takes packages; null of another.
-std::vector<std::string>* names_for(policy::Packages& packages, lang::Driver driver) {
-  switch (driver) {
-    case lang::Driver::kPython: return &packages.python;
-    case lang::Driver::kQuickJs: return &packages.javascript;
-    case lang::Driver::kStdin: return nullptr;
-  }
-  return nullptr;
-}
-
 // Says on a terminal how far it is; elsewhere in one line that packages are brought, since that takes its time.
 std::function<void(std::string_view step)> progress_of(const std::vector<std::string>& names) {
   if (auto line = progress_line()) return line;
@@ -41,32 +31,33 @@ void PackageOptions::add_to(CLI::App& command) {
 
 Status PackageOptions::join(policy::Policy& policy, lang::Driver driver) const {
   if (with_.empty()) return {};
-  std::vector<std::string>* const names = names_for(policy.packages, driver);
+  const packages::Names names = packages::names_for(driver);
   if (names == nullptr)
     return fail(ErrorCode::kUnsupported,
                 "--with is for Python and JavaScript: other programs take no packages",
                 "Give another language its files when it is added: membrane languages add --file.");
-  names->insert(names->end(), with_.begin(), with_.end());
+  std::vector<std::string>& named = policy.packages.*names;
+  named.insert(named.end(), with_.begin(), with_.end());
   const auto registry =
       driver == lang::Driver::kPython ? policy::Registry::kPython : policy::Registry::kJavaScript;
-  MEMBRANE_TRY(policy::parse_packages(registry, *names));
+  MEMBRANE_TRY(policy::parse_packages(registry, named));
   return {};
 }
 
 Result<std::shared_ptr<const sandbox::Template>> PackageOptions::provide(
     std::shared_ptr<const sandbox::Template> language, const policy::Policy& policy,
     const std::string& policy_file, const std::atomic<bool>* cancel) const {
-  policy::Packages packages = policy.packages;
-  const std::vector<std::string>* const names = names_for(packages, language->package().driver);
-  if (names == nullptr || names->empty()) return language;
+  const packages::Names of_language = packages::names_for(language->package().driver);
+  if (of_language == nullptr || (policy.packages.*of_language).empty()) return language;
+  const std::vector<std::string>& names = policy.packages.*of_language;
   packages::Wanted wanted;
-  for (const std::string& name : *names)
+  for (const std::string& name : names)
     (std::ranges::find(with_, name) == with_.end() ? wanted.named : wanted.added).push_back(name);
   if (!policy_file.empty()) wanted.lock_file = policy_file + ".lock";
   return packages::provide(
       std::move(language), wanted,
       {.cache_directory = packages::default_cache_directory(),
-       .on_progress = progress_of(*names),
+       .on_progress = progress_of(names),
        .on_notice =
            [](std::string_view sentence) { print(stderr, "membrane: " + std::string(sentence) + "\n"); },
        .cancel = cancel});

@@ -12,6 +12,7 @@
 #include "face/hints.h"
 #include "face/inner.h"
 #include "face/isolated.h"
+#include "face/packaged.h"
 #include "face/policy.h"
 #include "face/receipts.h"
 #include "face/report.h"
@@ -34,6 +35,7 @@ static_assert(static_cast<int>(Answer::Kind::kLater) ==
 struct Language::State {
   std::string name;
   std::shared_ptr<const sandbox::Template> opened;
+  mutable face::Packaged packaged{};
 };
 
 Expected<Language> Language::open(std::string_view word, const LanguageOptions& options) {
@@ -214,8 +216,8 @@ struct Session::State {
   [[nodiscard]] Status prepare_file(std::string_view path, std::string_view bytes) const;
 
  private:
-  static Made begin_in(const Language& language, const SessionOptions& options, sandbox::RunOptions how,
-                       std::optional<std::span<const uint8_t>> kept);
+  static Made begin_in(const std::shared_ptr<const sandbox::Template>& opened, const SessionOptions& options,
+                       sandbox::RunOptions how, std::optional<std::span<const uint8_t>> kept);
 };
 
 namespace {
@@ -248,10 +250,9 @@ Failure failure_of_file(const host::HostError& error) {
 
 }  // namespace
 
-Session::State::Made Session::State::begin_in(const Language& language, const SessionOptions& options,
-                                              sandbox::RunOptions how,
+Session::State::Made Session::State::begin_in(const std::shared_ptr<const sandbox::Template>& opened,
+                                              const SessionOptions& options, sandbox::RunOptions how,
                                               std::optional<std::span<const uint8_t>> kept) {
-  const auto& opened = language.state()->opened;
   if (options.isolated)
     return face::isolated_session(*opened, std::move(how), options.accepted_missing_walls, kept);
   engine::RegionPool::instance().put_back_in_background();
@@ -267,11 +268,17 @@ Expected<Session> Session::State::begin(const Language& language, SessionOptions
       return std::unexpected(failure_of(sealed.error()));
   auto how = run_options(options);
   if (!how) return std::unexpected(how.error());
+  auto opened = language.state()->opened;
+  if (place == nullptr) {
+    auto with_packages = language.state()->packaged.with(opened, how->policy.packages);
+    if (!with_packages) return std::unexpected(failure_of(with_packages.error()));
+    opened = *std::move(with_packages);
+  }
   auto state = std::make_unique<State>();
   state->company = {face::model_of(std::move(options.model)), face::person_of(std::move(options.ask))};
   state->company.join(*how);
   if (options.receipts) {
-    state->seal = std::make_unique<face::Seal>(*std::move(options.receipts), language.state()->opened);
+    state->seal = std::make_unique<face::Seal>(*std::move(options.receipts), opened);
     state->seal->attach(*how);
   }
   if (place != nullptr) {
@@ -279,8 +286,8 @@ Expected<Session> Session::State::begin(const Language& language, SessionOptions
     state->reader = face::Reader::kCommand;
     how->packages_by = place->packages_by;
   }
-  auto made = place != nullptr ? place->guests.create(language.state()->opened, *std::move(how))
-                               : begin_in(language, options, *std::move(how), kept);
+  auto made = place != nullptr ? place->guests.create(opened, *std::move(how))
+                               : begin_in(opened, options, *std::move(how), kept);
   if (!made) return std::unexpected(failure_of(made.error()));
   state->session = *std::move(made);
   return Session(std::move(state));

@@ -129,6 +129,15 @@ Status use_cache(const std::string& directory) {
 
 }  // namespace
 
+Names names_for(lang::Driver driver) {
+  switch (driver) {
+    case lang::Driver::kPython: return &policy::Packages::python;
+    case lang::Driver::kQuickJs: return &policy::Packages::javascript;
+    case lang::Driver::kStdin: return nullptr;
+  }
+  return nullptr;
+}
+
 std::string default_cache_directory() {
   // By its specification, a path that is not absolute is not looked at.
   if (const std::string cache = environment_variable("XDG_CACHE_HOME"); cache.starts_with('/'))

@@ -21,6 +21,8 @@
 #include <vector>
 
 #include "base/result.h"
+#include "lang/package.h"
+#include "policy/policy.h"
 #include "sandbox/template.h"
 
 namespace membrane::packages {
@@ -53,6 +55,10 @@ Result<std::shared_ptr<const sandbox::Template>> provide(std::shared_ptr<const s
 // The template that has this spec(), from the files of the caches: nothing is made, and nobody is asked. Errors: those of
 // Template::open() with only_finds, and of Layer::open().
 Result<std::shared_ptr<const sandbox::Template>> find_template(const sandbox::TemplateSpec& spec);
+
+// The names in a policy that are for programs in a language; null where the language takes no packages.
+using Names = std::vector<std::string> policy::Packages::*;
+Names names_for(lang::Driver driver);
 
 // $XDG_CACHE_HOME/membrane/packages, else ~/.cache/membrane/packages; "" without a home.
 std::string default_cache_directory();

@@ -195,15 +195,13 @@ class LocalGuests final : public Guests {
   }
   Answer<std::shared_ptr<const sandbox::Template>> with_packages(
       std::shared_ptr<const sandbox::Template> language, const policy::Packages& packages) const {
-    const std::string& name = language->package().name;
-    const std::vector<std::string> none;
-    const auto& named = name == "python" ? packages.python : name == "js" ? packages.javascript : none;
-    if (named.empty()) return language;
+    const packages::Names names = packages::names_for(language->package().driver);
+    if (names == nullptr || (packages.*names).empty()) return language;
     if (options_.packages_cache_directory.empty())
       return refuse(ApiCode::kForbidden, "this service installs no packages",
                     "Use what is built in, or have the service's owner start it with --packages.");
     auto provided = packages::provide(
-        std::move(language), {.named = named, .added = {}, .lock_file = {}},
+        std::move(language), {.named = packages.*names, .added = {}, .lock_file = {}},
         {.cache_directory = options_.packages_cache_directory, .on_progress = {}, .on_notice = {}});
     if (!provided) {
       ApiError error = api_error(provided.error());
