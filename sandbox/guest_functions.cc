@@ -16,6 +16,22 @@ using Json = nlohmann::json;
 
 constexpr size_t kMostCalls = 1'000;  // at once
 
+// "price", "shop.price": as a program's language writes names, so that gates, reports and traces read one thing. Bytes that are not
+// ASCII may be letters.
+bool is_name(std::string_view text) {
+  constexpr size_t kLongest = 256;
+  const auto is_of_name = [](char c) {
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' ||
+           c == '$' || (c & 0x80) != 0;
+  };
+  bool is_part = false;
+  for (const char c : text) {
+    if (c == '.' ? !is_part : !is_of_name(c)) return false;
+    is_part = c != '.';
+  }
+  return is_part && text.size() <= kLongest;
+}
+
 host::HostResult<FunctionCall> call_of(const Json& wanted) {
   const auto malformed = [](const char* what) { return host::refuse(host::Errno::kInvalid, what); };
   if (!wanted.is_object()) return malformed("a call of a function is not an object");
@@ -27,7 +43,7 @@ host::HostResult<FunctionCall> call_of(const Json& wanted) {
     else if (name == "object" && value.is_number_unsigned()) call.object = json_text(value);
     else return malformed("a call of a function has a name, arguments, keywords and an object");
   }
-  if (call.name.empty()) return malformed("a call of a function has no name");
+  if (!is_name(call.name)) return malformed("a call of a function has no name");
   return call;
 }
 
@@ -120,7 +136,7 @@ bool are_sound(std::span<const FunctionCall> calls) {
          std::ranges::all_of(calls, [](const FunctionCall& call) {
            const auto arguments = read_json(call.arguments), keywords = read_json(call.keywords);
            const auto object = call.object.empty() ? Result<Json>(0u) : read_json(call.object);
-           return !call.name.empty() && is_bare(call.arguments, '[') && arguments && arguments->is_array() &&
+           return is_name(call.name) && is_bare(call.arguments, '[') && arguments && arguments->is_array() &&
                   is_bare(call.keywords, '{') && keywords && keywords->is_object() && object &&
                   object->is_number_unsigned();
          });

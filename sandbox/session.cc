@@ -70,13 +70,18 @@ void Session::Impl::begin_turn(const Turn& turn) {
     before_input_ = {std::exchange(input_ahead_, {}), std::exchange(input_bytes_, 0),
                      std::exchange(input_is_over_, false)};
   if (has_input() && input_giver()) body_->system().open_stdin();
+  forget_result();
+  ++turns_;
+  output_of_turn_bytes_ = 0;
+  begin_part();
+}
+
+// What a turn came to is held until the next one, which has its memory.
+void Session::Impl::forget_result() {
   calls_.reset();
   result_.reset();
   result_bytes_ = 0;
   (void)body_->guest().host_memory().keep(host::HostMemory::Holder::kResult, 0);
-  ++turns_;
-  output_of_turn_bytes_ = 0;
-  begin_part();
 }
 
 void Session::Impl::end_input_of_turn() {

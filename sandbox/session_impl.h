@@ -206,6 +206,7 @@ class Session::Impl final : public host::DoorSession {
   std::optional<Outcome> must_stop() const;
   // Whether the program may ask for input that the options read.
   [[nodiscard]] bool has_input() const { return (turn_input_ || options_.read_input) && !input_is_over_; }
+  void forget_result();
   void end_input_of_turn();
   [[nodiscard]] std::function<bool()> input_giver();
   const std::string& given_functions();

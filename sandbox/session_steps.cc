@@ -106,12 +106,14 @@ bool Session::Impl::repeat_steps() {
   const auto is_the_same = [this](const Step& step) {
     said_ = Conversation();
     said_.output_limit_bytes = UINT64_MAX;
+    forget_result();
     repeats_ = &step;
     repeated_answers_ = 0;
     body_->start_run(language_execution_limits(options_.policy.limits), options_.policy.limits.fuel);
     const bool returned = template_->interpreter().turn(*body_, step.request);
     repeats_ = nullptr;
-    return returned && body_->fuel_used() == step.fuel;
+    return returned && body_->fuel_used() == step.fuel && repeated_answers_ == step.answers.size() &&
+           !body_->instance().limit_was_hit();
   };
   for (const Step& step : steps_) {
     is_changed_ = true;
@@ -120,8 +122,7 @@ bool Session::Impl::repeat_steps() {
     functions_ = given_functions();
     if (!is_the_same(step)) return false;
   }
-  result_.reset();
-  calls_.reset();
+  forget_result();
   return true;
 }
 

@@ -221,6 +221,8 @@ Result<std::string> Answerer::answer_query(Reader& in) {
 // -- functions of the embedder ------------------------------------------------------------------------------
 
 std::vector<sandbox::FunctionAnswer> Answerer::call_functions(std::span<const sandbox::FunctionCall> calls) {
+  if (must_stop())  // a worker that goes on has nothing done for it
+    return std::vector(calls.size(), sandbox::FunctionAnswer::error("", "the turn is to end"));
   functions_ = {
       {calls.begin(), calls.end()},
       sandbox::answer_paid_calls(*options_.guest_functions, *world_, calls, [this] { return must_stop(); })};
@@ -309,7 +311,8 @@ Result<std::string> Answerer::answer(std::string_view question) {
     case Question::kSleep: {
       const auto ns = in.get<uint64_t>();
       if (!acts_ || !asks_for_sleep()) return no_question();
-      return done([&] { return options_.sources->sleep_ns(ns, [this] { return must_stop(); }); });
+      return done(
+          [&] { return !must_stop() && options_.sources->sleep_ns(ns, [this] { return must_stop(); }); });
     }
     case Question::kInput: {
       const auto patience_ms = std::min(in.get<uint64_t>(), kLongestPatienceMs);

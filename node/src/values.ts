@@ -62,22 +62,37 @@ function timeOf(text: string): Date | string {
 }
 
 type Inner = (value: unknown) => unknown
-const ofWireBy: Readonly<Record<string, (content: never, inner: Inner) => unknown>> = {
+type Reading = readonly ['text' | 'number' | 'array', (content: never, inner: Inner) => unknown]
+const mostDigits = 4300 // of an integer, as Python has it: more take long
+
+// What the content is, which a program writes, and what is made of it.
+const ofWireBy: Readonly<Record<string, Reading>> = {
   __proto__: null as never,
-  $integer: (text: string) => {
-    const whole = BigInt(text)
-    return Number.isSafeInteger(Number(whole)) ? Number(whole) : whole
-  },
-  $number: (text: string) => (text === 'nan' ? NaN : text === 'inf' ? Infinity : -Infinity),
-  $tuple: (values: unknown[], inner) => values.map(inner),
-  $map: (entries: [unknown, unknown][], inner) => new Map(entries.map(([key, value]) => [inner(key), inner(value)])),
-  $set: (values: unknown[], inner) => new Set(values.map(inner)),
-  $bytes: (text: string) => new Uint8Array(Buffer.from(text, 'base64')),
-  $time: timeOf,
-  $seconds: (seconds: number) => seconds,
-  $decimal: (text: string) => text,
-  $uuid: (text: string) => text,
+  $integer: ['text', integerOf],
+  $number: ['text', (text: string) => (text === 'nan' ? NaN : text === 'inf' ? Infinity : -Infinity)],
+  $tuple: ['array', (values: unknown[], inner) => values.map(inner)],
+  $map: ['array', (entries: unknown[], inner) => new Map(entries.map((each) => pairOf(each).map(inner) as [unknown, unknown]))],
+  $set: ['array', (values: unknown[], inner) => new Set(values.map(inner))],
+  $bytes: ['text', (text: string) => new Uint8Array(Buffer.from(text, 'base64'))],
+  $time: ['text', timeOf],
+  $seconds: ['number', (seconds: number) => seconds],
+  $decimal: ['text', (text: string) => text],
+  $uuid: ['text', (text: string) => text],
 }
+
+function integerOf(text: string): number | bigint {
+  if (!/^-?\d+$/.test(text) || text.length > mostDigits) throw new TypeError('an integer has decimal digits, and no more than 4300')
+  const whole = BigInt(text)
+  return Number.isSafeInteger(Number(whole)) ? Number(whole) : whole
+}
+
+function pairOf(entry: unknown): readonly unknown[] {
+  if (!Array.isArray(entry) || entry.length !== 2) throw new TypeError('an entry of a map is a key and a value')
+  return entry
+}
+
+const kindOf = (content: unknown): string =>
+  typeof content === 'string' ? 'text' : typeof content === 'number' ? 'number' : Array.isArray(content) ? 'array' : 'none'
 
 /** What the JSON stands for. */
 export function ofWire(value: unknown, objectOf?: ObjectOf): unknown {
@@ -88,8 +103,12 @@ export function ofWire(value: unknown, objectOf?: ObjectOf): unknown {
   if (entries.length === 1) {
     const [name, content] = entries[0]!
     if (name === '$object' && objectOf) return objectOf(content)
-    const made = ofWireBy[name]
-    if (made) return made(content as never, inner)
+    const reading = ofWireBy[name]
+    if (reading) {
+      const [kind, made] = reading
+      if (kindOf(content) !== kind) throw new TypeError(`${name} stands for ${kind === 'array' ? 'an array' : `a ${kind}`}`)
+      return made(content as never, inner)
+    }
   }
   return plain(entries.map(([key, each]) => [key, inner(each)]))
 }

@@ -16,6 +16,7 @@ import subprocess
 import sys
 import tempfile
 import threading
+import time
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Callable, Dict, List, Mapping, Optional, Sequence, Tuple, Union
@@ -29,6 +30,8 @@ _MOST_HISTORY = 256 << 10  # characters of the cells before
 _MOST_OUTPUT = 4 << 20  # bytes that ty says
 _MOST_FINDINGS = 20
 _MOST_NAMES = 100  # that the session is asked for
+_MOST_ASKING_S = 1.0  # for all of them
+_MOST_NAME = 64  # characters of one that is compared with others
 _MOST_MESSAGE = 400
 _MOST_SHOWN = 200  # characters of a line
 _MEMORY = 2 << 30
@@ -107,10 +110,10 @@ class Checker:
     def before_runs(self) -> bool:
         return self._how.before_runs
 
-    def for_another(self) -> Checker:
-        """The same for a fork of its session."""
+    def for_another(self, registry: Registry) -> Checker:
+        """The same for a fork of its session, which has a registry of its own."""
         made = Checker.__new__(Checker)
-        made.__dict__.update(self.__dict__, _lock=threading.Lock(), _process=None)
+        made.__dict__.update(self.__dict__, _registry=registry, _lock=threading.Lock(), _process=None)
         return made
 
     def stubs(self) -> Stubs:
@@ -226,8 +229,10 @@ class Checker:
         if any(each.rule == "invalid-syntax" for each in found):
             return None  # which the language itself says best
         errors, shown = [], []
-        names = _Names(names_like)
+        names = _Names(names_like, lambda: self._is_cancelled)
         for each in found:
+            if self._is_cancelled:
+                return _cancelled()
             missing = re.search(r"`(\w+)`", each.message) if each.rule == _MISSING else None
             if missing is not None:
                 is_called = lines[each.line - 1][each.end - 1 :].lstrip().startswith("(")
@@ -308,18 +313,33 @@ def _findings_of(said: bytes, first_line: int, lines: int) -> Optional[List[_Fou
 class _Names:
     """Those that the session has, as far as they are asked for."""
 
-    def __init__(self, like: Callable[[str], Sequence[str]]) -> None:
+    def __init__(self, like: Callable[[str], Sequence[str]], is_over: Callable[[], bool]) -> None:
         self._like = like
+        self._is_over = is_over
+        self._left_s = _MOST_ASKING_S
         self._known: Dict[str, bool] = {}
+
+    def _asked(self, start: str) -> Sequence[str]:
+        """A session that answers late is asked no more."""
+        if self._left_s <= 0 or self._is_over():
+            return ()
+        begun_at = time.monotonic()
+        try:
+            return self._like(start)
+        finally:
+            self._left_s -= time.monotonic() - begun_at
 
     def __contains__(self, name: str) -> bool:
         """A cell that asks for too many is believed."""
         if name not in self._known:
-            self._known[name] = len(self._known) >= _MOST_NAMES or name in self._like(name)
+            is_believed = len(self._known) >= _MOST_NAMES or self._left_s <= 0
+            self._known[name] = is_believed or name in self._asked(name)
         return self._known[name]
 
     def hint(self, name: str) -> str:
-        near = difflib.get_close_matches(name, self._like(name[:1]), 3)
+        if len(name) > _MOST_NAME:
+            return "Define it first, or import it."
+        near = difflib.get_close_matches(name, [each for each in self._asked(name[:1]) if len(each) <= _MOST_NAME], 3)
         return f"Did you mean {' or '.join(near)}?" if near else "Define it first, or import it."
 
 

@@ -15,7 +15,7 @@ from typing import Any, Callable, ContextManager, Dict, Iterable, List, Mapping,
 from . import _telemetry
 from ._check import Cells, Checker, TypeCheck, cells_of_json
 from ._errors import MembraneError, NotFoundError
-from ._functions import FunctionCall, Functions, Modules, Registry, whole
+from ._functions import FunctionCall, Functions, Modules, Registry, answer_running, whole
 from ._hints import in_words_of_session
 from ._sources import Clock, Entropy, Sleep, Zone, words_of
 from ._stubs import Stubs
@@ -298,7 +298,7 @@ class Session:
             "types": registry.types,
             "modules": registry.modules,
             "inputs": registry.inputs,
-            "call": registry.answer,
+            "call": answer_running,
             "on_stdout": self._on_stdout,
             "on_stderr": self._on_stderr,
             "sources": self._sources,
@@ -359,7 +359,8 @@ class Session:
             if result is None:
                 if cell:
                     self._cells_before = self._cells
-                result = _result_of(act())
+                with self._registry.running():
+                    result = _result_of(act())
                 if cell and self._checker is not None:
                     self._cells = self._cells.with_cell(cell, result.report)
             return result
@@ -383,7 +384,8 @@ class Session:
         in a session with type_check."""
         _check_code(code)
         with self._use() as native:
-            result = _result_of(native.run(code, name, False, True, [], "", False))
+            with self._registry.running():
+                result = _result_of(native.run(code, name, False, True, [], "", False))
             if result.ok and self._checker is not None:
                 report = self._checker.check(self._cells, code, native.complete)
                 return result if report is None else Result.of_report(report)
@@ -424,11 +426,11 @@ class Session:
         """A session that goes on from here, for itself; with the same functions and objects."""
         with self._place_of_fork() as count, _translated, self._use() as native:
             made = type(self).__new__(type(self))
-            made._begin(self.language, self._policy, self._registry, self._on_stdout, self._on_stderr)
+            made._begin(self.language, self._policy, self._registry.forked(), self._on_stdout, self._on_stderr)
             made._sources, made._place = self._sources, self._place
             made._native = native.fork()
             made._cells, made._cells_before = self._cells, self._cells_before
-            made._checker = None if self._checker is None else self._checker.for_another()
+            made._checker = None if self._checker is None else self._checker.for_another(made._registry)
             count(made)
             return made
 
@@ -570,7 +572,7 @@ def _head_of(blob: bytes) -> Tuple[str, Cells, bytes]:
     try:
         head = json.loads(blob[start:end])
         language = head["language"]
-    except (ValueError, KeyError, TypeError):
+    except (ValueError, KeyError, TypeError, RecursionError):
         raise damaged from None
     if not isinstance(language, str):
         raise damaged

@@ -5,9 +5,11 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import contextvars
+import copy
 import dataclasses
 import inspect
 import json
+import threading
 import types
 from typing import Any, Awaitable, Callable, Dict, Iterable, Iterator, List, Mapping, NoReturn, Optional, Sequence, Tuple, Union, cast
 
@@ -149,6 +151,15 @@ def _demand(allowed: Any, call: FunctionCall) -> None:
 _callers: contextvars.ContextVar[Tuple["Registry", ...]] = contextvars.ContextVar("membrane_callers", default=())
 
 
+_running = threading.local()  # registry: of the session whose turn this thread runs
+
+
+def answer_running(wires: Sequence[WireCall], must_stop: MustStop) -> List[Answer]:
+    """What the engine calls, for a session and its forks alike: each turn has its own session's functions and objects."""
+    registry: Registry = _running.registry
+    return registry.answer(wires, must_stop)
+
+
 class Registry:
     """All that a session's programs may call, by the names that they use. Threads: as its session."""
 
@@ -178,6 +189,12 @@ class Registry:
             for name, function in _named(content).items():
                 self._add(module, name, function)
         self.inputs = [(name, self.to_json(value)) for name, value in (inputs or {}).items()]
+
+    def forked(self) -> Registry:
+        """That of a fork: what either is given from now on is its own."""
+        made = copy.copy(self)
+        made._objects, made._ids, made._types = dict(self._objects), dict(self._ids), dict(self._types)
+        return made
 
     def _add(self, module: str, name: str, function: Function) -> None:
         if not isinstance(function, _Later) and not callable(function):
@@ -224,7 +241,9 @@ class Registry:
 
     def call_of(self, wire: WireCall) -> FunctionCall:
         name, arguments, keywords, _ = wire
-        return FunctionCall(name, tuple(self.of_json(arguments)), self.of_json(keywords))
+        # Member by member: a keyword is no sign of a value that JSON lacks.
+        named = {key: self._values.of_wire(each, self._object_of) for key, each in json.loads(keywords).items()}
+        return FunctionCall(name, tuple(self.of_json(arguments)), named)
 
     # -- answers
 
@@ -301,6 +320,15 @@ class Registry:
         finally:
             _callers.reset(token)
 
+    @contextlib.contextmanager
+    def running(self) -> Iterator[None]:
+        """While a turn of its session runs on this thread."""
+        outer, _running.registry = getattr(_running, "registry", None), self
+        try:
+            yield
+        finally:
+            _running.registry = outer
+
     def is_calling(self) -> bool:
         """Whether this code was called, directly or not, by a turn of the session."""
         return any(each is self for each in _callers.get())
@@ -323,10 +351,9 @@ class Registry:
         if not number:
             return name if name in self._callables else None
         held = self._objects.get(int(number)) if number.isdecimal() and len(number) < 20 else None
-        member = name.rpartition(".")[2]
-        if held is None or member not in (*held.methods, *held.attributes):
-            return None
-        return f"{held.type_name}.{member}"
+        owner, _, member = name.rpartition(".")
+        is_known = held is not None and owner == held.type_name and member in (*held.methods, *held.attributes)
+        return name if is_known else None
 
     def _function_of(self, wire: WireCall) -> Function:
         name, _, _, number = wire
@@ -337,7 +364,9 @@ class Registry:
                 return _Later()
             return self._callables[name]
         held = self._objects[int(number)]
-        member = name.rpartition(".")[2]
+        owner, _, member = name.rpartition(".")
+        if owner != held.type_name:  # the gate is told of this name
+            raise AttributeError(f"{name} is no method of a {held.type_name}")
         if member in held.attributes:
             return lambda: getattr(held.value, member)
         if member not in held.methods:

@@ -66,6 +66,9 @@ class Package(unittest.TestCase):
         self.check("stops")
         self.check("stops", MEMBRANE_TEST_ISOLATED="1")
 
+    def test_hostile_programs(self):
+        self.check("hostile")
+
     def test_isolated(self):
         self.check("isolated")
 

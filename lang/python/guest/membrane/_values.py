@@ -69,12 +69,32 @@ def _time_of(text):
     return datetime.time.fromisoformat(text) if ":" in text else datetime.date.fromisoformat(text)
 
 
+_MOST_ALIKE = 100  # values with one hash: looking for one among them takes as long as there are of them, which no limit counts
+
+
+def _told_apart(values):
+    """The values, as they may go into a set or dict. What is not text has a hash that whoever sent it can choose."""
+    alike = {}
+    for each in values:
+        if not isinstance(each, str):
+            number = hash(each)
+            alike[number] = alike.get(number, 0) + 1
+            if alike[number] > _MOST_ALIKE:
+                raise ValueError("too many values of a set or dict have the same hash")
+    return values
+
+
+def _map_of(entries, inner):
+    keys = _told_apart([inner(key) for key, _ in entries])
+    return dict(zip(keys, [inner(each) for _, each in entries]))
+
+
 _OF_WIRE = {
     "$integer": lambda text, _: int(text),
     "$number": lambda text, _: float(text),
     "$tuple": lambda values, inner: tuple(inner(each) for each in values),
-    "$map": lambda entries, inner: {inner(key): inner(each) for key, each in entries},
-    "$set": lambda values, inner: {inner(each) for each in values},
+    "$map": _map_of,
+    "$set": lambda values, inner: set(_told_apart([inner(each) for each in values])),
     "$bytes": lambda text, _: base64.b64decode(text),
     "$time": lambda text, _: _time_of(text),
     "$seconds": lambda seconds, _: datetime.timedelta(seconds=seconds),
