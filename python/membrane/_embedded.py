@@ -121,7 +121,7 @@ def registry_of(functions: Functions, modules: Optional[Modules], inputs: Option
 class Call:
     """A session that waits for functions of the host: which ones, and how to go on.
 
-    name, args, kwargs: of the first call that waits; calls: of all, where several were made at once.
+    name, args, kwargs, named: of the first call that waits; calls: of all, where several were made at once.
     """
 
     def __init__(self, session: Session, calls: Sequence[FunctionCall], so_far: Result) -> None:
@@ -138,6 +138,10 @@ class Call:
     @property
     def kwargs(self) -> Mapping[str, Any]:
         return self.calls[0].kwargs
+
+    @property
+    def named(self) -> Mapping[str, Any]:
+        return self.calls[0].named
 
     def resume(self, *values: Any) -> Union[Result, Call]:
         """Gives the calls their values, in their order; the rest of the program runs, to its end or to the next call that waits."""
@@ -221,7 +225,8 @@ class Session:
     says; nothing without. policy: a dict, text in TOML, or a pathlib.Path of a file in TOML or JSON. functions: of this program, by their names
     among the session's own names; modules: of such, which programs import. Functions may be coroutines, which programs await.
     One that returns membrane.LATER, or is it, is answered later (see start()). inputs: names and their values. gate: sees each FunctionCall before it
-    happens, and may be a coroutine; where it returns nothing true, or raises, the program gets that as an error. type_check: True, or a TypeCheck: a cell whose
+    happens, and may be a coroutine. True lets the call pass, False and None refuse it with a PermissionError, LATER makes it wait as one of a function that
+    answers later, and the embedder answers in the function's place; all else is an error of the call. What a gate raises is raised in the program: a reason. type_check: True, or a TypeCheck: a cell whose
     types are wrong does not run, and its result says where (findings). on_stdout, on_stderr: hear text as it is printed. idle_timeout_s, lifetime_s: when the session ends by itself.
 
     In the place of the policy's clock and randomness: clock: "real", when a virtual one begins (a datetime, UTC where it has no
@@ -673,6 +678,10 @@ class AsyncCall:
     def __init__(self, session: AsyncSession, call: Call) -> None:
         self.session, self._call = session, call
         self.calls, self.name, self.args, self.kwargs = call.calls, call.name, call.args, call.kwargs
+
+    @property
+    def named(self) -> Mapping[str, Any]:
+        return self._call.named
 
     async def resume(self, *values: Any) -> Union[Result, AsyncCall]:
         return self.session._end_of(await self.session._in_thread(self._call.resume, *values))

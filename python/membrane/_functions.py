@@ -9,6 +9,7 @@ import dataclasses
 import inspect
 import json
 import types
+import warnings
 from typing import Any, Awaitable, Callable, Dict, Iterable, Iterator, List, Mapping, NoReturn, Optional, Sequence, Tuple, Union, cast
 
 from ._telemetry import calling
@@ -42,11 +43,31 @@ Modules = Mapping[str, Union[Functions, types.ModuleType]]
 
 @dataclasses.dataclass(frozen=True)
 class FunctionCall:
-    """A call that a program makes: what a gate sees before it happens, and what a waiting session waits for."""
+    """A call that a program makes: what a gate sees before it happens, and what a waiting session waits for.
+
+    name: of a function, "bank.rate" of a module's, "Account.deposit" of an object's. args, kwargs: as the program wrote them.
+    """
 
     name: str
     args: Tuple[Any, ...] = ()
     kwargs: Mapping[str, Any] = dataclasses.field(default_factory=dict)
+    _function: Any = dataclasses.field(default=None, repr=False, compare=False)
+
+    @property
+    def named(self) -> Mapping[str, Any]:
+        """All arguments by the names of the function's parameters, with its defaults, however the program gave them. A TypeError
+        where they do not fit, or where the function has no signature that Python knows and the program gave some by place."""
+        try:
+            signature = None if self._function is None else inspect.signature(self._function)
+        except (TypeError, ValueError):
+            signature = None
+        if signature is None:
+            if self.args:
+                raise TypeError(f"the signature of {self.name} is not known, so its arguments have no names: use args and kwargs")
+            return dict(self.kwargs)
+        bound = signature.bind(*self.args, **self.kwargs)
+        bound.apply_defaults()
+        return bound.arguments
 
 
 class Object:
@@ -140,9 +161,32 @@ def _end(span: Any, answer: Answer) -> None:
         span.end()
 
 
-def _demand(allowed: Any, call: FunctionCall) -> None:
-    if not allowed:
+def _article(word: str) -> str:
+    return f"{'an' if word[:1] in 'aeiouAEIOU' else 'a'} {word}"
+
+
+class _Told(TypeError):
+    """What the embedder has to mend: the program gets it as a TypeError, and the embedder as a warning, too."""
+
+
+_Told.__name__ = "TypeError"  # by which a program gets it
+
+
+def _tell(error: BaseException) -> None:
+    if isinstance(error, _Told):
+        warnings.warn(str(error), RuntimeWarning, stacklevel=2)
+
+
+def _passes(allowed: Any, call: FunctionCall) -> bool:
+    """What a gate said: True is True, LATER is False, and all else is an error of the call."""
+    if allowed is True or isinstance(allowed, _Later):
+        return allowed is True
+    if allowed is False or allowed is None:
         raise PermissionError(f"the call of {call.name} was refused")
+    raise _Told(
+        f"the gate returned {_article(type(allowed).__name__)} for the call of {call.name}, which was refused: a gate returns True, False or "
+        "None, which refuse, or membrane.LATER; what it raises is raised in the program"
+    )
 
 
 # The registries of sessions whose turns have called this code, the outermost first.
@@ -224,7 +268,15 @@ class Registry:
 
     def call_of(self, wire: WireCall) -> FunctionCall:
         name, arguments, keywords, _ = wire
-        return FunctionCall(name, tuple(self.of_json(arguments)), self.of_json(keywords))
+        return FunctionCall(name, tuple(self.of_json(arguments)), self.of_json(keywords), self._signed(wire))
+
+    def _signed(self, wire: WireCall) -> Optional[Callable[..., Any]]:
+        """The function whose signature the call has; None where there is none."""
+        try:
+            function = self._function_of(wire)
+        except (LookupError, NameError, AttributeError):
+            return None
+        return None if isinstance(function, _Later) else function
 
     # -- answers
 
@@ -269,9 +321,16 @@ class Registry:
             span.end(error)
             if isinstance(error, KeyboardInterrupt):
                 raise
-            return self.error(error)
+            return self._told(error)
         _end(span, answer)
         return answer
+
+    def _told(self, error: BaseException) -> Answer:
+        try:
+            _tell(error)
+        except RuntimeWarning:  # warnings are errors in this program
+            pass
+        return self.error(error)
 
     def _answer_of(self, call: FunctionCall, result: Any) -> Answer:
         if not isinstance(result, _Later):
@@ -285,11 +344,11 @@ class Registry:
         allowed = True if self._gate is None else self._gate(call)
         if inspect.isawaitable(allowed):
             return self._gated_later(allowed, call, function)
-        _demand(allowed, call)
-        return _called(function, call)
+        return _called(function, call) if _passes(allowed, call) else LATER
 
     async def _gated_later(self, allowed: Awaitable[Any], call: FunctionCall, function: Function) -> Any:
-        _demand(await allowed, call)
+        if not _passes(await allowed, call):
+            return LATER
         result = _called(function, call)
         return await result if inspect.isawaitable(result) else result
 
@@ -313,7 +372,7 @@ class Registry:
             span.end(error)
             if isinstance(error, (asyncio.CancelledError, GeneratorExit, KeyboardInterrupt)):
                 raise
-            return self.error(error)
+            return self._told(error)
         _end(span, answer)
         return answer
 

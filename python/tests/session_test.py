@@ -297,10 +297,71 @@ class Functions(unittest.TestCase):
         async def awaited(call: FunctionCall):
             return call.args == (1,)
 
-        for gate in (awaited, lambda call: 1 if call.args == (1,) else None):
+        for gate in (awaited, lambda call: True if call.args == (1,) else None):
             with Session(functions={"f": lambda x: x}, gate=gate) as session:
                 self.assertEqual(session.run("f(1)").text, "1")
                 self.assertEqual(session.run("f(2)").error.code, "PermissionError")
+
+    def test_what_a_gate_may_not_say_refuses_the_call(self):
+        async def awaited(call):
+            return "yes"
+
+        moved = []
+        for gate in (lambda call: "no", lambda call: PermissionError("no"), lambda call: 1, lambda call: [], awaited):
+            with Session(functions={"move": moved.append}, gate=gate) as session, self.assertWarnsRegex(RuntimeWarning, "the gate returned"):
+                refused = session.run("move(1)")
+                self.assertEqual(refused.error.code, "TypeError")
+                self.assertIn("a gate returns True, False or None", refused.error.message)
+        self.assertEqual(moved, [])
+
+    def test_a_gate_gives_a_reason_by_raising(self):
+        def gate(call):
+            raise PermissionError("at most 100 a day")
+
+        with Session(functions={"move": lambda amount: amount}, gate=gate) as session:
+            self.assertEqual(session.run("try: move(1)\nexcept PermissionError as error: print(error)").stdout, "at most 100 a day\n")
+
+    def test_a_gate_lets_a_call_wait(self):
+        async def awaited(call):
+            return LATER
+
+        moved = []
+
+        async def move_async(amount):
+            moved.append(amount)
+
+        for gate in (lambda call: LATER, awaited):
+            for move, call_of in ((moved.append, "move(5)"), (move_async, "await move(5)")):
+                with Session(functions={"move": move}, gate=gate) as session:
+                    self.assertEqual(session.run(call_of).error.code, "RuntimeError")
+                    call = session.start(call_of)
+                    self.assertEqual((call.name, call.args), ("move", (5,)))
+                    self.assertEqual(call.resume("sent").text, "'sent'")
+                    failed = session.start(call_of).fail(PermissionError("not today"))
+                    self.assertEqual((failed.error.code, failed.error.message), ("PermissionError", "not today"))
+        self.assertEqual(moved, [])
+
+    def test_a_gate_sees_arguments_by_name(self):
+        class Account:
+            def deposit(self, amount, note=""):
+                return amount
+
+        seen = []
+
+        def gate(call):
+            seen.append(dict(call.named))
+            return True
+
+        def move(amount, to="me", *rest, **more):
+            return amount
+
+        with Session(functions={"move": move, "later": LATER}, inputs={"account": Object(Account(), methods=["deposit"])}, gate=gate) as session:
+            session.run("move(1); move(amount=2, to='you', x=3); account.deposit(5)").check()
+            self.assertEqual(seen, [{"amount": 1, "to": "me", "rest": (), "more": {}},
+                                    {"amount": 2, "to": "you", "rest": (), "more": {"x": 3}}, {"amount": 5, "note": ""}])
+            self.assertEqual(session.start("later(n=1)").named, {"n": 1})
+            session.abandon()
+            self.assertIn("signature of later is not known", session.start("later(1)").error.message)
 
     def test_a_function_cannot_run_a_turn_of_its_own_session(self):
         for act in (lambda: session.run("1"), lambda: session.start("1"), lambda: asyncio.run(asyncio.to_thread(session.run, "1"))):
