@@ -54,7 +54,7 @@ def _engine() -> Any:
 def _raised(error: Exception) -> MembraneError:
     code, message, hint, _ = error.args
     kind: Type[MembraneError] = NotFoundError if code in ("not_found", "ENOENT") else MembraneError
-    return kind(message, code=code, hint=in_words_of_session(hint))
+    return kind(in_words_of_session(message), code=code, hint=in_words_of_session(hint))
 
 
 class _Translated:
@@ -381,7 +381,7 @@ class Session:
             report = checker.check(None, code)
         else:
             report = checker.check(self._cells, code, self._native.complete, calls_may_wait=calls_may_wait)
-        return None if report is None else Result.of_report(report)
+        return None if report is None else Result.of_report(report, in_our_words=in_words_of_session)
 
     def check(self, code: str, *, name: str = "") -> Result:
         """What is wrong with the text, as an error with its places (Result.findings); nothing of it runs. The types are checked
@@ -391,7 +391,7 @@ class Session:
             result = _result_of(native.run(code, name, False, True, [], "", False))
             if result.ok and self._checker is not None:
                 report = self._checker.check(self._cells, code, native.complete)
-                return result if report is None else Result.of_report(report)
+                return result if report is None else Result.of_report(report, in_our_words=in_words_of_session)
             return result
 
     def stubs(self) -> str:
@@ -518,12 +518,16 @@ def _check_code(code: str) -> None:
 def _result_of(outcome: Any) -> Result:
     report = json.loads(outcome.to_json())
     for each in (report.get("error"), *report.get("more_errors", ())):
-        if each and "hint" in each:
-            each["hint"] = in_words_of_session(each["hint"])
+        _say_in_our_words(each or {}, ("message", "hint", "traceback"))
     for call in report.get("host_calls", ()):
-        if "grant" in call:
-            call["grant"] = in_words_of_session(call["grant"])
-    return Result.of_report(report)
+        _say_in_our_words(call, ("grant", "reason"))
+    return Result.of_report(report, in_our_words=in_words_of_session)
+
+
+def _say_in_our_words(of: Dict[str, Any], members: Sequence[str]) -> None:
+    for name in members:
+        if isinstance(of.get(name), str):
+            of[name] = in_words_of_session(of[name])
 
 
 def load(
@@ -563,7 +567,7 @@ def load(
     session._cells = session._cells_before = cells
     session._end_by_time(None, None)
     waiting = [registry.call_of(each) for each in session._native.waits_for]
-    return Call(session, waiting, Result.of_report({"outcome": "waiting"})) if waiting else session
+    return Call(session, waiting, Result.of_report({"outcome": "waiting"}, in_our_words=in_words_of_session)) if waiting else session
 
 
 def _head_of(blob: bytes) -> Tuple[str, Cells, bytes]:

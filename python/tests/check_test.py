@@ -272,7 +272,7 @@ class Checker(unittest.TestCase):
         with mock.patch.dict(sys.modules, {"ty": None}), mock.patch.dict(os.environ, {"PATH": ""}):
             with self.assertRaises(MembraneError) as raised:
                 Session(type_check=True)
-        self.assertEqual((raised.exception.code, raised.exception.hint), ("not_installed", "pip install 'membrane[check]'"))
+        self.assertEqual((raised.exception.code, raised.exception.hint), ("not_installed", "pip install ty"))
 
     def test_one_that_takes_too_long(self):
         session = self.session("exec tail -f /dev/null", timeout_s=0.05)

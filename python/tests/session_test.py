@@ -140,6 +140,51 @@ class Rich:
         self.assertIn('allow=["', raised.exception.hint)
         self.assertNotIn("--", str(raised.exception) + raised.exception.hint)
 
+    def test_hints_name_what_this_package_has(self):
+        with Session() as session:
+            missing = session.run("import rich")
+            self.assertIn('policy={"packages": {"python": ["rich"]}}', missing.error.hint)
+            installing = session.run("!pip install rich httpx")
+            self.assertIn('policy={"packages": {"python": ["rich", "httpx"]}}', installing.error.hint)
+            self.assertIn('policy={"packages": {"python": [', session.run("import pip").error.hint)
+            asking = session.run("from membrane import ai\nai.complete('x')").error
+            self.assertIn("function", asking.hint)
+            self.assertNotIn("--", asking.message + asking.hint + asking.traceback.replace("~", ""))
+        for options, expected in (({"policy": {"packages": {"python": ["rich, httpx"]}}}, '["rich", "httpx"]'),
+                                  ({"policy": {"platform": "kvm"}}, 'Sandbox.create(template="linux")'),
+                                  ({"language": "lua"}, "python -m membrane install"),
+                                  ({"language": "typescript"}, 'Session("js")')):
+            with self.assertRaises(MembraneError) as raised:
+                Session(**options)
+            self.assertIn(expected, str(raised.exception))
+            self.assertNotIn("--", str(raised.exception))
+        with Session() as session:
+            blob = session.dump()
+        with self.assertRaises(MembraneError) as raised:
+            load(blob[:-1])
+        self.assertNotIn("keep()", str(raised.exception))
+
+    def test_the_first_error_names_what_installs_the_language(self):
+        with tempfile.TemporaryDirectory() as folder:
+            nowhere = {**os.environ, "MEMBRANE_LANGUAGES": folder, "XDG_DATA_HOME": folder, "HOME": folder}
+            ran = subprocess.run([sys.executable, "-c", "import membrane; membrane.Session()"], env=nowhere, capture_output=True, text=True)
+        self.assertIn("python -m membrane install python", ran.stderr)
+        self.assertNotIn("languages add", ran.stderr)
+
+    def test_packages_of_a_policy(self):
+        try:
+            session = Session(policy={"packages": {"python": ["rich"]}})
+        except MembraneError as error:
+            self.skipTest(f"no registry: {error}")
+        with session:
+            self.assertEqual(session.run("from rich.text import Text\nText('hello').plain").text, "'hello'")
+
+    def test_modules_of_a_folder_that_is_granted(self):
+        with tempfile.TemporaryDirectory() as folder:
+            pathlib.Path(folder, "ours.py").write_text("def double(n): return 2 * n\n")
+            with Session(allow=[f"fs:read:{folder}:/ours"]) as session:
+                self.assertEqual(session.run("import sys; sys.path.append('/ours')\nimport ours; ours.double(21)").text, "42")
+
     def test_languages_by_what_they_are_called(self):
         with Session("py") as session:
             self.assertEqual((session.language, session.run("6 * 7").text), ("python", "42"))
