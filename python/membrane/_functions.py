@@ -12,11 +12,13 @@ import types
 import warnings
 from typing import Any, Awaitable, Callable, Dict, Iterable, Iterator, List, Mapping, NoReturn, Optional, Sequence, Tuple, Union, cast
 
+from ._host_values import NoForm, to_wire, with_article
 from ._telemetry import calling
 from ._waits import wait_here, wait_in_loop
 
 VALUE, ERROR, LATER_KIND = 0, 1, 2
 Answer = Tuple[int, str, str, str]  # kind, value as JSON, type and message of an error
+_MOST_NAME = 100  # characters that are shown of a type's name
 STOPPED: Answer = (ERROR, "", "", "the turn was stopped")  # which no program hears
 MustStop = Callable[[], bool]  # whether the turn that calls is to end
 WireCall = Tuple[str, str, str, str]  # name, arguments and keywords as JSON, id of the object
@@ -161,19 +163,15 @@ def _end(span: Any, answer: Answer) -> None:
         span.end()
 
 
-def _article(word: str) -> str:
-    return f"{'an' if word[:1] in 'aeiouAEIOU' else 'a'} {word}"
+class WrongGate(TypeError):
+    """A gate that returned what it may not: the program gets a TypeError, and the embedder, who has to mend it, a warning, too."""
 
 
-class _Told(TypeError):
-    """What the embedder has to mend: the program gets it as a TypeError, and the embedder as a warning, too."""
-
-
-_Told.__name__ = "TypeError"  # by which a program gets it
+WrongGate.__name__ = "TypeError"  # by which a program gets it
 
 
 def _tell(error: BaseException) -> None:
-    if isinstance(error, _Told):
+    if isinstance(error, (NoForm, WrongGate)):
         warnings.warn(str(error), RuntimeWarning, stacklevel=2)
 
 
@@ -183,8 +181,8 @@ def _passes(allowed: Any, call: FunctionCall) -> bool:
         return allowed is True
     if allowed is False or allowed is None:
         raise PermissionError(f"the call of {call.name} was refused")
-    raise _Told(
-        f"the gate returned {_article(type(allowed).__name__)} for the call of {call.name}, which was refused: a gate returns True, False or "
+    raise WrongGate(
+        f"the gate returned {with_article(type(allowed).__name__)} for the call of {call.name}, which was refused: a gate returns True, False or "
         "None, which refuse, or membrane.LATER; what it raises is raised in the program"
     )
 
@@ -221,7 +219,27 @@ class Registry:
             self.modules.append((module, doc or ""))
             for name, function in _named(content).items():
                 self._add(module, name, function)
-        self.inputs = [(name, self.to_json(value)) for name, value in (inputs or {}).items()]
+        self._last_number = 0  # of an object
+        self._elsewhere = 0  # the last of those that the bytes of a session told of
+        self.inputs = [(name, self.to_json(value, f"the input {name} is")) for name, value in (inputs or {}).items()]
+        self._types_of_inputs = [each.type_name for each in self._objects.values()]
+
+    def objects_told(self) -> Dict[str, Any]:
+        """For the bytes of a session: how many objects its programs were given, and the types of those among its inputs."""
+        return {"count": self._last_number, "inputs": self._types_of_inputs}
+
+    def take_up(self, told: Any) -> None:
+        """What objects_told() gave, before anything is called. A ValueError where the inputs have other objects than the session's."""
+        count, kinds = (told.get("count"), told.get("inputs")) if isinstance(told, dict) else (0, [])
+        if not isinstance(count, int) or not isinstance(kinds, list) or not len(kinds) <= count < 1 << 53:
+            return
+        if self._objects and self._types_of_inputs != kinds:
+            raise ValueError(
+                f"the inputs have the Objects {', '.join(self._types_of_inputs)}, and the session's had {', '.join(map(str, kinds)) or 'none'}: "
+                "give the same, in the same order"
+            )
+        self._types_of_inputs = kinds
+        self._last_number = self._elsewhere = count
 
     def _add(self, module: str, name: str, function: Function) -> None:
         if not isinstance(function, _Later) and not callable(function):
@@ -245,8 +263,10 @@ class Registry:
 
     # -- values
 
-    def to_json(self, value: Any) -> str:
-        return whole(json.dumps(self._values.to_wire(value, self._reference_to), ensure_ascii=False))
+    def to_json(self, value: Any, subject: str) -> str:
+        """subject: "price() returned", of the error of a value that cannot pass."""
+        wire = to_wire(value, lambda each: self._values.to_wire(each, self._reference_to), subject)
+        return whole(json.dumps(wire, ensure_ascii=False))
 
     def of_json(self, text: str) -> Any:
         return self._values.of_wire(json.loads(text), self._object_of)
@@ -259,12 +279,25 @@ class Registry:
             methods = [_words_of("", each, getattr(value.value, each)) for each in value.methods]
             doc = inspect.getdoc(type(value.value)) or ""
             self._types[name] = (name, "", doc, methods, list(value.attributes))
-        number = self._ids.setdefault(id(value), len(self._objects) + 1)
-        self._objects[number] = value
+        number = self._ids.get(id(value))
+        if number is None:
+            number = self._ids[id(value)] = self._last_number = self._last_number + 1
+            self._objects[number] = value
         return {"id": number, "type": name}
 
     def _object_of(self, reference: Mapping[str, Any]) -> Any:
-        return self._objects[reference["id"]].value
+        return self._held(reference["id"], str(reference["type"])).value
+
+    def _held(self, number: int, type_name: str) -> Object:
+        held = self._objects.get(number)
+        if held is None and 0 < number <= self._elsewhere:
+            raise LookupError(
+                f"the {type_name[:_MOST_NAME]} that the program holds is an object of the process that the session was dumped in: where it was among "
+                "the inputs, load(…, inputs=…) with an Object in its place gives it again; where a function returned it, call the function again"
+            )
+        if held is None:
+            raise LookupError("there is no such object")
+        return held
 
     def call_of(self, wire: WireCall) -> FunctionCall:
         name, arguments, keywords, _ = wire
@@ -280,8 +313,8 @@ class Registry:
 
     # -- answers
 
-    def value(self, value: Any) -> Answer:
-        return (VALUE, self.to_json(value), "", "")
+    def value(self, value: Any, subject: str) -> Answer:
+        return (VALUE, self.to_json(value, subject), "", "")
 
     @staticmethod
     def error(error: BaseException) -> Answer:
@@ -334,7 +367,7 @@ class Registry:
 
     def _answer_of(self, call: FunctionCall, result: Any) -> Answer:
         if not isinstance(result, _Later):
-            return self.value(result)
+            return self.value(result, f"{call.name}() returned")
         if not self.waits:
             raise RuntimeError(f"{call.name} is answered later: use start(), and not run()")
         return (LATER_KIND, "", "", "")
@@ -395,8 +428,8 @@ class Registry:
                     raise NameError(f"there is no function {name}")
                 return _Later()
             return self._callables[name]
-        held = self._objects[int(number)]
-        member = name.rpartition(".")[2]
+        type_name, _, member = name.rpartition(".")
+        held = self._held(int(number), type_name)
         if member in held.attributes:
             return lambda: getattr(held.value, member)
         if member not in held.methods:
