@@ -302,7 +302,7 @@ class Session:
         opened = open_language(language)
         self._begin(opened.name, _policy_of(policy, allow, limits), registry, on_stdout, on_stderr)
         self._place = _place_of(isolated, accepted_missing_walls)
-        self._sources = words_of(clock, timezone, sleep, entropy, lambda: registry.loop)
+        self._sources = words_of(clock, timezone, sleep, entropy, registry.wait)
         with _translated:
             self._native = engine.Session.create(opened, self._policy, self._options())
         self._check_types(type_check)
@@ -321,7 +321,8 @@ class Session:
         self._cells = self._cells_before = Cells()  # before: the turn that ran last
         self._waits: Optional[Tuple[Sequence[FunctionCall], Result]] = None  # of a Call
         self._place_of_fork: Callable[[], ContextManager[Callable[[Any], Any]]] = lambda: contextlib.nullcontext(lambda made: None)
-        self._at_end: List[Callable[[], Any]] = [_telemetry.opened(self, language)]
+        self._at_end: List[Callable[[], Any]] = [_telemetry.opened(self, language), registry.leave]
+        registry.enter()
 
     def _check_types(self, how: Union[bool, TypeCheck]) -> None:
         if how is not False:
@@ -631,7 +632,7 @@ def load(
     registry.take_up(head.get("objects"))
     session = Session.__new__(Session)
     session._begin(language, _policy_of(policy, allow, limits), registry, on_stdout, on_stderr)
-    session._sources = words_of(clock, timezone, sleep, entropy, lambda: registry.loop)
+    session._sources = words_of(clock, timezone, sleep, entropy, registry.wait)
     session._place = _place_of(isolated, accepted_missing_walls)
     with _translated:
         session._native = engine.Session.load(open_language(language), content, session._policy, session._options(tells_inputs=False))

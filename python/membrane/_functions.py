@@ -8,14 +8,16 @@ import contextvars
 import dataclasses
 import inspect
 import json
+import threading
 import types
 import warnings
-from typing import Any, Awaitable, Callable, Dict, Iterable, Iterator, List, Mapping, NoReturn, Optional, Sequence, Tuple, Union, cast
+from typing import Any, Awaitable, Callable, Coroutine, Dict, Iterable, Iterator, List, Mapping, NoReturn, Optional, Sequence, Tuple, TypeVar, Union, cast
 
 from ._host_values import NoForm, to_wire, with_article
 from ._telemetry import calling
-from ._waits import wait_here, wait_in_loop
+from ._waits import OwnLoop, wait_here, wait_in_loop
 
+T = TypeVar("T")
 VALUE, ERROR, LATER_KIND = 0, 1, 2
 Answer = Tuple[int, str, str, str]  # kind, value as JSON, type and message of an error
 _MOST_NAME = 100  # characters that are shown of a type's name
@@ -205,6 +207,8 @@ class Registry:
         self._values = values  # the module _values
         self._gate = gate
         self.loop: Optional[asyncio.AbstractEventLoop] = None  # that awaits functions; None: one of their own
+        self._own_loop = OwnLoop()
+        self._users, self._users_lock = 0, threading.Lock()
         self.waits = False  # functions without a callable are answered later
         self._callables: Dict[str, Function] = {}
         self._objects: Dict[int, Object] = {}
@@ -437,14 +441,29 @@ class Registry:
         method: Callable[..., Any] = getattr(held.value, member)
         return method
 
+    def wait(self, coroutine: Coroutine[Any, Any, T], must_stop: MustStop) -> Optional[T]:
+        """What the coroutine gives; None when the turn is to end."""
+        if self.loop is not None:
+            return wait_in_loop(coroutine, self.loop, must_stop)
+        return wait_here(coroutine, self._own_loop, must_stop)
+
+    def enter(self) -> None:
+        """Of a session that uses this; leave() when it is over."""
+        with self._users_lock:
+            self._users += 1
+
+    def leave(self) -> None:
+        with self._users_lock:
+            self._users -= 1
+            is_last = self._users == 0
+        if is_last:
+            self._own_loop.close()
+
     def _await(self, awaited: Sequence[Awaitable[Answer]], must_stop: MustStop) -> Sequence[Answer]:
         """What has not answered when the turn is to end is cancelled."""
         if not awaited:
             return ()
-        if self.loop is not None:
-            answers = wait_in_loop(_gathered(awaited), self.loop, must_stop)
-        else:
-            answers = wait_here(_gathered(awaited), must_stop)
+        answers = self.wait(_gathered(awaited), must_stop)
         return [STOPPED] * len(awaited) if answers is None else answers
 
 

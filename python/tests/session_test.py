@@ -12,6 +12,7 @@ import tempfile
 import textwrap
 import threading
 import unittest
+import unittest.mock
 import uuid
 from dataclasses import dataclass
 from decimal import Decimal
@@ -376,6 +377,78 @@ class Functions(unittest.TestCase):
 
         with Session(functions=[meet]) as session:
             self.assertEqual(session.run("import asyncio\nawait asyncio.gather(meet('a'), meet('b'))").text, "['a', 'b']")
+
+    def test_coroutines_of_a_session_have_one_loop(self):
+        loops, lock, left, cancelled = [], asyncio.Lock(), [], []
+
+        async def stays():
+            try:
+                await asyncio.Event().wait()
+            finally:
+                cancelled.append(True)
+
+        async def locked(n):
+            loops.append(asyncio.get_running_loop())
+            if n == 1:
+                left.append(asyncio.ensure_future(stays()))
+            async with lock:  # asyncio binds one that is waited for to its loop
+                await asyncio.sleep(0)
+            return n
+
+        both = "import asyncio\nawait asyncio.gather(locked(1), locked(2))"
+        session = Session(functions=[locked])
+        self.assertEqual([session.run(both).text for _ in range(2)], ["[1, 2]"] * 2)
+        with session.fork() as branch:
+            self.assertEqual(branch.run(both).text, "[1, 2]")
+
+        async def where_a_loop_runs():
+            return session.run(both).text
+
+        self.assertEqual(asyncio.run(where_a_loop_runs()), "[1, 2]")
+        self.assertEqual((len(set(loops)), loops[0].is_closed(), cancelled), (1, False, []))
+        session.close()
+        self.assertEqual((loops[0].is_closed(), len(cancelled)), (True, 4))
+
+    def test_forks_await_at_once(self):
+        both = threading.Barrier(2)
+
+        async def meet():
+            both.wait(60)
+            return 1
+
+        with Session(functions=[meet]) as session, session.fork() as branch:
+            texts = []
+            thread = threading.Thread(target=lambda: texts.append(branch.run("await meet()").text))
+            thread.start()
+            texts.append(session.run("await meet()").text)
+            thread.join()
+        self.assertEqual(texts, ["1", "1"])
+
+    def test_a_sleep_that_fails_leaves_the_loop(self):
+        loops = []
+
+        async def sleep(seconds):
+            loops.append(asyncio.get_running_loop())
+            if len(loops) == 1:
+                raise OSError("no sleep")
+
+        with Session(sleep=sleep) as session:
+            with unittest.mock.patch("sys.unraisablehook"):
+                self.assertEqual(session.run("import time; time.sleep(1)").error.code, "OSError")
+            session.run("time.sleep(1)").check()
+        self.assertEqual(len(set(loops)), 1)
+
+    def test_a_loop_goes_with_its_session(self):
+        loops = []
+
+        async def f():
+            loops.append(asyncio.get_running_loop())
+
+        session = Session(functions=[f])
+        session.run("await f()").check()
+        del session
+        gc.collect()
+        self.assertTrue(loops[0].is_closed())
 
     def test_a_gate_sees_each_call(self):
         seen = []
