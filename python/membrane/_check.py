@@ -160,7 +160,7 @@ class Checker:
         found = _findings_of(said, first, code.count("\n") + 1)
         if found is None:
             return _report("type_check_failed", "the type checker did not end as it should",
-                           "Write the cell in a simpler way, or look which ty is installed: pip install 'membrane[check]'")  # fmt: skip
+                           "Write the cell in a simpler way, or look which ty is installed: pip install ty")  # fmt: skip
         return self._judged(found, code.split("\n"), stubs, names_like, calls_may_wait)
 
     def _write(self, folder: Path, modules: Mapping[str, str], before: str, code: str) -> None:
@@ -265,7 +265,7 @@ def _find_ty() -> str:
         found = shutil.which("ty")
     if found is None:
         raise MembraneError("type_check needs ty, which is not installed", code="not_installed",
-                            hint="pip install 'membrane[check]'")  # fmt: skip
+                            hint="pip install ty")  # fmt: skip
     return found
 
 

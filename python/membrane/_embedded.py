@@ -10,16 +10,20 @@ import pathlib
 import threading
 import time
 import weakref
-from typing import Any, Callable, ContextManager, Dict, Iterable, List, Mapping, Optional, Sequence, Tuple, Type, TypeVar, Union
+from typing import TYPE_CHECKING, Any, Callable, ContextManager, Dict, Iterable, List, Mapping, Optional, Sequence, Tuple, Type, TypeVar, Union
 
 from . import _telemetry
 from ._check import Cells, Checker, TypeCheck, cells_of_json
 from ._errors import MembraneError, NotFoundError
 from ._functions import FunctionCall, Functions, Modules, Registry, answer_running, whole
 from ._hints import in_words_of_session
+from ._options import LoadOptions, PolicyLike, SessionOptions, check_language, only_known
 from ._sources import Clock, Entropy, Sleep, Zone, words_of
 from ._stubs import Stubs
 from ._types import FileInfo, Result
+
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
 
 try:
     from . import _native as _loaded
@@ -54,7 +58,7 @@ def _engine() -> Any:
 def _raised(error: Exception) -> MembraneError:
     code, message, hint, _ = error.args
     kind: Type[MembraneError] = NotFoundError if code in ("not_found", "ENOENT") else MembraneError
-    return kind(message, code=code, hint=in_words_of_session(hint))
+    return kind(in_words_of_session(message), code=code, hint=in_words_of_session(hint))
 
 
 class _Translated:
@@ -75,15 +79,13 @@ def open_language(name: str = "python", *, on_progress: Optional[Callable[[str],
     """Opens a language for sessions, which the first Session of it does else. The first time this takes seconds, while its warm
     image is made; later it is a matter of milliseconds."""
     engine = _engine()
+    check_language("open_language()", name)
     with _languages_lock:
         if name not in _languages:
             with _translated:
                 opened = engine.Language.open(name, on_progress)
             _languages[name] = _languages.setdefault(opened.name, opened)
         return _languages[name]
-
-
-PolicyLike = Union[Mapping[str, Any], str, "os.PathLike[str]", None]
 
 
 def _policy_of(policy: PolicyLike, allow: Iterable[str], limits: Optional[Mapping[str, Any]]) -> Any:
@@ -102,7 +104,9 @@ def _policy_of(policy: PolicyLike, allow: Iterable[str], limits: Optional[Mappin
         else:
             raise TypeError(f"policy is a dict, text in TOML, or a pathlib.Path of a file, not {policy!r}")
         for grant in [allow] if isinstance(allow, str) else allow:
-            made.allow(grant)
+            if not isinstance(grant, str):
+                raise TypeError(f'allow has texts, as "kv", not {grant!r}')
+            made.allow(whole(grant))
         for name, value in (limits or {}).items():
             made.limit(name, str(value))
     return made
@@ -121,7 +125,7 @@ def registry_of(functions: Functions, modules: Optional[Modules], inputs: Option
 class Call:
     """A session that waits for functions of the host: which ones, and how to go on.
 
-    name, args, kwargs: of the first call that waits; calls: of all, where several were made at once.
+    name, args, kwargs, named: of the first call that waits; calls: of all, where several were made at once.
     """
 
     def __init__(self, session: Session, calls: Sequence[FunctionCall], so_far: Result) -> None:
@@ -139,9 +143,16 @@ class Call:
     def kwargs(self) -> Mapping[str, Any]:
         return self.calls[0].kwargs
 
+    @property
+    def named(self) -> Mapping[str, Any]:
+        return self.calls[0].named
+
     def resume(self, *values: Any) -> Union[Result, Call]:
-        """Gives the calls their values, in their order; the rest of the program runs, to its end or to the next call that waits."""
-        return self.session._resume([self.session._registry.value(value) for value in values])
+        """Gives the calls their values, in their order; the rest of the program runs, to its end or to the next call that waits.
+        Fewer values than calls keep the others waiting; more are a ValueError, and the Call is as before."""
+        if len(values) > len(self.calls):
+            raise ValueError(f"{len(values)} values for {len(self.calls)} waiting {'call' if len(self.calls) == 1 else 'calls'}: {self!r}")
+        return self.session._resume([self.session._registry.value(value, "resume() was given") for value in values])
 
     def fail(self, error: BaseException) -> Union[Result, Call]:
         """The first call raises the error in the program, by the name of its class and its text; the others keep it waiting."""
@@ -164,23 +175,44 @@ def _shown(call: FunctionCall) -> str:
     return f"{call.name}({', '.join(words)})"
 
 
+FilePath = Union[str, "os.PathLike[str]", FileInfo]
+
+
+def _path_of(path: FilePath) -> str:
+    if isinstance(path, FileInfo):
+        path = path.path
+    if isinstance(path, os.PathLike):
+        path = os.fspath(path)
+    if not isinstance(path, str):
+        raise TypeError(f"a path is text, as \"/tmp/a.txt\", or what list() gave, not {path!r}")
+    return whole(path)
+
+
+def _bytes_of(content: Any, what: str) -> bytes:
+    if not isinstance(content, (bytes, bytearray, memoryview)):
+        raise TypeError(f"{what} is {'bytes' if what.startswith('blob') else 'text or bytes'}, not {type(content).__name__}")
+    return bytes(content)
+
+
 class SessionFiles:
-    """Files of the session's own tree, by absolute paths."""
+    """Files of the session's own tree, by absolute paths, or by what list() gave."""
 
     def __init__(self, session: Session) -> None:
         self._session = session
 
-    def read(self, path: str) -> bytes:
+    def read(self, path: FilePath) -> bytes:
+        name = _path_of(path)
         with _translated, self._session._use() as native:
-            content: bytes = native.read_file(path)
+            content: bytes = native.read_file(name)
             return content
 
-    def read_text(self, path: str) -> str:
+    def read_text(self, path: FilePath) -> str:
         return self.read(path).decode()
 
-    def write(self, path: str, content: Union[str, bytes]) -> None:
+    def write(self, path: FilePath, content: Union[str, bytes, bytearray, memoryview]) -> None:
+        name, data = _path_of(path), whole(content).encode() if isinstance(content, str) else _bytes_of(content, "a file's content")
         with _translated, self._session._use() as native:
-            native.write_file(path, content.encode() if isinstance(content, str) else content)
+            native.write_file(name, data)
 
     def list(self) -> List[FileInfo]:
         """Those that programs have made or changed."""
@@ -221,7 +253,8 @@ class Session:
     says; nothing without. policy: a dict, text in TOML, or a pathlib.Path of a file in TOML or JSON. functions: of this program, by their names
     among the session's own names; modules: of such, which programs import. Functions may be coroutines, which programs await.
     One that returns membrane.LATER, or is it, is answered later (see start()). inputs: names and their values. gate: sees each FunctionCall before it
-    happens, and may be a coroutine; where it returns nothing true, or raises, the program gets that as an error. type_check: True, or a TypeCheck: a cell whose
+    happens, and may be a coroutine. True lets the call pass, False and None refuse it with a PermissionError, LATER makes it wait as one of a function that
+    answers later, and the embedder answers in the function's place; all else is an error of the call. What a gate raises is raised in the program: a reason. type_check: True, or a TypeCheck: a cell whose
     types are wrong does not run, and its result says where (findings). on_stdout, on_stderr: hear text as it is printed. idle_timeout_s, lifetime_s: when the session ends by itself.
 
     In the place of the policy's clock and randomness: clock: "real", when a virtual one begins (a datetime, UTC where it has no
@@ -239,6 +272,7 @@ class Session:
     _sources: Dict[str, Any]
     _place: Dict[str, Any]
 
+    @only_known("Session()")
     def __init__(
         self,
         language: str = "python",
@@ -262,12 +296,13 @@ class Session:
         isolated: bool = False,
         accepted_missing_walls: Iterable[str] = (),
     ) -> None:
+        check_language("Session()", language)
         engine = _engine()
         registry = Registry(_values, functions, modules, inputs, gate)
         opened = open_language(language)
         self._begin(opened.name, _policy_of(policy, allow, limits), registry, on_stdout, on_stderr)
         self._place = _place_of(isolated, accepted_missing_walls)
-        self._sources = words_of(clock, timezone, sleep, entropy, lambda: registry.loop)
+        self._sources = words_of(clock, timezone, sleep, entropy, registry.wait)
         with _translated:
             self._native = engine.Session.create(opened, self._policy, self._options())
         self._check_types(type_check)
@@ -284,20 +319,22 @@ class Session:
         self.files = SessionFiles(self)
         self._checker: Optional[Checker] = None
         self._cells = self._cells_before = Cells()  # before: the turn that ran last
+        self._waits: Optional[Tuple[Sequence[FunctionCall], Result]] = None  # of a Call
         self._place_of_fork: Callable[[], ContextManager[Callable[[Any], Any]]] = lambda: contextlib.nullcontext(lambda made: None)
-        self._at_end: List[Callable[[], Any]] = [_telemetry.opened(self, language)]
+        self._at_end: List[Callable[[], Any]] = [_telemetry.opened(self, language), registry.leave]
+        registry.enter()
 
     def _check_types(self, how: Union[bool, TypeCheck]) -> None:
         if how is not False:
             self._checker = Checker(how, open_language(self.language).name, self._registry)
 
-    def _options(self) -> Dict[str, Any]:
+    def _options(self, *, tells_inputs: bool = True) -> Dict[str, Any]:
         registry = self._registry
         return {
             "functions": registry.words,
             "types": registry.types,
             "modules": registry.modules,
-            "inputs": registry.inputs,
+            "inputs": registry.inputs if tells_inputs else [],
             "call": answer_running,
             "on_stdout": self._on_stdout,
             "on_stderr": self._on_stderr,
@@ -315,11 +352,12 @@ class Session:
     ) -> Result:
         """Runs a turn to its end. name: for tracebacks; script: a whole program, which leaves no names; arguments: sys.argv."""
         _check_code(code)
+        words = _check_words(name, arguments, stdin)
         with self._use() as native:
             self._registry.waits = False
             return self._turn(
                 "run",
-                lambda: native.run(code, name, script, False, list(arguments), stdin, False),
+                lambda: native.run(code, name, bool(script), False, words, stdin, False),
                 lambda: self._refused(code, is_script=script),
                 "" if script else code,
             )
@@ -328,6 +366,7 @@ class Session:
         """Runs a turn to its end, or to a call that waits: of a function that returns membrane.LATER or is it, or that the code calls and
         nobody has defined. Call.resume() goes on with its value, here or, after dump() and membrane.load(), in another process."""
         _check_code(code)
+        _check_words(name)
         with self._use() as native:
             self._registry.waits = True
             return self._end_of(
@@ -345,9 +384,26 @@ class Session:
             return self._end_of(self._turn("resume", lambda: native.resume(answers)))
 
     def _end_of(self, result: Result) -> Union[Result, Call]:
+        self._note_waiting(result)
         if result.outcome != "waiting":
             return result
-        return Call(self, [self._registry.call_of(each) for each in self._native.waits_for], result)
+        call = self.waiting
+        assert call is not None
+        return call
+
+    def _note_waiting(self, so_far: Result) -> None:
+        """What the session waits for now."""
+        wires, self._waits = self._native.waits_for, None
+        if wires:
+            try:
+                self._waits = [self._registry.call_of(each) for each in wires], so_far
+            except LookupError as error:
+                raise MembraneError(str(error.args[0]), code="unknown_object", hint="Until then, abandon() gives the call up.") from None
+
+    @property
+    def waiting(self) -> Optional[Call]:
+        """The Call of a session that waits, also of a fork; None of one that does not."""
+        return None if self._waits is None else Call(self, *self._waits)
 
     def _turn(
         self, operation: str, act: Callable[[], Any], refused: Callable[[], Optional[Result]] = lambda: None, cell: str = ""
@@ -377,18 +433,19 @@ class Session:
             report = checker.check(None, code)
         else:
             report = checker.check(self._cells, code, self._native.complete, calls_may_wait=calls_may_wait)
-        return None if report is None else Result.of_report(report)
+        return None if report is None else Result.of_report(report, in_our_words=in_words_of_session)
 
     def check(self, code: str, *, name: str = "") -> Result:
         """What is wrong with the text, as an error with its places (Result.findings); nothing of it runs. The types are checked
         in a session with type_check."""
         _check_code(code)
+        _check_words(name)
         with self._use() as native:
             with self._registry.running():
                 result = _result_of(native.run(code, name, False, True, [], "", False))
             if result.ok and self._checker is not None:
                 report = self._checker.check(self._cells, code, native.complete)
-                return result if report is None else Result.of_report(report)
+                return result if report is None else Result.of_report(report, in_our_words=in_words_of_session)
             return result
 
     def stubs(self) -> str:
@@ -397,6 +454,7 @@ class Session:
 
     def complete(self, code: str) -> List[str]:
         """The names that the one at the end of the code could become."""
+        _check_code(code)
         with self._use() as native:
             return list(native.complete(code))
 
@@ -418,7 +476,7 @@ class Session:
         """Gives up the turn that waits for a Call: the session stands as it did before it. A MembraneError where none waits."""
         with _translated, self._use() as native:
             native.abandon()
-            self._cells = self._cells_before
+            self._cells, self._waits = self._cells_before, None
 
     # -- branches and bytes
 
@@ -428,7 +486,7 @@ class Session:
             made = type(self).__new__(type(self))
             made._begin(self.language, self._policy, self._registry.forked(), self._on_stdout, self._on_stderr)
             made._sources, made._place = self._sources, self._place
-            made._native = native.fork()
+            made._native, made._waits = native.fork(), self._waits
             made._cells, made._cells_before = self._cells, self._cells_before
             made._checker = None if self._checker is None else self._checker.for_another(made._registry)
             count(made)
@@ -438,7 +496,7 @@ class Session:
         """All that the session is besides its language, as bytes; also where it waits. Neither the policy nor functions are in it."""
         with _translated, self._use() as native:
             cells = {} if self._checker is None else {"cells": self._cells.texts}
-            head = json.dumps({"language": self.language, **cells}).encode()
+            head = json.dumps({"language": self.language, **cells, "objects": self._registry.objects_told()}).encode()
             content: bytes = native.dump()
             return _MAGIC + len(head).to_bytes(4, "little") + head + content
 
@@ -512,17 +570,35 @@ def _check_code(code: str) -> None:
     whole(code)
 
 
+def _check_words(name: str, arguments: Sequence[str] = (), stdin: str = "") -> List[str]:
+    """The arguments."""
+    words = list(arguments) if not isinstance(arguments, (str, bytes)) else [arguments]
+    if isinstance(arguments, (str, bytes)) or not all(isinstance(each, str) for each in words):
+        raise TypeError(f"arguments are a list of texts, not {arguments!r}")
+    for what, text in (("name", name), ("stdin", stdin)):
+        if not isinstance(text, str):
+            raise TypeError(f"{what} is text, not {type(text).__name__}")
+    for text in (name, stdin, *words):
+        whole(text)
+    return words
+
+
 def _result_of(outcome: Any) -> Result:
     report = json.loads(outcome.to_json())
     for each in (report.get("error"), *report.get("more_errors", ())):
-        if each and "hint" in each:
-            each["hint"] = in_words_of_session(each["hint"])
+        _say_in_our_words(each or {}, ("message", "hint", "traceback"))
     for call in report.get("host_calls", ()):
-        if "grant" in call:
-            call["grant"] = in_words_of_session(call["grant"])
-    return Result.of_report(report)
+        _say_in_our_words(call, ("grant", "reason"))
+    return Result.of_report(report, in_our_words=in_words_of_session)
 
 
+def _say_in_our_words(of: Dict[str, Any], members: Sequence[str]) -> None:
+    for name in members:
+        if isinstance(of.get(name), str):
+            of[name] = in_words_of_session(of[name])
+
+
+@only_known("load()")
 def load(
     blob: bytes,
     *,
@@ -531,6 +607,7 @@ def load(
     policy: PolicyLike = None,
     functions: Functions = None,
     modules: Optional[Modules] = None,
+    inputs: Optional[Mapping[str, Any]] = None,
     gate: Optional[Callable[[FunctionCall], Any]] = None,
     type_check: Union[bool, TypeCheck] = False,
     on_stdout: Optional[Callable[[str], None]] = None,
@@ -544,26 +621,32 @@ def load(
 ) -> Any:
     """The session that Session.dump() or Call.dump() gave: a Call where it waits, else a Session. Loaded twice, it is forked.
 
+    inputs: the same as the session's own, where an Object is among them: then the references to it that the program holds lead to the
+    Objects that are given here, which are told apart by their order. The program has its values itself, and is not given them again.
+    A reference to an Object that a function returned leads nowhere: calling it is a LookupError in the program.
+
     Functions that its programs call are given anew, and so are what it may do, its place, clock, time zone, sleep and entropy. Keep the bytes where nobody else writes: they can do
     what a program could under this policy.
     """
     engine = _engine()
-    language, cells, content = _head_of(blob)
-    registry = Registry(_values, functions, modules, None, gate)
+    language, head, content = _head_of(blob)
+    registry = Registry(_values, functions, modules, inputs, gate)
+    registry.take_up(head.get("objects"))
     session = Session.__new__(Session)
     session._begin(language, _policy_of(policy, allow, limits), registry, on_stdout, on_stderr)
-    session._sources = words_of(clock, timezone, sleep, entropy, lambda: registry.loop)
+    session._sources = words_of(clock, timezone, sleep, entropy, registry.wait)
     session._place = _place_of(isolated, accepted_missing_walls)
     with _translated:
-        session._native = engine.Session.load(open_language(language), content, session._policy, session._options())
+        session._native = engine.Session.load(open_language(language), content, session._policy, session._options(tells_inputs=False))
     session._check_types(type_check)
-    session._cells = session._cells_before = cells
+    session._cells = session._cells_before = cells_of_json(head.get("cells"))
     session._end_by_time(None, None)
-    waiting = [registry.call_of(each) for each in session._native.waits_for]
-    return Call(session, waiting, Result.of_report({"outcome": "waiting"})) if waiting else session
+    session._note_waiting(Result.of_report({"outcome": "waiting"}, in_our_words=in_words_of_session))
+    return session.waiting or session
 
 
-def _head_of(blob: bytes) -> Tuple[str, Cells, bytes]:
+def _head_of(blob: bytes) -> Tuple[str, Dict[str, Any], bytes]:
+    blob = _bytes_of(blob, "blob, what dump() returned,")
     damaged = MembraneError("these are no bytes of a session", code="invalid_input", hint="Give what dump() returned.")
     start = len(_MAGIC) + 4
     if not blob.startswith(_MAGIC) or len(blob) < start:
@@ -576,17 +659,26 @@ def _head_of(blob: bytes) -> Tuple[str, Cells, bytes]:
         raise damaged from None
     if not isinstance(language, str):
         raise damaged
-    return language, cells_of_json(head.get("cells")), blob[end:]
+    return language, head, blob[end:]
 
 
 class AsyncSession:
-    """A Session for asyncio: the same methods, awaited; turns run in threads, and functions that are coroutines in this loop.
+    """A Session for asyncio: the same methods, awaited; turns run in threads, and functions that are coroutines in this loop; others in
+    the thread of their turn.
     A task that is cancelled stops its turn; one whose turn has not begun stops nobody's."""
 
     _line: Optional[Tuple[asyncio.AbstractEventLoop, asyncio.Lock]] = None  # of tasks, in the loop that uses the session
 
-    def __init__(self, language: str = "python", **options: Any) -> None:
+    def __init__(self, language: str = "python", **options: Unpack[SessionOptions]) -> None:
         self._made = Session(language, **options)
+
+    @classmethod
+    async def load(cls, blob: bytes, **options: Unpack[LoadOptions]) -> Any:
+        """As membrane.load(), in a thread: an AsyncCall where the session waits, else an AsyncSession. Functions run in this loop."""
+        loaded = await asyncio.to_thread(load, blob, **options)
+        if not isinstance(loaded, Call):
+            return cls._of(loaded)
+        return AsyncCall(cls._of(loaded.session), loaded)
 
     @classmethod
     def _of(cls, session: Session) -> AsyncSession:
@@ -618,12 +710,20 @@ class AsyncSession:
                 self._made.cancel()  # a turn that had not begun has not seen it
             raise
 
-    async def run(self, code: str, **options: Any) -> Result:
-        result: Result = await self._in_thread(self._made.run, code, **options)
+    async def run(
+        self, code: str, *, name: str = "", script: bool = False, arguments: Sequence[str] = (), stdin: str = ""
+    ) -> Result:
+        result: Result = await self._in_thread(self._made.run, code, name=name, script=script, arguments=arguments, stdin=stdin)
         return result
 
-    async def start(self, code: str, **options: Any) -> Union[Result, AsyncCall]:
-        return self._end_of(await self._in_thread(self._made.start, code, **options))
+    async def start(self, code: str, *, name: str = "") -> Union[Result, AsyncCall]:
+        return self._end_of(await self._in_thread(self._made.start, code, name=name))
+
+    @property
+    def waiting(self) -> Optional[AsyncCall]:
+        """The call of a session that waits, also of a fork; None of one that does not."""
+        call = self._made.waiting
+        return None if call is None else AsyncCall(self, call)
 
     def _end_of(self, end: Union[Result, Call]) -> Union[Result, AsyncCall]:
         return AsyncCall(self, end) if isinstance(end, Call) else end
@@ -631,8 +731,8 @@ class AsyncSession:
     async def fork(self) -> AsyncSession:
         return AsyncSession._of(await self._in_thread(self._made.fork))
 
-    async def check(self, code: str, **options: Any) -> Result:
-        result: Result = await self._in_thread(self._made.check, code, **options)
+    async def check(self, code: str, *, name: str = "") -> Result:
+        result: Result = await self._in_thread(self._made.check, code, name=name)
         return result
 
     async def complete(self, code: str) -> List[str]:
@@ -675,6 +775,10 @@ class AsyncCall:
     def __init__(self, session: AsyncSession, call: Call) -> None:
         self.session, self._call = session, call
         self.calls, self.name, self.args, self.kwargs = call.calls, call.name, call.args, call.kwargs
+
+    @property
+    def named(self) -> Mapping[str, Any]:
+        return self._call.named
 
     async def resume(self, *values: Any) -> Union[Result, AsyncCall]:
         return self.session._end_of(await self.session._in_thread(self._call.resume, *values))

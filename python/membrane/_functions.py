@@ -11,13 +11,17 @@ import inspect
 import json
 import threading
 import types
-from typing import Any, Awaitable, Callable, Dict, Iterable, Iterator, List, Mapping, NoReturn, Optional, Sequence, Tuple, Union, cast
+import warnings
+from typing import Any, Awaitable, Callable, Coroutine, Dict, Iterable, Iterator, List, Mapping, NoReturn, Optional, Sequence, Tuple, TypeVar, Union, cast
 
+from ._host_values import NoForm, to_wire, with_article
 from ._telemetry import calling
-from ._waits import wait_here, wait_in_loop
+from ._waits import OwnLoop, wait_here, wait_in_loop
 
+T = TypeVar("T")
 VALUE, ERROR, LATER_KIND = 0, 1, 2
 Answer = Tuple[int, str, str, str]  # kind, value as JSON, type and message of an error
+_MOST_NAME = 100  # characters that are shown of a type's name
 STOPPED: Answer = (ERROR, "", "", "the turn was stopped")  # which no program hears
 MustStop = Callable[[], bool]  # whether the turn that calls is to end
 WireCall = Tuple[str, str, str, str]  # name, arguments and keywords as JSON, id of the object
@@ -44,11 +48,31 @@ Modules = Mapping[str, Union[Functions, types.ModuleType]]
 
 @dataclasses.dataclass(frozen=True)
 class FunctionCall:
-    """A call that a program makes: what a gate sees before it happens, and what a waiting session waits for."""
+    """A call that a program makes: what a gate sees before it happens, and what a waiting session waits for.
+
+    name: of a function, "bank.rate" of a module's, "Account.deposit" of an object's. args, kwargs: as the program wrote them.
+    """
 
     name: str
     args: Tuple[Any, ...] = ()
     kwargs: Mapping[str, Any] = dataclasses.field(default_factory=dict)
+    _function: Any = dataclasses.field(default=None, repr=False, compare=False)
+
+    @property
+    def named(self) -> Mapping[str, Any]:
+        """All arguments by the names of the function's parameters, with its defaults, however the program gave them. A TypeError
+        where they do not fit, or where the function has no signature that Python knows and the program gave some by place."""
+        try:
+            signature = None if self._function is None else inspect.signature(self._function)
+        except (TypeError, ValueError):
+            signature = None
+        if signature is None:
+            if self.args:
+                raise TypeError(f"the signature of {self.name} is not known, so its arguments have no names: use args and kwargs")
+            return dict(self.kwargs)
+        bound = signature.bind(*self.args, **self.kwargs)
+        bound.apply_defaults()
+        return bound.arguments
 
 
 class Object:
@@ -142,9 +166,28 @@ def _end(span: Any, answer: Answer) -> None:
         span.end()
 
 
-def _demand(allowed: Any, call: FunctionCall) -> None:
-    if not allowed:
+class WrongGate(TypeError):
+    """A gate that returned what it may not: the program gets a TypeError, and the embedder, who has to mend it, a warning, too."""
+
+
+WrongGate.__name__ = "TypeError"  # by which a program gets it
+
+
+def _tell(error: BaseException) -> None:
+    if isinstance(error, (NoForm, WrongGate)):
+        warnings.warn(str(error), RuntimeWarning, stacklevel=2)
+
+
+def _passes(allowed: Any, call: FunctionCall) -> bool:
+    """What a gate said: True is True, LATER is False, and all else is an error of the call."""
+    if allowed is True or isinstance(allowed, _Later):
+        return allowed is True
+    if allowed is False or allowed is None:
         raise PermissionError(f"the call of {call.name} was refused")
+    raise WrongGate(
+        f"the gate returned {with_article(type(allowed).__name__)} for the call of {call.name}, which was refused: a gate returns True, False or "
+        "None, which refuse, or membrane.LATER; what it raises is raised in the program"
+    )
 
 
 # The registries of sessions whose turns have called this code, the outermost first.
@@ -174,6 +217,8 @@ class Registry:
         self._values = values  # the module _values
         self._gate = gate
         self.loop: Optional[asyncio.AbstractEventLoop] = None  # that awaits functions; None: one of their own
+        self._own_loop = OwnLoop()
+        self._users, self._users_lock = 0, threading.Lock()
         self.waits = False  # functions without a callable are answered later
         self._callables: Dict[str, Function] = {}
         self._objects: Dict[int, Object] = {}
@@ -188,7 +233,27 @@ class Registry:
             self.modules.append((module, doc or ""))
             for name, function in _named(content).items():
                 self._add(module, name, function)
-        self.inputs = [(name, self.to_json(value)) for name, value in (inputs or {}).items()]
+        self._last_number = 0  # of an object
+        self._elsewhere = 0  # the last of those that the bytes of a session told of
+        self.inputs = [(name, self.to_json(value, f"the input {name} is")) for name, value in (inputs or {}).items()]
+        self._types_of_inputs = [each.type_name for each in self._objects.values()]
+
+    def objects_told(self) -> Dict[str, Any]:
+        """For the bytes of a session: how many objects its programs were given, and the types of those among its inputs."""
+        return {"count": self._last_number, "inputs": self._types_of_inputs}
+
+    def take_up(self, told: Any) -> None:
+        """What objects_told() gave, before anything is called. A ValueError where the inputs have other objects than the session's."""
+        count, kinds = (told.get("count"), told.get("inputs")) if isinstance(told, dict) else (0, [])
+        if not isinstance(count, int) or not isinstance(kinds, list) or not len(kinds) <= count < 1 << 53:
+            return
+        if self._objects and self._types_of_inputs != kinds:
+            raise ValueError(
+                f"the inputs have the Objects {', '.join(self._types_of_inputs)}, and the session's had {', '.join(map(str, kinds)) or 'none'}: "
+                "give the same, in the same order"
+            )
+        self._types_of_inputs = kinds
+        self._last_number = self._elsewhere = count
 
     def forked(self) -> Registry:
         """That of a fork: what either is given from now on is its own."""
@@ -218,8 +283,10 @@ class Registry:
 
     # -- values
 
-    def to_json(self, value: Any) -> str:
-        return whole(json.dumps(self._values.to_wire(value, self._reference_to), ensure_ascii=False))
+    def to_json(self, value: Any, subject: str) -> str:
+        """subject: "price() returned", of the error of a value that cannot pass."""
+        wire = to_wire(value, lambda each: self._values.to_wire(each, self._reference_to), subject)
+        return whole(json.dumps(wire, ensure_ascii=False))
 
     def of_json(self, text: str) -> Any:
         return self._values.of_wire(json.loads(text), self._object_of)
@@ -232,23 +299,44 @@ class Registry:
             methods = [_words_of("", each, getattr(value.value, each)) for each in value.methods]
             doc = inspect.getdoc(type(value.value)) or ""
             self._types[name] = (name, "", doc, methods, list(value.attributes))
-        number = self._ids.setdefault(id(value), len(self._objects) + 1)
-        self._objects[number] = value
+        number = self._ids.get(id(value))
+        if number is None:
+            number = self._ids[id(value)] = self._last_number = self._last_number + 1
+            self._objects[number] = value
         return {"id": number, "type": name}
 
     def _object_of(self, reference: Mapping[str, Any]) -> Any:
-        return self._objects[reference["id"]].value
+        return self._held(reference["id"], str(reference["type"])).value
+
+    def _held(self, number: int, type_name: str) -> Object:
+        held = self._objects.get(number)
+        if held is None and 0 < number <= self._elsewhere:
+            raise LookupError(
+                f"the {type_name[:_MOST_NAME]} that the program holds is an object of the process that the session was dumped in: where it was among "
+                "the inputs, load(…, inputs=…) with an Object in its place gives it again; where a function returned it, call the function again"
+            )
+        if held is None:
+            raise LookupError("there is no such object")
+        return held
 
     def call_of(self, wire: WireCall) -> FunctionCall:
         name, arguments, keywords, _ = wire
         # Member by member: a keyword is no sign of a value that JSON lacks.
         named = {key: self._values.of_wire(each, self._object_of) for key, each in json.loads(keywords).items()}
-        return FunctionCall(name, tuple(self.of_json(arguments)), named)
+        return FunctionCall(name, tuple(self.of_json(arguments)), named, self._signed(wire))
+
+    def _signed(self, wire: WireCall) -> Optional[Callable[..., Any]]:
+        """The function whose signature the call has; None where there is none."""
+        try:
+            function = self._function_of(wire)
+        except (LookupError, NameError, AttributeError):
+            return None
+        return None if isinstance(function, _Later) else function
 
     # -- answers
 
-    def value(self, value: Any) -> Answer:
-        return (VALUE, self.to_json(value), "", "")
+    def value(self, value: Any, subject: str) -> Answer:
+        return (VALUE, self.to_json(value, subject), "", "")
 
     @staticmethod
     def error(error: BaseException) -> Answer:
@@ -288,13 +376,20 @@ class Registry:
             span.end(error)
             if isinstance(error, KeyboardInterrupt):
                 raise
-            return self.error(error)
+            return self._told(error)
         _end(span, answer)
         return answer
 
+    def _told(self, error: BaseException) -> Answer:
+        try:
+            _tell(error)
+        except RuntimeWarning:  # warnings are errors in this program
+            pass
+        return self.error(error)
+
     def _answer_of(self, call: FunctionCall, result: Any) -> Answer:
         if not isinstance(result, _Later):
-            return self.value(result)
+            return self.value(result, f"{call.name}() returned")
         if not self.waits:
             raise RuntimeError(f"{call.name} is answered later: use start(), and not run()")
         return (LATER_KIND, "", "", "")
@@ -304,11 +399,11 @@ class Registry:
         allowed = True if self._gate is None else self._gate(call)
         if inspect.isawaitable(allowed):
             return self._gated_later(allowed, call, function)
-        _demand(allowed, call)
-        return _called(function, call)
+        return _called(function, call) if _passes(allowed, call) else LATER
 
     async def _gated_later(self, allowed: Awaitable[Any], call: FunctionCall, function: Function) -> Any:
-        _demand(await allowed, call)
+        if not _passes(await allowed, call):
+            return LATER
         result = _called(function, call)
         return await result if inspect.isawaitable(result) else result
 
@@ -341,7 +436,7 @@ class Registry:
             span.end(error)
             if isinstance(error, (asyncio.CancelledError, GeneratorExit, KeyboardInterrupt)):
                 raise
-            return self.error(error)
+            return self._told(error)
         _end(span, answer)
         return answer
 
@@ -363,9 +458,9 @@ class Registry:
                     raise NameError(f"there is no function {name}")
                 return _Later()
             return self._callables[name]
-        held = self._objects[int(number)]
-        owner, _, member = name.rpartition(".")
-        if owner != held.type_name:  # the gate is told of this name
+        type_name, _, member = name.rpartition(".")
+        held = self._held(int(number), type_name)
+        if type_name != held.type_name:  # the gate is told of this name
             raise AttributeError(f"{name} is no method of a {held.type_name}")
         if member in held.attributes:
             return lambda: getattr(held.value, member)
@@ -374,14 +469,29 @@ class Registry:
         method: Callable[..., Any] = getattr(held.value, member)
         return method
 
+    def wait(self, coroutine: Coroutine[Any, Any, T], must_stop: MustStop) -> Optional[T]:
+        """What the coroutine gives; None when the turn is to end."""
+        if self.loop is not None:
+            return wait_in_loop(coroutine, self.loop, must_stop)
+        return wait_here(coroutine, self._own_loop, must_stop)
+
+    def enter(self) -> None:
+        """Of a session that uses this; leave() when it is over."""
+        with self._users_lock:
+            self._users += 1
+
+    def leave(self) -> None:
+        with self._users_lock:
+            self._users -= 1
+            is_last = self._users == 0
+        if is_last:
+            self._own_loop.close()
+
     def _await(self, awaited: Sequence[Awaitable[Answer]], must_stop: MustStop) -> Sequence[Answer]:
         """What has not answered when the turn is to end is cancelled."""
         if not awaited:
             return ()
-        if self.loop is not None:
-            answers = wait_in_loop(_gathered(awaited), self.loop, must_stop)
-        else:
-            answers = wait_here(_gathered(awaited), must_stop)
+        answers = self.wait(_gathered(awaited), must_stop)
         return [STOPPED] * len(awaited) if answers is None else answers
 
 

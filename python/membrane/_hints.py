@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 
 _PHRASES = (
@@ -66,9 +67,54 @@ def _bound(found: re.Match[str]) -> str:
 
 _ALLOW = re.compile(r'Policy::allow\(("(?:[^"\\]|\\.)*")\)')
 _OF_LIMIT = re.compile(r'Policy::limit\(("\w+"), ("[^"]*")\)')
+_FLAG = re.compile(r"--allow ('(?:[^']|'\\'')*'|[^\s')]+)")
+_LIMIT_FLAG = re.compile(r"(limits\.\w+), --[\w-]+|(limits\.\w+) \(--[^)]*\)")
+_ADD = re.compile(r"(?:Install it|Add it|Else add it): membrane languages add (\S+)(?: module\.wasm| \(docs/languages\.md[^)]*\)\.)?")
+_PACKAGES = r'python = (\[[^\]]*\]) under \[packages\] of the policy'
+_BY_PERSON = re.compile(r"a program cannot install it: the person who runs it can write " + _PACKAGES)
+_BY_FLAG = re.compile(r"run with(?: --with \S+)+, or write " + _PACKAGES)
+_SOME_PACKAGES = re.compile(r"(?:run with --with NAME, or|the person who runs it can) name them under \[packages\] of the policy")
+_NO_MODEL = re.compile(r'It would be allowed by allow=\["(ai|ask)"\]')
+_SCRIPT_OF = re.compile(r"Run it with --lang (\w+), or name the file \.\w+\.")
+_OF_SESSION = (
+    ("Repeat the option: --with rich --with httpx; in a policy, list them.",
+     'List them: policy={"packages": {"python": ["rich", "httpx"]}}.'),
+    ("or run a command: membrane run --kind linux.",
+     'or use a service\'s Linux sandbox: Sandbox.create(template="linux").'),
+    ('Open js, and give cells names that end in .ts: "cell.ts".', 'Open Session("js"), and name its cells so: run(code, name="cell.ts").'),
+    ("Give another language its files when it is added: membrane languages add --file.", "Another language has the files that it was added with."),
+    ("Give it the files when it is added: membrane languages add --file.", "It has the files that it was added with."),
+    ("Give the bytes that keep() made.", "Give what dump() returned."),
+)  # fmt: skip
+_ASKED = {"ai": "a model", "ask": "a person"}
+_INSTALLED = ("python", "js")
 
 
 def in_words_of_session(text: str) -> str:
-    """What the engine says to C++ embedders, as arguments of Session()."""
+    """What the engine says to C++ embedders, or to users of the command, as arguments of Session() and functions of this package."""
+    for rest, ours in _OF_SESSION:
+        text = text.replace(rest, ours)
     text = _ALLOW.sub(r"allow=[\1]", text)
-    return _OF_LIMIT.sub(r"limits={\1: \2}", text)
+    text = _FLAG.sub(_allow, text)
+    text = _NO_MODEL.sub(lambda found: f"Sessions of this package cannot ask {_ASKED[found[1]]}: give them a function that does.", text)
+    text = _OF_LIMIT.sub(r"limits={\1: \2}", text)
+    text = _LIMIT_FLAG.sub(lambda found: found[1] or found[2], text)
+    text = _ADD.sub(_install, text)
+    text = _BY_PERSON.sub(r'a program cannot install it: make the session with policy={"packages": {"python": \1}}', text)
+    text = _BY_FLAG.sub(r'make the session with policy={"packages": {"python": \1}}', text)
+    text = _SOME_PACKAGES.sub(r'make the session with policy={"packages": {"python": ["NAME"]}}', text)
+    return _SCRIPT_OF.sub(r'Run it in Session("\1").', text)
+
+
+def _allow(found: re.Match[str]) -> str:
+    word = found[1]
+    if word.startswith("'"):
+        word = word[1:-1].replace("'\\''", "'")
+    end = len(word.rstrip(".,;:"))
+    return f"allow=[{json.dumps(word[:end], ensure_ascii=False)}]{word[end:]}"
+
+
+def _install(found: re.Match[str]) -> str:
+    if found[1] in _INSTALLED:
+        return f'Install it: python -m membrane install {found[1]}, or membrane.install("{found[1]}").'
+    return "python -m membrane install brings python and js."

@@ -11,11 +11,15 @@ import threading
 import time
 import weakref
 from collections import deque
-from typing import Any, Callable, Deque, Dict, Generator, Iterator, Optional, Set, Tuple
+from typing import TYPE_CHECKING, Any, Callable, Deque, Dict, Generator, Iterator, Optional, Set, Tuple
 
 from . import _telemetry
 from ._embedded import AsyncSession, Session
 from ._errors import BusyError, MembraneError
+from ._options import SessionOptions, check_language, check_names, get_names
+
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
 
 PATIENCE_S = 30.0  # for a session of a pool, where nobody says otherwise
 _USUAL_SIZE = 4
@@ -31,6 +35,13 @@ def _stop_threads() -> None:
     for thread, asked in list(_threads.items()):
         asked.put(_STOP)
         thread.join()
+
+
+def _check(language: Any, options: Any) -> None:
+    if isinstance(language, int):
+        raise TypeError(f"how many sessions stand ready is given by name: size={language}")
+    check_language("a pool", language)
+    check_names("a pool", options, ("language", "size", "max_sessions", *get_names(SessionOptions)))
 
 
 def _start_thread(pool: Pool, asked: "queue.SimpleQueue[object]") -> None:
@@ -52,8 +63,9 @@ class Pool:
     """
 
     def __init__(
-        self, language: str = "python", *, size: Optional[int] = None, max_sessions: Optional[int] = None, **options: Any
+        self, language: str = "python", *, size: Optional[int] = None, max_sessions: Optional[int] = None, **options: Unpack[SessionOptions]
     ) -> None:
+        _check(language, options)
         if size is None:
             size = _USUAL_SIZE if max_sessions is None else min(_USUAL_SIZE, max_sessions)
         if size < 0 or (max_sessions is not None and max_sessions < 1):
@@ -61,8 +73,8 @@ class Pool:
         if max_sessions is not None and size > max_sessions:
             raise ValueError(f"size={size} sessions would stand ready, of which max_sessions={max_sessions} can be used: give a size up to that")
         self.language, self.size, self.max_sessions = language, size, max_sessions
-        self._times = {name: options.pop(name, None) for name in ("idle_timeout_s", "lifetime_s")}
-        self._options = options
+        self._options: Dict[str, Any] = dict(options)
+        self._times = {name: self._options.pop(name, None) for name in ("idle_timeout_s", "lifetime_s")}
         self._lock = threading.Lock()
         self._ready: Deque[Session] = deque()
         self._used: Set[object] = set()  # of each session that is in use, its token
@@ -266,8 +278,9 @@ class AsyncPool:
     """
 
     def __init__(
-        self, language: str = "python", *, size: Optional[int] = None, max_sessions: Optional[int] = None, **options: Any
+        self, language: str = "python", *, size: Optional[int] = None, max_sessions: Optional[int] = None, **options: Unpack[SessionOptions]
     ) -> None:
+        _check(language, options)
         self._words: Dict[str, Any] = dict(language=language, size=size, max_sessions=max_sessions, **options)
         self._pool: Optional[Pool] = None
         self._opening: Optional[asyncio.Lock] = None  # of the loop that is the first to use it

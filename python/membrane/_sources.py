@@ -4,27 +4,26 @@ from __future__ import annotations
 
 import datetime
 import inspect
-from typing import Any, Awaitable, Callable, Dict, Optional, Union
-
-from ._waits import wait_here, wait_in_loop
+from typing import Any, Awaitable, Callable, Coroutine, Dict, Optional, Union
 
 BY_DEFAULT, VIRTUAL, REAL, ASKED = range(4)
 Moment = Union[datetime.datetime, int, float]
 Clock = Union[Moment, str, Callable[[], Moment], None]
 Zone = Union[str, datetime.tzinfo, None]
 Sleep = Union[str, Callable[[float], Any], None]
+Wait = Callable[[Coroutine[Any, Any, None], Callable[[], bool]], Any]  # for what is asynchronous, until the turn is to end
 Entropy = Union[int, bytes, str, Callable[[int], bytes], None]
 
 _VIRTUAL_START_MS = 946_684_800_000  # where a policy's virtual clock begins: 2000-01-01
 _EPOCH = datetime.datetime(1970, 1, 1, tzinfo=datetime.timezone.utc)
 
 
-def words_of(clock: Clock, timezone: Zone, sleep: Sleep, entropy: Entropy, loop_of: Callable[[], Any]) -> Dict[str, Any]:
-    """As the engine is told of them. loop_of: gives the loop in which coroutines run, or None: in one of their own."""
+def words_of(clock: Clock, timezone: Zone, sleep: Sleep, entropy: Entropy, wait: Wait) -> Dict[str, Any]:
+    """As the engine is told of them. wait: of a sleep that is a coroutine."""
     return {
         **_clock_words(clock),
         "timezone": _zone_name(timezone),
-        **_sleep_words(sleep, loop_of),
+        **_sleep_words(sleep, wait),
         **_entropy_words(entropy),
     }
 
@@ -98,7 +97,7 @@ def _zone_name(zone: Zone) -> str:
 # -- sleep
 
 
-def _sleep_words(sleep: Sleep, loop_of: Callable[[], Any]) -> Dict[str, Any]:
+def _sleep_words(sleep: Sleep, wait: Wait) -> Dict[str, Any]:
     words: Dict[str, Any] = {"sleep": BY_DEFAULT, "pass": None}
     if sleep is None:
         return words
@@ -106,18 +105,14 @@ def _sleep_words(sleep: Sleep, loop_of: Callable[[], Any]) -> Dict[str, Any]:
         return {**words, "sleep": REAL if sleep == "real" else VIRTUAL}
     if not callable(sleep):
         raise _wrong("sleep", sleep, "'real', 'virtual', or a function of seconds")
-    return {**words, "sleep": ASKED, "pass": lambda ns, must_stop: _let_pass(sleep, ns, must_stop, loop_of)}
+    return {**words, "sleep": ASKED, "pass": lambda ns, must_stop: _let_pass(sleep, ns, must_stop, wait)}
 
 
-def _let_pass(sleep: Callable[[float], Any], ns: int, must_stop: Callable[[], bool], loop_of: Callable[[], Any]) -> None:
+def _let_pass(sleep: Callable[[float], Any], ns: int, must_stop: Callable[[], bool], wait: Wait) -> None:
     passing = sleep(ns / 1e9)
     if not inspect.isawaitable(passing):
         return
-    loop = loop_of()
-    if loop is not None:
-        wait_in_loop(_passed(passing), loop, must_stop)
-    else:
-        wait_here(_passed(passing), must_stop)
+    wait(_passed(passing), must_stop)
 
 
 async def _passed(passing: Awaitable[Any]) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import builtins
+import dataclasses
 import inspect
 import json
 import keyword
@@ -35,14 +36,19 @@ class Stubs:
         names: Dict[str, Dict[str, Function]] = {module: {} for module, _ in registry.modules}
         for module, name, function in registry.functions:
             names.setdefault(module, {})[name] = function
-        self._types_alone = self._types(registry.objects)
-        session = self._types_alone + self._functions("", names.pop("", {}))
+        self._records: List[type] = []  # classes that are dicts in a program, as signatures name them
+        self._names = {*self._classes.values(), *names.get("", {}), *input_types}  # of the session, which none of these may take
+        types = self._types(registry.objects)
+        functions = self._functions("", names.pop("", {}))
+        modules = {module: self._functions(module, names[module]) for module, _ in registry.modules}
+        self._types_alone = types + self._texts_of_records()
+        session = self._types_alone + functions
         session += [f"{name}: {kind}\n" for name, kind in input_types.items() if _is_name(name)]
         self.files = {SESSION: "\n".join(session)}
         for module, doc in registry.modules:
             if all(map(_is_name, module.split("."))):
                 said = [_doc(doc, "") + "\n"] if doc else []
-                self.files[module] = "\n".join(said + self._functions(module, names[module]))
+                self.files[module] = "\n".join(said + modules[module])
 
     def file(self, module: str, *, of_script: bool = False) -> str:
         """A whole .pyi file. of_script: as a script sees it, which has none of the session's names."""
@@ -101,6 +107,7 @@ class Stubs:
         if annotation is type(None):
             return "None"
         text = annotation if isinstance(annotation, str) else inspect.formatannotation(annotation)
+        self._note_records(annotation)
         for kind, name in self._classes.items():
             text = text.replace(f"{kind.__module__}.{kind.__qualname__}", name)
         try:
@@ -109,6 +116,33 @@ class Stubs:
             return "Any"
         roots = {each.id for each in nodes if isinstance(each, ast.Name)}
         return text if roots <= _KNOWN | set(self._classes.values()) else "Any"
+
+    def _note_records(self, annotation: Any) -> None:
+        left, looked = [annotation], 0
+        while left and looked < _MOST_ITEMS:
+            looked += 1
+            each = left.pop()
+            left += typing.get_args(each)
+            if _is_record(each) and each not in self._classes and each.__name__ not in self._names | _KNOWN:
+                self._classes[each] = each.__name__
+                self._names.add(each.__name__)
+                self._records.append(each)
+
+    def _texts_of_records(self) -> List[str]:
+        """A record's fields may name others, which are noted meanwhile."""
+        texts: List[str] = []
+        while len(texts) < len(self._records):
+            kind = self._records[len(texts)]
+            hints = _hints_of(kind)
+            optional = getattr(kind, "__optional_keys__", ())
+            fields = [each.name for each in dataclasses.fields(kind)] if dataclasses.is_dataclass(kind) else list(kind.__annotations__)
+            doc = inspect.getdoc(kind) if kind.__doc__ and not kind.__doc__.startswith(kind.__name__ + "(") else ""
+            lines = [_doc(doc, "    ")] if doc else []
+            for name in fields:
+                said = self._annotation(hints.get(name, inspect.Signature.empty))
+                lines.append(f"    {name}: {f'NotRequired[{said}]' if name in optional else said}")
+            texts.append(f"class {kind.__name__}(TypedDict):\n" + "\n".join(lines or ["    ..."]) + "\n")
+        return texts
 
     def _types(self, objects: Sequence[Object]) -> List[str]:
         made: Dict[str, str] = {}
@@ -127,6 +161,15 @@ class Stubs:
             body.append(f"    @property\n    def {attribute}(self) -> {self._annotation(annotation)}: ...\n")
         body += [self._function(f"{name}.{each}", each, getattr(of.value, each), "    ") for each in of.methods]
         return f"class {name}:\n{''.join(body) or '    ...' + chr(10)}"
+
+
+def _is_record(kind: Any) -> bool:
+    """A dataclass or TypedDict, which a program has as a dict. One whose class is written otherwise than by a name is not."""
+    if not isinstance(kind, type) or typing.get_args(kind) or not _is_name(kind.__name__):
+        return False
+    if dataclasses.is_dataclass(kind):
+        return True
+    return issubclass(kind, dict) and hasattr(kind, "__total__") and all(map(_is_name, kind.__annotations__))
 
 
 def _is_name(name: str) -> bool:

@@ -7,7 +7,7 @@ import datetime
 import os
 import re
 from dataclasses import dataclass, field
-from typing import Any, Mapping, Optional, Sequence, Tuple, Union
+from typing import Any, Callable, Mapping, Optional, Sequence, Tuple, Union
 
 from ._display import bundle_of, repr_of
 from ._errors import ProgramError
@@ -320,11 +320,11 @@ class Result:
         return bundle_of(self)
 
     @classmethod
-    def of_report(cls, report: Mapping[str, Any]) -> Result:
+    def of_report(cls, report: Mapping[str, Any], *, in_our_words: Callable[[str], str] = in_words_of_client) -> Result:
         value = report.get("value")
         why = report.get("error")
         error = why and ProgramError(
-            why["message"], code=why["code"], hint=in_words_of_client(why.get("hint", "")),
+            why["message"], code=why["code"], hint=in_our_words(why.get("hint", "")),
             traceback=why.get("traceback", ""), result=None,
         )  # fmt: skip
         if exit_code := report.get("exit_code"):

@@ -5,8 +5,9 @@ from __future__ import annotations
 import asyncio
 import concurrent.futures
 import contextvars
+import os
 import threading
-from typing import Any, Awaitable, Callable, Coroutine, Optional, TypeVar
+from typing import Any, Awaitable, Callable, Coroutine, List, Optional, TypeVar
 
 _PATIENCE_S = 0.02  # until it is looked again whether the turn is to end
 T = TypeVar("T")
@@ -42,19 +43,78 @@ def wait_in_loop(coroutine: Coroutine[Any, Any, T], loop: asyncio.AbstractEventL
     return future.result()
 
 
-def wait_here(coroutine: Coroutine[Any, Any, T], must_stop: MustStop) -> Optional[T]:
-    """In a loop of its own: in this thread, or, where a loop runs in it, in another. None when the turn is to end."""
+class OwnLoop:
+    """A loop of a session's own, in which its functions are awaited turn after turn, so that what they keep, as a lock or the connections of a
+    client, stays good. It runs while something is awaited. Threads: any; who comes while it runs, as a fork, gets another for that once.
+    """
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._loop: Optional[asyncio.AbstractEventLoop] = None
+        self._process = os.getpid()
+
+    def run(self, coroutine: Coroutine[Any, Any, T]) -> T:
+        if not self._lock.acquire(blocking=False):
+            return asyncio.run(coroutine)
+        try:
+            return self._opened().run_until_complete(coroutine)
+        except Exception:
+            raise
+        except BaseException:  # as KeyboardInterrupt, which leaves tasks in their middle
+            self._end()
+            raise
+        finally:
+            self._lock.release()
+
+    def _opened(self) -> asyncio.AbstractEventLoop:
+        if self._loop is not None and self._process != os.getpid():
+            _of_parent.append(self._loop)
+            self._loop = None
+        if self._loop is None:
+            self._loop, self._process = asyncio.new_event_loop(), os.getpid()
+        return self._loop
+
+    def close(self) -> None:
+        """Cancels what is left in it. It may be used again."""
+        with self._lock:
+            if self._loop is not None and self._process == os.getpid():
+                _in_thread_without_loop(self._end)
+
+    def _end(self) -> None:
+        loop, self._loop = self._loop, None
+        if loop is None:
+            return
+        try:
+            left = asyncio.all_tasks(loop)
+            for task in left:
+                task.cancel()
+            if left:
+                loop.run_until_complete(asyncio.gather(*left, return_exceptions=True))
+            loop.run_until_complete(loop.shutdown_asyncgens())
+            loop.run_until_complete(loop.shutdown_default_executor())
+        finally:
+            loop.close()
+
+    def __del__(self) -> None:
+        if self._loop is not None and self._process == os.getpid() and not self._loop.is_closed():
+            self._loop.close()
+
+
+_of_parent: List[asyncio.AbstractEventLoop] = []  # of the process that this one was forked from: closing them here would disturb it there
+
+
+def _in_thread_without_loop(act: Callable[[], T], when_left: Callable[[], None] = lambda: None) -> T:
+    """In this thread, or, where a loop runs in it, in another. when_left: is called before that is waited for, also after an interrupt."""
     try:
         asyncio.get_running_loop()
     except RuntimeError:
-        return asyncio.run(_unless(coroutine, must_stop))
-    done: concurrent.futures.Future[Optional[T]] = concurrent.futures.Future()
-    is_left = threading.Event()
+        return act()
+    done: concurrent.futures.Future[T] = concurrent.futures.Future()
     context = contextvars.copy_context()
 
     def run() -> None:
         try:
-            done.set_result(context.run(asyncio.run, _unless(coroutine, lambda: is_left.is_set() or must_stop())))
+            done.set_result(context.run(act))
         except BaseException as error:
             done.set_exception(error)
 
@@ -63,5 +123,15 @@ def wait_here(coroutine: Coroutine[Any, Any, T], must_stop: MustStop) -> Optiona
     try:
         return done.result()
     finally:
-        is_left.set()
+        when_left()
         thread.join()
+
+
+def wait_here(coroutine: Coroutine[Any, Any, T], own: OwnLoop, must_stop: MustStop) -> Optional[T]:
+    """In the session's own loop. None when the turn is to end."""
+    is_left = threading.Event()
+
+    def run() -> Optional[T]:
+        return own.run(_unless(coroutine, lambda: is_left.is_set() or must_stop()))
+
+    return _in_thread_without_loop(run, is_left.set)

@@ -1,6 +1,7 @@
 """Types of cells, checked before they run; stubs. Of the installed package, with its extra "check"."""
 
 import asyncio
+import dataclasses
 import datetime
 import functools
 import os
@@ -10,7 +11,7 @@ import tempfile
 import threading
 import unittest
 from pathlib import Path
-from typing import Optional
+from typing import List, Optional, TypedDict
 from unittest import mock
 
 import membrane
@@ -272,7 +273,7 @@ class Checker(unittest.TestCase):
         with mock.patch.dict(sys.modules, {"ty": None}), mock.patch.dict(os.environ, {"PATH": ""}):
             with self.assertRaises(MembraneError) as raised:
                 Session(type_check=True)
-        self.assertEqual((raised.exception.code, raised.exception.hint), ("not_installed", "pip install 'membrane[check]'"))
+        self.assertEqual((raised.exception.code, raised.exception.hint), ("not_installed", "pip install ty"))
 
     def test_one_that_takes_too_long(self):
         session = self.session("exec tail -f /dev/null", timeout_s=0.05)
@@ -330,6 +331,30 @@ class Stubs(unittest.TestCase):
                      "async def rate(currency: str) -> float: ...", "def approve(*args: Any, **kwargs: Any) -> Any: ..."):
             self.assertIn(line + "\n", text)
         self.assertNotIn("secret", text)
+
+    def test_records_are_classes(self):
+        @dataclasses.dataclass
+        class Item:
+            """What is sold."""
+
+            name: str
+            tags: List[str]
+
+        class Line(TypedDict, total=False):
+            item: Item
+            count: int
+
+        def order(lines: List[Line], note: Optional[str] = None) -> Item:
+            return Item(note or "", [])
+
+        text = membrane.stubs(modules={"shop": [order]})
+        self.assertIn("def order(lines: List[Line], note: Optional[str] = None) -> Item", text)
+        self.assertIn('class Item(TypedDict):\n    """What is sold."""\n    name: str\n    tags: List[str]\n', text)
+        self.assertIn("class Line(TypedDict):\n    item: NotRequired[Item]\n    count: NotRequired[int]\n", text)
+        with Session(modules={"shop": [order]}, type_check=True) as session:
+            self.assertEqual(session.check("from shop import order\norder([{'count': 1}])['name'].upper()").outcome, "ok")
+            *_, found = session.check("from shop import order\norder([{'cuont': 1}])").findings
+            self.assertIn("cuont", found.message)
 
     def test_signatures_that_programs_cannot_write(self):
         def strange(a, /, b=object(), *more: "no such type", c: Account = None, d: "Later" = float("inf"), **rest: "x.Y") -> Path:

@@ -12,6 +12,7 @@ import tempfile
 import textwrap
 import threading
 import unittest
+import unittest.mock
 import uuid
 from dataclasses import dataclass
 from decimal import Decimal
@@ -140,6 +141,51 @@ class Rich:
         self.assertIn('allow=["', raised.exception.hint)
         self.assertNotIn("--", str(raised.exception) + raised.exception.hint)
 
+    def test_hints_name_what_this_package_has(self):
+        with Session() as session:
+            missing = session.run("import rich")
+            self.assertIn('policy={"packages": {"python": ["rich"]}}', missing.error.hint)
+            installing = session.run("!pip install rich httpx")
+            self.assertIn('policy={"packages": {"python": ["rich", "httpx"]}}', installing.error.hint)
+            self.assertIn('policy={"packages": {"python": [', session.run("import pip").error.hint)
+            asking = session.run("from membrane import ai\nai.complete('x')").error
+            self.assertIn("function", asking.hint)
+            self.assertNotIn("--", asking.message + asking.hint + asking.traceback.replace("~", ""))
+        for options, expected in (({"policy": {"packages": {"python": ["rich, httpx"]}}}, '["rich", "httpx"]'),
+                                  ({"policy": {"platform": "kvm"}}, 'Sandbox.create(template="linux")'),
+                                  ({"language": "lua"}, "python -m membrane install"),
+                                  ({"language": "typescript"}, 'Session("js")')):
+            with self.assertRaises(MembraneError) as raised:
+                Session(**options)
+            self.assertIn(expected, str(raised.exception))
+            self.assertNotIn("--", str(raised.exception))
+        with Session() as session:
+            blob = session.dump()
+        with self.assertRaises(MembraneError) as raised:
+            load(blob[:-1])
+        self.assertNotIn("keep()", str(raised.exception))
+
+    def test_the_first_error_names_what_installs_the_language(self):
+        with tempfile.TemporaryDirectory() as folder:
+            nowhere = {**os.environ, "MEMBRANE_LANGUAGES": folder, "XDG_DATA_HOME": folder, "HOME": folder}
+            ran = subprocess.run([sys.executable, "-c", "import membrane; membrane.Session()"], env=nowhere, capture_output=True, text=True)
+        self.assertIn("python -m membrane install python", ran.stderr)
+        self.assertNotIn("languages add", ran.stderr)
+
+    def test_packages_of_a_policy(self):
+        try:
+            session = Session(policy={"packages": {"python": ["rich"]}})
+        except MembraneError as error:
+            self.skipTest(f"no registry: {error}")
+        with session:
+            self.assertEqual(session.run("from rich.text import Text\nText('hello').plain").text, "'hello'")
+
+    def test_modules_of_a_folder_that_is_granted(self):
+        with tempfile.TemporaryDirectory() as folder:
+            pathlib.Path(folder, "ours.py").write_text("def double(n): return 2 * n\n")
+            with Session(allow=[f"fs:read:{folder}:/ours"]) as session:
+                self.assertEqual(session.run("import sys; sys.path.append('/ours')\nimport ours; ours.double(21)").text, "42")
+
     def test_languages_by_what_they_are_called(self):
         with Session("py") as session:
             self.assertEqual((session.language, session.run("6 * 7").text), ("python", "42"))
@@ -240,6 +286,57 @@ class Functions(unittest.TestCase):
             self.assertEqual(session.run("import math\necho(math.nan) != echo(math.nan)").text, "True")
             self.assertEqual(session.run("echo(object())").error.code, "TypeError")
 
+    def test_values_of_this_program_that_pass_in_another_form(self):
+        import collections
+        import enum
+
+        class Color(enum.Enum):
+            RED = "red"
+
+        class Model:  # as pydantic's
+            def model_dump(self):
+                return {"color": Color.RED, "n": 1}
+
+        @dataclass
+        class Line:
+            model: Model
+            count: int = 2
+
+        Point = collections.namedtuple("Point", "x y")
+        given = {"color": Color.RED, "path": pathlib.PurePosixPath("/a/b"), "range": range(3), "keys": {"a": 1}.keys(),
+                 "values": {"a": 1}.values(), "items": {"a": 1}.items(), "model": Model(), "line": Line(Model()),
+                 "nested": [(Model(), {Color.RED: pathlib.PurePosixPath("x")})], "set": {Color.RED}, "point": Point(1, 2), "frozen": frozenset([1])}
+        form = {"color": "red", "n": 1}
+        expected = {"color": "red", "path": "/a/b", "range": [0, 1, 2], "keys": ["a"], "values": [1], "items": [("a", 1)], "model": form,
+                    "line": {"model": form, "count": 2}, "nested": [(form, {"red": "x"})], "set": {"red"}, "point": (1, 2), "frozen": {1}}
+        with Session(functions={"f": lambda name: given[name]}, inputs={"given": given, "expected": expected}) as session:
+            self.assertEqual(session.run("[name for name in expected if not given[name] == f(name) == expected[name]]").text, "[]")
+            call = session.start("later()")
+            self.assertEqual(call.resume(Model()).text, "{'color': 'red', 'n': 1}")
+
+    def test_a_value_that_cannot_pass_names_its_function(self):
+        class Engine:
+            pass
+
+        async def awaited():
+            return [1, Engine()]
+
+        with Session(functions={"price": Engine, "awaited": awaited}, modules={"shop": {"each": lambda: iter([1])}}) as session:
+            for code, said in (("price()", "price() returned an Engine, which cannot pass"),
+                               ("await awaited()", "awaited() returned a list with an Engine in it, which cannot pass"),
+                               ("import shop; shop.each()", "shop.each() returned a list_iterator, which cannot pass")):
+                with self.assertWarnsRegex(RuntimeWarning, said.split(",")[0].replace("(", "\\(").replace(")", "\\)")):
+                    error = session.run(code).error
+                self.assertEqual(error.code, "TypeError")
+                self.assertIn(said, error.message)
+                self.assertIn("membrane.Object", error.message)
+            call = session.start("later()")
+            with self.assertRaisesRegex(TypeError, "resume.. was given an Engine"):
+                call.resume(Engine())
+            self.assertEqual(call.resume(1).text, "1")
+        with self.assertRaisesRegex(TypeError, "the input e is an Engine"):
+            Session(inputs={"e": Engine()})
+
     def test_a_function_is_as_its_source_says(self):
         def price(item: str, count: int = 1) -> int:
             """What an item costs."""
@@ -281,6 +378,78 @@ class Functions(unittest.TestCase):
         with Session(functions=[meet]) as session:
             self.assertEqual(session.run("import asyncio\nawait asyncio.gather(meet('a'), meet('b'))").text, "['a', 'b']")
 
+    def test_coroutines_of_a_session_have_one_loop(self):
+        loops, lock, left, cancelled = [], asyncio.Lock(), [], []
+
+        async def stays():
+            try:
+                await asyncio.Event().wait()
+            finally:
+                cancelled.append(True)
+
+        async def locked(n):
+            loops.append(asyncio.get_running_loop())
+            if n == 1:
+                left.append(asyncio.ensure_future(stays()))
+            async with lock:  # asyncio binds one that is waited for to its loop
+                await asyncio.sleep(0)
+            return n
+
+        both = "import asyncio\nawait asyncio.gather(locked(1), locked(2))"
+        session = Session(functions=[locked])
+        self.assertEqual([session.run(both).text for _ in range(2)], ["[1, 2]"] * 2)
+        with session.fork() as branch:
+            self.assertEqual(branch.run(both).text, "[1, 2]")
+
+        async def where_a_loop_runs():
+            return session.run(both).text
+
+        self.assertEqual(asyncio.run(where_a_loop_runs()), "[1, 2]")
+        self.assertEqual((len(set(loops)), loops[0].is_closed(), cancelled), (1, False, []))
+        session.close()
+        self.assertEqual((loops[0].is_closed(), len(cancelled)), (True, 4))
+
+    def test_forks_await_at_once(self):
+        both = threading.Barrier(2)
+
+        async def meet():
+            both.wait(60)
+            return 1
+
+        with Session(functions=[meet]) as session, session.fork() as branch:
+            texts = []
+            thread = threading.Thread(target=lambda: texts.append(branch.run("await meet()").text))
+            thread.start()
+            texts.append(session.run("await meet()").text)
+            thread.join()
+        self.assertEqual(texts, ["1", "1"])
+
+    def test_a_sleep_that_fails_leaves_the_loop(self):
+        loops = []
+
+        async def sleep(seconds):
+            loops.append(asyncio.get_running_loop())
+            if len(loops) == 1:
+                raise OSError("no sleep")
+
+        with Session(sleep=sleep) as session:
+            with unittest.mock.patch("sys.unraisablehook"):
+                self.assertEqual(session.run("import time; time.sleep(1)").error.code, "OSError")
+            session.run("time.sleep(1)").check()
+        self.assertEqual(len(set(loops)), 1)
+
+    def test_a_loop_goes_with_its_session(self):
+        loops = []
+
+        async def f():
+            loops.append(asyncio.get_running_loop())
+
+        session = Session(functions=[f])
+        session.run("await f()").check()
+        del session
+        gc.collect()
+        self.assertTrue(loops[0].is_closed())
+
     def test_a_gate_sees_each_call(self):
         seen = []
 
@@ -297,10 +466,71 @@ class Functions(unittest.TestCase):
         async def awaited(call: FunctionCall):
             return call.args == (1,)
 
-        for gate in (awaited, lambda call: 1 if call.args == (1,) else None):
+        for gate in (awaited, lambda call: True if call.args == (1,) else None):
             with Session(functions={"f": lambda x: x}, gate=gate) as session:
                 self.assertEqual(session.run("f(1)").text, "1")
                 self.assertEqual(session.run("f(2)").error.code, "PermissionError")
+
+    def test_what_a_gate_may_not_say_refuses_the_call(self):
+        async def awaited(call):
+            return "yes"
+
+        moved = []
+        for gate in (lambda call: "no", lambda call: PermissionError("no"), lambda call: 1, lambda call: [], awaited):
+            with Session(functions={"move": moved.append}, gate=gate) as session, self.assertWarnsRegex(RuntimeWarning, "the gate returned"):
+                refused = session.run("move(1)")
+                self.assertEqual(refused.error.code, "TypeError")
+                self.assertIn("a gate returns True, False or None", refused.error.message)
+        self.assertEqual(moved, [])
+
+    def test_a_gate_gives_a_reason_by_raising(self):
+        def gate(call):
+            raise PermissionError("at most 100 a day")
+
+        with Session(functions={"move": lambda amount: amount}, gate=gate) as session:
+            self.assertEqual(session.run("try: move(1)\nexcept PermissionError as error: print(error)").stdout, "at most 100 a day\n")
+
+    def test_a_gate_lets_a_call_wait(self):
+        async def awaited(call):
+            return LATER
+
+        moved = []
+
+        async def move_async(amount):
+            moved.append(amount)
+
+        for gate in (lambda call: LATER, awaited):
+            for move, call_of in ((moved.append, "move(5)"), (move_async, "await move(5)")):
+                with Session(functions={"move": move}, gate=gate) as session:
+                    self.assertEqual(session.run(call_of).error.code, "RuntimeError")
+                    call = session.start(call_of)
+                    self.assertEqual((call.name, call.args), ("move", (5,)))
+                    self.assertEqual(call.resume("sent").text, "'sent'")
+                    failed = session.start(call_of).fail(PermissionError("not today"))
+                    self.assertEqual((failed.error.code, failed.error.message), ("PermissionError", "not today"))
+        self.assertEqual(moved, [])
+
+    def test_a_gate_sees_arguments_by_name(self):
+        class Account:
+            def deposit(self, amount, note=""):
+                return amount
+
+        seen = []
+
+        def gate(call):
+            seen.append(dict(call.named))
+            return True
+
+        def move(amount, to="me", *rest, **more):
+            return amount
+
+        with Session(functions={"move": move, "later": LATER}, inputs={"account": Object(Account(), methods=["deposit"])}, gate=gate) as session:
+            session.run("move(1); move(amount=2, to='you', x=3); account.deposit(5)").check()
+            self.assertEqual(seen, [{"amount": 1, "to": "me", "rest": (), "more": {}},
+                                    {"amount": 2, "to": "you", "rest": (), "more": {"x": 3}}, {"amount": 5, "note": ""}])
+            self.assertEqual(session.start("later(n=1)").named, {"n": 1})
+            session.abandon()
+            self.assertIn("signature of later is not known", session.start("later(1)").error.message)
 
     def test_a_function_cannot_run_a_turn_of_its_own_session(self):
         for act in (lambda: session.run("1"), lambda: session.start("1"), lambda: asyncio.run(asyncio.to_thread(session.run, "1"))):
@@ -489,7 +719,87 @@ class Waiting(unittest.TestCase):
             session.start("f()")
             self.assertEqual(session.run("1").outcome, "invalid")
             with session.fork() as branch:
-                self.assertEqual(branch._resume([branch._registry.value(2)]).text, "2")
+                self.assertEqual(branch.waiting.resume(2).text, "2")
+
+    def test_the_call_of_a_session_that_waits(self):
+        with Session(functions={"f": LATER}) as session:
+            self.assertIsNone(session.waiting)
+            call = session.start("f(1) + f(2)")
+            self.assertEqual((session.waiting.args, session.waiting.so_far.outcome), ((1,), "waiting"))
+            call.resume(10)
+            self.assertEqual(session.waiting.args, (2,))
+            with session.fork() as branch, load(session.dump(), functions={"f": LATER}).session as loaded:
+                self.assertEqual([each.waiting.resume(5).text for each in (session, branch, loaded)], ["15"] * 3)
+                self.assertEqual([each.waiting for each in (session, branch, loaded)], [None] * 3)
+            session.start("f(1)")
+            session.abandon()
+            self.assertIsNone(session.waiting)
+
+    def test_too_many_values_leave_the_call_as_it_was(self):
+        with Session() as session:
+            call = session.start("approve(1)")
+            with self.assertRaisesRegex(ValueError, "3 values for 1 waiting call"):
+                call.resume(1, 2, 3)
+            self.assertEqual(call.resume(1).text, "1")
+
+    def test_objects_among_the_inputs_are_given_again(self):
+        class Account:
+            def __init__(self, balance):
+                self.balance = balance
+
+            def deposit(self, amount):
+                self.balance += amount
+                return self.balance
+
+        class Bank:
+            def open(self):
+                return Object(Account(0), methods=["deposit"])
+
+        def inputs(*balances):
+            accounts = [Object(Account(each), methods=["deposit"], attributes=["balance"]) for each in balances]
+            return {"n": 1, "accounts": accounts, "bank": Object(Bank(), methods=["open"])}
+
+        seen = []
+        functions = {"show": seen.append}
+        with Session(inputs=inputs(1, 2), functions=functions) as session:
+            session.run("n = 5; mine = bank.open(); held = accounts[1]; mine.deposit(7)").check()
+            blob = session.dump()
+            waiting = session.start("approve(held) and held.balance").dump()
+        given = inputs(10, 20)
+        with load(blob, inputs=given, functions=functions) as again:
+            self.assertEqual(again.run("n, held.deposit(1), accounts[0].balance").text, "(5, 21, 10)")
+            again.run("show(held)").check()
+            self.assertIs(seen[0], given["accounts"][1].value)
+            for code in ("mine.deposit(1)", "show(mine)"):
+                lost = again.run(code).error
+                self.assertEqual(lost.code, "LookupError")
+                self.assertIn("the Account that the program holds is an object of the process that the session was dumped in", lost.message)
+                self.assertIn("call the function again", lost.message)
+            self.assertEqual(again.run("other = bank.open(); other.deposit(3)").text, "3")
+            self.assertEqual(again.run("mine.deposit(1)").error.code, "LookupError")  # no new object takes its place
+            with load(again.dump(), inputs=inputs(30, 40)) as third:
+                self.assertEqual(third.run("held.balance").text, "40")
+        with load(blob) as without:
+            self.assertIn("load(…, inputs=…)", without.run("held.deposit(1)").error.message)
+            with load(without.dump(), inputs=inputs(30, 40)) as third:
+                self.assertEqual(third.run("held.balance").text, "40")
+        with self.assertRaisesRegex(ValueError, "the Objects Account, Bank, and the session's had Account, Account, Bank"):
+            load(blob, inputs=inputs(1))
+        self.assertEqual(load(waiting, inputs=given).resume(True).text, "21")
+        with self.assertRaisesRegex(MembraneError, "inputs="):
+            load(waiting)
+
+    def test_heads_of_bytes_that_tell_of_objects(self):
+        import json
+
+        with Session() as session:
+            content = session.dump()
+        at = content.index(b"}}") + 2
+        for objects in (None, [], {"count": "x"}, {"count": -1, "inputs": []}, {"count": 1 << 90, "inputs": []}, {"count": 0, "inputs": 5},
+                        {"count": True, "inputs": [{}]}):
+            head = json.dumps({"language": "python", "objects": objects}).encode()
+            with load(b"MEMBPY1\n" + len(head).to_bytes(4, "little") + head + content[at:]) as session:
+                self.assertEqual(session.run("1").text, "1")
 
     def test_an_idle_session_is_dumped_too(self):
         with Session() as session:
@@ -563,6 +873,74 @@ class Asyncio(unittest.TestCase):
                 return (await call.resume(True)).text
 
         self.assertEqual(asyncio.run(main()), "True")
+
+
+    def test_bytes_are_loaded(self):
+        async def main():
+            loop = asyncio.get_running_loop()
+
+            async def here(n):
+                assert asyncio.get_running_loop() is loop
+                return n + 1
+
+            async with AsyncSession(functions=[here]) as session:
+                await session.run("x = 41")
+                idle = await session.dump()
+                blob = await (await session.start("approve(x) and await here(x)")).dump()
+                branch = await session.fork()
+                self.assertEqual((session.waiting.name, branch.waiting.args), ("approve", (41,)))
+                self.assertEqual((await branch.waiting.resume(True)).text, "42")
+            async with await AsyncSession.load(idle, functions=[here]) as again:
+                self.assertIsInstance(again, AsyncSession)
+                self.assertEqual((await again.run("await here(x)")).text, "42")
+            call = await AsyncSession.load(blob, functions=[here])
+            self.assertIsInstance(call, membrane.AsyncCall)
+            self.assertEqual((call.name, call.args), ("approve", (41,)))
+            async with call.session:
+                return (await call.resume(True)).text
+
+        self.assertEqual(asyncio.run(main()), "42")
+
+
+class Arguments(unittest.TestCase):
+    def test_one_that_there_is_not(self):
+        for make, said in ((lambda: Session(timeout=5), 'limits={"wall": "5 s"}'), (lambda: AsyncSession(functoins=[]), "did you mean functions"),
+                           (lambda: load(b"", lifetime_s=1), "It has blob, allow"), (lambda: membrane.Pool(functoins=[]), "did you mean functions"),
+                           (lambda: membrane.AsyncPool(timeout_s=1), "max_sessions"), (lambda: membrane.Pool(nothing=1), "entropy")):
+            with self.assertRaisesRegex(TypeError, "has no argument") as raised:
+                make()
+            self.assertIn(said, str(raised.exception))
+
+    def test_options_that_are_handed_on_are_those_of_sessions(self):
+        import inspect
+
+        from membrane import _options
+
+        for function, options in ((Session, _options.SessionOptions), (load, _options.LoadOptions)):
+            names = set(inspect.signature(function).parameters) - {"language", "blob"}
+            self.assertEqual(names, set(_options.get_names(options)))
+
+    def test_of_a_wrong_type(self):
+        with Session() as session:
+            for make in (lambda: membrane.Pool(4), lambda: membrane.AsyncPool(4), lambda: Session(4), lambda: load("text"),
+                         lambda: Session(allow=[4]), lambda: session.files.write("/tmp/x", 5), lambda: session.files.read(5),
+                         lambda: session.run("1", name=5), lambda: session.run("1", arguments="a"), lambda: session.run("1", arguments=[1]),
+                         lambda: session.run("1", stdin=b"x"), lambda: session.start("1", name=b""), lambda: session.check("1", name=1),
+                         lambda: session.complete(5)):
+                with self.assertRaises(TypeError) as raised:
+                    make()
+                self.assertNotIn("incompatible", str(raised.exception))
+            for make in (lambda: Session(allow=["\udc80"]), lambda: session.files.read("\udc80"), lambda: session.run("1", name="\udc80")):
+                with self.assertRaisesRegex(ValueError, "surrogate"):
+                    make()
+
+    def test_files_by_what_list_gave(self):
+        with Session() as session:
+            session.files.write(pathlib.PurePosixPath("/tmp/x"), bytearray(b"one"))
+            (found,) = [each for each in session.files.list() if each.path == "/tmp/x"]
+            self.assertEqual((session.files.read(found), session.files.read_text(found)), (b"one", "one"))
+            session.files.write(found, memoryview(b"two"))
+            self.assertEqual(session.files.read(found), b"two")
 
 
 class Memory(unittest.TestCase):

@@ -1,0 +1,93 @@
+"""The keyword arguments of sessions, for all that hand them on: their types, and what is said of one that there is not."""
+
+from __future__ import annotations
+
+import difflib
+import functools
+import inspect
+import os
+from typing import Any, Callable, Iterable, Mapping, Optional, TypedDict, TypeVar, Union, cast
+
+from ._check import TypeCheck
+from ._functions import FunctionCall, Functions, Modules
+from ._sources import Clock, Entropy, Sleep, Zone
+
+PolicyLike = Union[Mapping[str, Any], str, "os.PathLike[str]", None]
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+class LoadOptions(TypedDict, total=False):
+    """Those of membrane.load()."""
+
+    allow: Iterable[str]
+    limits: Optional[Mapping[str, Any]]
+    policy: PolicyLike
+    functions: Functions
+    modules: Optional[Modules]
+    inputs: Optional[Mapping[str, Any]]
+    gate: Optional[Callable[[FunctionCall], Any]]
+    type_check: Union[bool, TypeCheck]
+    on_stdout: Optional[Callable[[str], None]]
+    on_stderr: Optional[Callable[[str], None]]
+    clock: Clock
+    timezone: Zone
+    sleep: Sleep
+    entropy: Entropy
+    isolated: bool
+    accepted_missing_walls: Iterable[str]
+
+
+class SessionOptions(LoadOptions, total=False):
+    """Those of Session()."""
+
+    idle_timeout_s: Optional[float]
+    lifetime_s: Optional[float]
+
+
+_INSTEAD = {
+    "timeout": 'limits={"wall": "5 s"} bounds the time of a turn',
+    "memory": 'limits={"memory": "64 MiB"} bounds the memory of a turn',
+    "fuel": 'limits={"fuel": 1e9} bounds the instructions of a turn',
+    "seed": "entropy= takes a seed",
+    "packages": 'policy={"packages": {"python": ["rich"]}} brings packages',
+    "tools": "functions= are what programs call",
+}
+
+
+def check_names(of: str, given: Iterable[str], known: Iterable[str]) -> None:
+    """A TypeError where a name is none of those that are known. of: "Session()"."""
+    known = list(known)
+    for name in given:
+        if name not in known:
+            near = difflib.get_close_matches(name, known, 1)
+            word = next((word for word in _INSTEAD if name.lower().startswith(word)), "")
+            instead = f": {_INSTEAD[word]}." if word else f": did you mean {near[0]}?" if near else "."
+            raise TypeError(f"{of} has no argument {name!r}{instead} It has {', '.join(known)}.")
+
+
+def get_names(options: Any) -> Iterable[str]:
+    """Of one of the classes above, in the order of their text."""
+    return tuple(options.__annotations__)
+
+
+def only_known(of: str) -> Callable[[F], F]:
+    """Of a function: as it is, but for what it says of a keyword argument that it does not have."""
+
+    def decorated(function: F) -> F:
+        known = [name for name in inspect.signature(function).parameters if name != "self"]
+
+        @functools.wraps(function)
+        def checked(*args: Any, **kwargs: Any) -> Any:
+            if not kwargs.keys() <= names:
+                check_names(of, kwargs, known)
+            return function(*args, **kwargs)
+
+        names = frozenset(known)
+        return cast(F, checked)
+
+    return decorated
+
+
+def check_language(of: str, language: Any) -> None:
+    if not isinstance(language, str):
+        raise TypeError(f'{of} is given the name of a language, as "python", not {language!r}; all else by name')
