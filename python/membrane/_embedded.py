@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Callable, ContextManager, Dict, Iterable,
 from . import _telemetry
 from ._check import Cells, Checker, TypeCheck, cells_of_json
 from ._errors import MembraneError, NotFoundError
-from ._functions import FunctionCall, Functions, Modules, Registry, answer_running, whole
+from ._functions import FunctionCall, Functions, Modules, Registry, answer_running, wait_running, whole
 from ._hints import in_words_of_session
 from ._options import LoadOptions, PolicyLike, SessionOptions, check_language, only_known
 from ._sources import Clock, Entropy, Sleep, Zone, words_of
@@ -302,7 +302,7 @@ class Session:
         opened = open_language(language)
         self._begin(opened.name, _policy_of(policy, allow, limits), registry, on_stdout, on_stderr)
         self._place = _place_of(isolated, accepted_missing_walls)
-        self._sources = words_of(clock, timezone, sleep, entropy, registry.wait)
+        self._sources = words_of(clock, timezone, sleep, entropy, wait_running)
         with _translated:
             self._native = engine.Session.create(opened, self._policy, self._options())
         self._check_types(type_check)
@@ -634,7 +634,7 @@ def load(
     registry.take_up(head.get("objects"))
     session = Session.__new__(Session)
     session._begin(language, _policy_of(policy, allow, limits), registry, on_stdout, on_stderr)
-    session._sources = words_of(clock, timezone, sleep, entropy, registry.wait)
+    session._sources = words_of(clock, timezone, sleep, entropy, wait_running)
     session._place = _place_of(isolated, accepted_missing_walls)
     with _translated:
         session._native = engine.Session.load(open_language(language), content, session._policy, session._options(tells_inputs=False))

@@ -203,6 +203,12 @@ def answer_running(wires: Sequence[WireCall], must_stop: MustStop) -> List[Answe
     return registry.answer(wires, must_stop)
 
 
+def wait_running(coroutine: Coroutine[Any, Any, T], must_stop: MustStop) -> Optional[T]:
+    """The same of Registry.wait()."""
+    registry: Registry = _running.registry
+    return registry.wait(coroutine, must_stop)
+
+
 class Registry:
     """All that a session's programs may call, by the names that they use. Threads: as its session."""
 
@@ -218,7 +224,6 @@ class Registry:
         self._gate = gate
         self.loop: Optional[asyncio.AbstractEventLoop] = None  # that awaits functions; None: one of their own
         self._own_loop = OwnLoop()
-        self._users, self._users_lock = 0, threading.Lock()
         self.waits = False  # functions without a callable are answered later
         self._callables: Dict[str, Function] = {}
         self._objects: Dict[int, Object] = {}
@@ -477,15 +482,10 @@ class Registry:
 
     def enter(self) -> None:
         """Of a session that uses this; leave() when it is over."""
-        with self._users_lock:
-            self._users += 1
+        self._own_loop.enter()
 
     def leave(self) -> None:
-        with self._users_lock:
-            self._users -= 1
-            is_last = self._users == 0
-        if is_last:
-            self._own_loop.close()
+        self._own_loop.leave()
 
     def _await(self, awaited: Sequence[Awaitable[Answer]], must_stop: MustStop) -> Sequence[Answer]:
         """What has not answered when the turn is to end is cancelled."""

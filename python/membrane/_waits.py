@@ -52,6 +52,19 @@ class OwnLoop:
         self._lock = threading.Lock()
         self._loop: Optional[asyncio.AbstractEventLoop] = None
         self._process = os.getpid()
+        self._users, self._users_lock = 0, threading.Lock()
+
+    def enter(self) -> None:
+        """Of a session, or a fork of it, that uses this; leave() when it is over. After the last it is closed."""
+        with self._users_lock:
+            self._users += 1
+
+    def leave(self) -> None:
+        with self._users_lock:
+            self._users -= 1
+            is_last = self._users == 0
+        if is_last:
+            self.close()
 
     def run(self, coroutine: Coroutine[Any, Any, T]) -> T:
         if not self._lock.acquire(blocking=False):
