@@ -32,7 +32,7 @@ export interface LoadOptions extends Sources {
   modules?: Modules
   /** Classes of objects that functions return. */
   types?: readonly HostType[]
-  /** Sees each call before it happens; where it gives false or throws, the program gets that as an error. */
+  /** Sees each call before it happens: only where it gives true it happens. LATER makes it wait; else, or what it throws, is an error of the program. */
   gate?: Gate
   /** In Python: a cell whose types are wrong does not run, and its result says where (findings). It needs ty. */
   typeCheck?: boolean | TypeCheck
@@ -184,7 +184,7 @@ function madeOf(language: string, of: NativeLanguage, options: LoadOptions, regi
 /**
  * A session that waits for functions of the host: which ones, and how to go on.
  *
- * name, args, kwargs: of the first call that waits; calls: of all, where several were made at once.
+ * name, args, kwargs, named: of the first call that waits; calls: of all, where several were made at once.
  */
 export class Call {
   readonly session: Session
@@ -207,6 +207,9 @@ export class Call {
   }
   get kwargs(): Readonly<Record<string, unknown>> {
     return this.calls[0]!.kwargs
+  }
+  get named(): Readonly<Record<string, unknown>> | undefined {
+    return this.calls[0]!.named
   }
 
   /** Gives the calls their values, in their order; the rest of the program runs, to its end or to the next call that waits. */
