@@ -156,6 +156,25 @@ function namedOf(functions: Functions): readonly (readonly [string, FunctionOpti
   })
 }
 
+/** Programs see a LookupError. */
+export class UnknownObject extends NamedError {
+  readonly what: string
+  readonly hint: string
+
+  constructor({ id, type }: Reference) {
+    const what = `object ${id}, of ${type}`
+    const hint =
+      'load(bytes, { inputs: { … } }) gives the objects among the inputs again, in the order that Session.create() had; ' +
+      'ask a function again for one that a function gave.'
+    super('LookupError', `${what}, belongs to another process: ${hint}`)
+    this.what = what
+    this.hint = hint
+  }
+}
+
+// Of bytes that do not say how many objects there were: more than there would be.
+const usualLastId = 2 ** 20
+
 /** All that a session's programs may call, by the names that they use. */
 export class Registry {
   readonly words: FunctionWords[] = []
@@ -166,7 +185,8 @@ export class Registry {
   readonly #signatures = new Map<string, Signature | undefined>() // by their texts
   readonly #texts = new Map<string, string>() // of functions' signatures
   readonly #functions = new Map<string, Callable | Later>()
-  readonly #objects: HostObject[] = [] // by their ids, from 1
+  readonly #objects = new Map<number, HostObject>() // by their ids
+  #lastId = 0
   readonly #ids = new Map<object, number>()
   readonly #types = new Map<string, TypeWords>()
   readonly #classes = new Map<unknown, HostType>()
@@ -223,7 +243,7 @@ export class Registry {
   }
 
   #ofJson(text: string): unknown {
-    return ofWire(JSON.parse(text || 'null'), (reference) => this.#held(reference.id).value)
+    return ofWire(JSON.parse(text || 'null'), (reference) => this.#held(reference).value)
   }
 
   #referenceTo(given: object): Reference | undefined {
@@ -234,15 +254,27 @@ export class Registry {
     if (id === undefined) {
       const held = given instanceof HostObject ? given : new HostObject(value, type!)
       this.#describe(classOf(value), held.members, value)
-      this.#ids.set(given, (id = this.#objects.push(held)))
+      this.#ids.set(given, (id = ++this.#lastId))
+      this.#objects.set(id, held)
     }
     return { id, type: classOf(value) }
   }
 
-  #held(id: number): HostObject {
-    const found = this.#objects[id - 1]
-    if (!found) throw new NamedError('LookupError', `there is no object ${id} in this session`)
+  // Also of the same id, one of another type is not the one that was referred to.
+  #held(reference: Reference): HostObject {
+    const found = this.#objects.get(reference.id)
+    if (!found || classOf(found.value) !== reference.type) throw new UnknownObject(reference)
     return found
+  }
+
+  /** The ids until here are those of objects that programs know. */
+  get lastId(): number {
+    return this.#lastId
+  }
+  /** Objects from now on have ids past this one: others are known by these. */
+  leaveOut(lastId: unknown): void {
+    const isId = typeof lastId === 'number' && Number.isSafeInteger(lastId) && lastId >= 0 && lastId <= 2 ** 50
+    this.#lastId = Math.max(this.#lastId, isId ? lastId : usualLastId)
   }
 
   callOf(wire: WireCall): FunctionCall {
@@ -271,7 +303,7 @@ export class Registry {
 
   #signatureTextOf([name, , , id]: WireCall): string | undefined {
     if (!id) return this.#texts.get(name)
-    const held = this.#objects[Number(id) - 1]
+    const held = this.#objects.get(Number(id))
     return held && wordsIn(held.members.methods, memberOf(name))?.signature
   }
 
@@ -366,7 +398,7 @@ export class Registry {
   /** The function's name; undefined where it is no name of the embedder's. */
   #knownName([name, , , id]: WireCall): string | undefined {
     if (!id) return this.#functions.has(name) ? name : undefined
-    const held = this.#objects[Number(id) - 1]
+    const held = this.#objects.get(Number(id))
     const member = memberOf(name)
     if (!held || !(held.methods.includes(member) || held.attributes.includes(member))) return undefined
     return `${classOf(held.value)}.${member}`
@@ -379,7 +411,7 @@ export class Registry {
       if (waits) return LATER
       throw new NamedError('NameError', `there is no function ${name}`)
     }
-    const { value, methods, attributes } = this.#held(Number(id))
+    const { value, methods, attributes } = this.#held({ id: Number(id), type: name.slice(0, name.lastIndexOf('.')) })
     const member = memberOf(name)
     const members = value as Record<string, unknown>
     if (attributes.includes(member)) return () => members[member]
