@@ -80,3 +80,25 @@ export function inWordsOfClient(text: string): string {
     .replace(value, (_, name, given) => `{ ${options[name]}: ${given} }`)
     .replace(member, (_, name, rest) => options[name] + rest)
 }
+
+// What the engine says to those who use the command, in words of sessions.
+const ofSession: readonly (readonly [RegExp, string])[] = [
+  [/membrane languages add (python|js)\b(?! module\.wasm)(?: \(docs\/languages\.md says what that brings\))?/g, 'npx membrane-languages add $1'],
+  [
+    /\b(Add|add) it: membrane languages add \S+ module\.wasm/g,
+    '$1 its folder to the directory that MEMBRANE_LANGUAGES names (docs/languages.md); Python and JavaScript: npx membrane-languages add python js',
+  ],
+  [/Bring it by --with (\S+?),/g, "Give it to the session by policy: { packages: { javascript: ['$1'] } },"],
+  [/, or run a command: membrane run --kind linux\b/g, ", or use a Linux sandbox of a service: Sandbox.create({ template: 'linux' })"],
+  [/membrane doctor says more\. /g, ''],
+  [/\(accepted_missing_walls\)/g, '(acceptedMissingWalls)'],
+  [/: membrane repl --lang js\b/g, ': session.run()'],
+  [/--allow '([^']+)'/g, "allow: ['$1']"],
+  [/--allow ([\w./:*@-]*[\w/*])/g, "allow: ['$1']"],
+]
+
+/** What the engine says of a session, as options of Session.create() and what this package has. */
+export function inWordsOfSession(text: string): string {
+  for (const [engines, ours] of ofSession) text = text.replaceAll(engines, ours)
+  return inWordsOfClient(text)
+}

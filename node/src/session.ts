@@ -12,6 +12,7 @@ import {
   type Modules,
   type Answer,
 } from './functions.js'
+import { inWordsOfSession } from './hints.js'
 import { asOurs, engine, translated, type NativeCell, type NativeHost, type NativeLanguage, type NativeOptions, type NativeSession } from './native.js'
 import { AtEnd, Scope, unlessAborted } from './scope.js'
 import { checkOptions } from './settings.js'
@@ -696,7 +697,16 @@ function cellOf(code: string, options: RunOptions): NativeCell {
   }
 }
 
-const resultOf = (json: string): Result => new Result(JSON.parse(json) as ConstructorParameters<typeof Result>[0])
+type Report = ConstructorParameters<typeof Result>[0]
+
+function resultOf(json: string): Result {
+  const report = JSON.parse(json) as Report
+  if (!report.error) return new Result(report)
+  const { message, hint = '', traceback = '' } = report.error
+  const ours = inWordsOfSession(message)
+  const error = { ...report.error, message: ours, ...(hint && { hint: inWordsOfSession(hint) }) }
+  return new Result({ ...report, error: { ...error, ...(traceback && { traceback: traceback.replaceAll(message, () => ours) }) } })
+}
 
 // -- bytes ------------------------------------------------------------------------------------------------------------
 
