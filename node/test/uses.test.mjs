@@ -184,9 +184,12 @@ test('without inputs, or others, the message says how', { skip }, async () => {
 test('objects of isolated sessions and of JavaScript are given again', { skip: noPython || noJavaScript }, async () => {
   const session = await Session.create('js', { inputs: { account: accountOf(1) } })
   ;(await session.run('1')).check()
-  const again = load(session.dump(), { inputs: { account: accountOf(20) } })
-  assert.equal((await again.run('account.deposit(1)')).text, '21')
+  for (const isolated of [false, true]) {
+    const again = load(session.dump(), { inputs: { account: accountOf(20) }, isolated, acceptedMissingWalls: ['user_namespace'] })
+    assert.equal((await again.run('account.deposit(1)')).text, '21')
+    again.close()
+  }
   const failed = load(session.dump())
   assert.match((await failed.run('account.deposit(1)')).error.message, /inputs/)
-  for (const each of [session, again, failed]) each.close()
+  for (const each of [session, failed]) each.close()
 })
