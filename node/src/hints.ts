@@ -93,8 +93,11 @@ const ofSession: readonly (readonly [RegExp, string])[] = [
   [/membrane doctor says more\. /g, ''],
   [/\(accepted_missing_walls\)/g, '(acceptedMissingWalls)'],
   [/: membrane repl --lang js\b/g, ': session.run()'],
-  [/--allow '([^']+)'/g, "allow: ['$1']"],
-  [/--allow ([\w./:*@-]*[\w/*])/g, "allow: ['$1']"],
+  [/membrane languages add --file\b/g, 'its language.json (docs/languages.md)'],
+  [/; a program is run by: membrane run \S+/g, ''],
+  [/--allow '([^']+)' would allow it/g, "allow: ['$1'] would allow it"],
+  [/--allow ([^\s']+) would allow it/g, "allow: ['$1'] would allow it"],
+  [/grant that directory: --allow (\S*[^\s.])/g, "grant that directory: allow: ['$1']"],
 ]
 
 /** What the engine says of a session, as options of Session.create() and what this package has. */

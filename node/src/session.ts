@@ -699,13 +699,27 @@ function cellOf(code: string, options: RunOptions): NativeCell {
 
 type Report = ConstructorParameters<typeof Result>[0]
 
+// In words of this package.
 function resultOf(json: string): Result {
   const report = JSON.parse(json) as Report
-  if (!report.error) return new Result(report)
-  const { message, hint = '', traceback = '' } = report.error
+  return new Result({ ...report, ...(report.error && { error: errorOf(report.error) }), ...grantsOf(report['host_calls']) })
+}
+
+function errorOf(error: NonNullable<Report['error']>): NonNullable<Report['error']> {
+  const { message, hint, traceback } = error
   const ours = inWordsOfSession(message)
-  const error = { ...report.error, message: ours, ...(hint && { hint: inWordsOfSession(hint) }) }
-  return new Result({ ...report, error: { ...error, ...(traceback && { traceback: traceback.replaceAll(message, () => ours) }) } })
+  return {
+    ...error,
+    message: ours,
+    ...(hint && { hint: inWordsOfSession(hint) }),
+    ...(traceback && message && { traceback: traceback.replaceAll(message, () => ours) }),
+  }
+}
+
+function grantsOf(calls: unknown): { host_calls: unknown } | undefined {
+  if (!Array.isArray(calls)) return undefined
+  const ofCall = (call: { grant?: string }): object => (call.grant ? { ...call, grant: inWordsOfSession(call.grant) } : call)
+  return { host_calls: calls.map(ofCall) }
 }
 
 // -- bytes ------------------------------------------------------------------------------------------------------------

@@ -102,10 +102,15 @@ test('hints name what the package has', { skip: noPython || noJavaScript }, asyn
     ['python', "import membrane; membrane.agent.ask('x')", /allow: \['ask'\] would allow it/],
   ]) {
     const session = await Session.create(language)
-    const { error } = await session.run(code)
+    const { error, report } = await session.run(code)
     assert.match(error.message, expected)
+    for (const { grant = '' } of report.host_calls) assert.match(grant, /^(allow: \["|$)/)
     hints.push(error.message, error.hint, error.traceback)
     session.close()
   }
+  const session = await Session.create('python')
+  const { error } = await session.run("raise ValueError('write it as --with x or --allow y')")
+  assert.equal(error.message, 'write it as --with x or --allow y')
+  session.close()
   for (const hint of hints) assert.doesNotMatch(hint, /(?<!npx )membrane (languages|run|doctor)|--with|--allow/)
 })
