@@ -1,6 +1,7 @@
 // Functions and objects of this program, as programs in a session call them.
 
 import { types as kinds } from 'node:util'
+import { MembraneError } from './errors.js'
 import { bound, signatureOf, type Bound, type Signature } from './signatures.js'
 import { callBegins, NamedError, type CallSpan } from './telemetry.js'
 import { ofWire, toWire, type Reference } from './values.js'
@@ -174,6 +175,12 @@ export class UnknownObject extends NamedError {
 
 // Of bytes that do not say how many objects there were: more than there would be.
 const usualLastId = 2 ** 20
+const isCount = (value: unknown): value is number => Number.isSafeInteger(value) && (value as number) >= 0 && (value as number) <= 2 ** 50
+
+export interface ObjectCounts {
+  readonly inputs: number
+  readonly last: number
+}
 
 /** All that a session's programs may call, by the names that they use. */
 export class Registry {
@@ -187,6 +194,7 @@ export class Registry {
   readonly #functions = new Map<string, Callable | Later>()
   readonly #objects = new Map<number, HostObject>() // by their ids
   #lastId = 0
+  #ofInputs: number
   readonly #ids = new Map<object, number>()
   readonly #types = new Map<string, TypeWords>()
   readonly #classes = new Map<unknown, HostType>()
@@ -209,6 +217,7 @@ export class Registry {
       this.#describe(each.type.name, each, each.type.prototype as object, each.doc)
     }
     this.inputs = Object.entries(options.inputs ?? {}).map(([name, value]) => [name, this.toJson(value)])
+    this.#ofInputs = this.#lastId
   }
 
   #add(module: string, functions: Functions): void {
@@ -267,14 +276,20 @@ export class Registry {
     return found
   }
 
-  /** The ids until here are those of objects that programs know. */
-  get lastId(): number {
-    return this.#lastId
+  /** Of objects: how many were among the inputs, whose ids are the first, and the last id that programs may know. */
+  get objects(): ObjectCounts {
+    return { inputs: this.#ofInputs, last: this.#lastId }
   }
-  /** Objects from now on have ids past this one: others are known by these. */
-  leaveOut(lastId: unknown): void {
-    const isId = typeof lastId === 'number' && Number.isSafeInteger(lastId) && lastId >= 0 && lastId <= 2 ** 50
-    this.#lastId = Math.max(this.#lastId, isId ? lastId : usualLastId)
+  /** Objects from now on have ids past those that the session has had; inputs are not to have those of others. */
+  goOnFrom(before: unknown): void {
+    const { inputs, last } = (before ?? {}) as Partial<Record<keyof ObjectCounts, unknown>>
+    if (isCount(inputs) && this.#ofInputs > inputs)
+      throw new MembraneError(`the session had ${inputs} objects among its inputs, and load() is given ${this.#ofInputs}`, {
+        code: 'invalid_input',
+        hint: 'Give the objects that Session.create() had among its inputs, in their order.',
+      })
+    this.#ofInputs = Math.max(this.#ofInputs, isCount(inputs) ? inputs : 0)
+    this.#lastId = Math.max(this.#lastId, isCount(last) ? last : usualLastId)
   }
 
   callOf(wire: WireCall): FunctionCall {

@@ -584,7 +584,7 @@ export class Session {
   /** All that the session is besides its language, as bytes; also where it waits. Neither the policy nor functions are in it. */
   dump(): Uint8Array {
     const cells = this.#made.checker && this.#cells.texts
-    return translated(() => this.#use().dump(headOf({ language: this.language, objects: this.#made.registry.lastId, begun: this.#hasBegun || this.#waitsAtFirst, ...(cells && { cells }) })))
+    return translated(() => this.#use().dump(headOf({ language: this.language, objects: this.#made.registry.objects, begun: this.#hasBegun || this.#waitsAtFirst, ...(cells && { cells }) })))
   }
 
   // -- its end
@@ -729,7 +729,7 @@ const magic = new TextEncoder().encode('MEMBPY1\n')
 
 interface Head {
   readonly language: string
-  /** The last id of an object that its programs may have a reference to. */
+  /** How many its programs may have references to (ObjectCounts). */
   readonly objects?: unknown
   /** false: no turn has run, and programs do not have the inputs yet. */
   readonly begun?: unknown
@@ -772,7 +772,7 @@ export function load(blob: Uint8Array, options: LoadOptions = {}): Call | Sessio
   const native = engine()
   const { head, content } = readHead(blob)
   const registry = new Registry(options)
-  registry.leaveOut(head.objects)
+  if (head.begun !== false) registry.goOnFrom(head.objects)
   const of = openedSync(head.language)
   const made = madeOf(head.language, of, options, registry, Cells.ofJson(head.cells))
   const hasInputs = head.begun !== false

@@ -149,6 +149,36 @@ test('load() gives objects again', { skip }, async () => {
   for (const each of [session, again, third]) each.close()
 })
 
+test('objects are not taken for others', { skip }, async () => {
+  const session = await Session.create('python', { inputs: { first: accountOf(1) } })
+  ;(await session.run('given = first.open(100)')).check()
+  const inputs = { first: accountOf(2), second: accountOf(3) }
+  assert.throws(() => load(session.dump(), { inputs }), { code: 'invalid_input', message: /had 1 objects among its inputs, and load\(\) is given 2/ })
+  const without = load(session.dump())
+  const again = load(without.dump(), { inputs: { first: accountOf(2) } })
+  assert.equal((await again.run('first.balance')).text, '2')
+  assert.equal((await again.run('given.balance')).error.code, 'LookupError')
+  for (const each of [session, without, again]) each.close()
+})
+
+test('damaged counts of objects do no harm', { skip }, async () => {
+  const session = await Session.create('python', { inputs: { first: accountOf(1) } })
+  ;(await session.run('given = first.open(100)')).check()
+  const blob = Buffer.from(session.dump())
+  const end = 12 + blob.readUInt32LE(8)
+  const head = JSON.parse(blob.subarray(12, end))
+  for (const objects of [null, 7, 'x', { last: -1 }, { last: 1e300, inputs: 'x' }, { last: 0.5 }, [], undefined]) {
+    const words = Buffer.from(JSON.stringify({ ...head, objects }))
+    const size = Buffer.alloc(4)
+    size.writeUInt32LE(words.length)
+    const again = load(Buffer.concat([blob.subarray(0, 8), size, words, blob.subarray(end)]), { inputs: { first: accountOf(5) } })
+    assert.equal((await again.run('other = first.open(7)\nother.balance')).text, '7')
+    assert.equal((await again.run('given.balance')).error.code, 'LookupError')
+    again.close()
+  }
+  session.close()
+})
+
 test('load() tells values to programs that have never had them', { skip }, async () => {
   const session = await Session.create('python', { limits: { fuel: '1e8' }, inputs: { account: accountOf(1), list: [1] } })
   const options = { inputs: { account: accountOf(2), list: [1] } }
