@@ -1,6 +1,8 @@
 // Functions and objects of this program, as programs in a session call them.
 
 import { types as kinds } from 'node:util'
+import { MembraneError } from './errors.js'
+import { bound, signatureOf, type Bound, type Signature } from './signatures.js'
 import { callBegins, NamedError, type CallSpan } from './telemetry.js'
 import { ofWire, toWire, type Reference } from './values.js'
 
@@ -14,7 +16,10 @@ export type Callable = (...args: any[]) => unknown
 /** A function with what programs see of it. */
 export interface FunctionOptions {
   readonly call: Callable | Later
-  /** As Python has it, for help() and for checking calls before they are made: "(item: str, count: int = 1) -> int". */
+  /**
+   * As Python has it, for help() and for checking calls before they are made: "(item: str, count: int = 1) -> int". Arguments that a
+   * program gives by name have their positions by it; those behind * and of **kwargs are an object, the last argument.
+   */
   readonly signature?: string
   readonly doc?: string
   /** Programs await it, and calls that are awaited together are made at once; of an async function: true. */
@@ -29,12 +34,27 @@ export type Modules = Readonly<Record<string, Functions>>
 /** A call that a program makes: what a gate sees before it happens, and what a waiting session waits for. */
 export interface FunctionCall {
   readonly name: string
+  /** By position, also those that a program gave by name, where the function has a signature; undefined where one is missing between others. */
   readonly args: readonly unknown[]
-  /** Arguments that a program in Python gave by name. The function has them as its last argument, where there are any. */
+  /**
+   * Arguments that a program in Python gave by name and that have no position: of a function without a signature all of these. The
+   * function has them as its last argument, where there are any.
+   */
   readonly kwargs: Readonly<Record<string, unknown>>
+  /**
+   * Where the function has a signature, all arguments that were given, by the names of its parameters: those of *args as an array, those
+   * of **kwargs as an object. undefined without one.
+   */
+  readonly named?: Readonly<Record<string, unknown>>
 }
 
-export type Gate = (call: FunctionCall) => unknown
+/** What a gate gives, or a promise of it: true lets the call pass, LATER makes it wait, and the others refuse it. */
+export type Allowed = boolean | Later | undefined | null
+/**
+ * Sees each call before it happens. The program gets what it throws as an error, which is how to give a reason. LATER makes the call wait
+ * as one of a function that is answered later: Call.resume() and fail() answer it in the place of the function, which is not called.
+ */
+export type Gate = (call: FunctionCall) => Allowed | PromiseLike<Allowed>
 
 /** What programs see of a method: as of a function. */
 export interface MethodWords {
@@ -110,6 +130,7 @@ export interface TypeWords {
 }
 
 const classOf = (value: object): string => (value.constructor as { name?: string } | undefined)?.name || 'Object'
+const memberOf = (name: string): string => name.slice(name.lastIndexOf('.') + 1)
 const isThenable = (value: unknown): value is PromiseLike<unknown> =>
   typeof value === 'object' && value !== null && 'then' in value && typeof value.then === 'function'
 
@@ -136,14 +157,44 @@ function namedOf(functions: Functions): readonly (readonly [string, FunctionOpti
   })
 }
 
+/** Programs see a LookupError. */
+export class UnknownObject extends NamedError {
+  readonly what: string
+  readonly hint: string
+
+  constructor({ id, type }: Reference) {
+    const what = `object ${id}, of ${type}`
+    const hint =
+      'load(bytes, { inputs: { … } }) gives the objects among the inputs again, in the order that Session.create() had; ' +
+      'ask a function again for one that a function gave.'
+    super('LookupError', `${what}, belongs to another process: ${hint}`)
+    this.what = what
+    this.hint = hint
+  }
+}
+
+// Of bytes that do not say how many objects there were: more than there would be.
+const usualLastId = 2 ** 20
+const isCount = (value: unknown): value is number => Number.isSafeInteger(value) && (value as number) >= 0 && (value as number) <= 2 ** 50
+
+export interface ObjectCounts {
+  readonly inputs: number
+  readonly last: number
+}
+
 /** All that a session's programs may call, by the names that they use. */
 export class Registry {
   readonly words: FunctionWords[] = []
   readonly modules: (readonly [string, string])[] = []
   readonly inputs: readonly (readonly [string, string])[]
   readonly #gate: Gate | undefined
+  #hasWarned = false
+  readonly #signatures = new Map<string, Signature | undefined>() // by their texts
+  readonly #texts = new Map<string, string>() // of functions' signatures
   readonly #functions = new Map<string, Callable | Later>()
-  readonly #objects: HostObject[] = [] // by their ids, from 1
+  readonly #objects = new Map<number, HostObject>() // by their ids
+  #lastId = 0
+  #ofInputs: number
   readonly #ids = new Map<object, number>()
   readonly #types = new Map<string, TypeWords>()
   readonly #classes = new Map<unknown, HostType>()
@@ -166,11 +217,14 @@ export class Registry {
       this.#describe(each.type.name, each, each.type.prototype as object, each.doc)
     }
     this.inputs = Object.entries(options.inputs ?? {}).map(([name, value]) => [name, this.toJson(value)])
+    this.#ofInputs = this.#lastId
   }
 
   #add(module: string, functions: Functions): void {
     for (const [name, options] of namedOf(functions)) {
-      this.#functions.set(module ? `${module}.${name}` : name, options.call)
+      const knownAs = module ? `${module}.${name}` : name
+      this.#functions.set(knownAs, options.call)
+      this.#texts.set(knownAs, options.signature ?? '')
       this.words.push(wordsOf(module, name, options))
     }
   }
@@ -198,7 +252,7 @@ export class Registry {
   }
 
   #ofJson(text: string): unknown {
-    return ofWire(JSON.parse(text || 'null'), (reference) => this.#held(reference.id).value)
+    return ofWire(JSON.parse(text || 'null'), (reference) => this.#held(reference).value)
   }
 
   #referenceTo(given: object): Reference | undefined {
@@ -209,23 +263,63 @@ export class Registry {
     if (id === undefined) {
       const held = given instanceof HostObject ? given : new HostObject(value, type!)
       this.#describe(classOf(value), held.members, value)
-      this.#ids.set(given, (id = this.#objects.push(held)))
+      this.#ids.set(given, (id = ++this.#lastId))
+      this.#objects.set(id, held)
     }
     return { id, type: classOf(value) }
   }
 
-  #held(id: number): HostObject {
-    const found = this.#objects[id - 1]
-    if (!found) throw new NamedError('LookupError', `there is no object ${id} in this session`)
+  // Also of the same id, one of another type is not the one that was referred to.
+  #held(reference: Reference): HostObject {
+    const found = this.#objects.get(reference.id)
+    if (!found || classOf(found.value) !== reference.type) throw new UnknownObject(reference)
     return found
   }
 
-  callOf([name, args, kwargs]: WireCall): FunctionCall {
-    return {
-      name,
-      args: this.#ofJson(args || '[]') as unknown[],
-      kwargs: this.#ofJson(kwargs || '{}') as Record<string, unknown>,
-    }
+  /** Of objects: how many were among the inputs, whose ids are the first, and the last id that programs may know. */
+  get objects(): ObjectCounts {
+    return { inputs: this.#ofInputs, last: this.#lastId }
+  }
+  /** Objects from now on have ids past those that the session has had; inputs are not to have those of others. */
+  goOnFrom(before: unknown): void {
+    const { inputs, last } = (before ?? {}) as Partial<Record<keyof ObjectCounts, unknown>>
+    if (isCount(inputs) && this.#ofInputs > inputs)
+      throw new MembraneError(`the session had ${inputs} objects among its inputs, and load() is given ${this.#ofInputs}`, {
+        code: 'invalid_input',
+        hint: 'Give the objects that Session.create() had among its inputs, in their order.',
+      })
+    this.#ofInputs = Math.max(this.#ofInputs, isCount(inputs) ? inputs : 0)
+    this.#lastId = Math.max(this.#lastId, isCount(last) ? last : usualLastId)
+  }
+
+  callOf(wire: WireCall): FunctionCall {
+    return this.#madeOf(wire).call
+  }
+
+  // And what its function is called with.
+  #madeOf(wire: WireCall): { call: FunctionCall; given: readonly unknown[] } {
+    const name = wire[0]
+    const args = this.#ofJson(wire[1] || '[]') as unknown[]
+    const kwargs = this.#ofJson(wire[2] || '{}') as Record<string, unknown>
+    const by = this.#bound(wire, args, kwargs)
+    if (by) return { call: { name, args: by.args, kwargs: by.kwargs, named: by.named }, given: by.given }
+    return { call: { name, args, kwargs }, given: Object.keys(kwargs).length ? [...args, kwargs] : args }
+  }
+
+  #bound(wire: WireCall, args: unknown[], kwargs: Record<string, unknown>): Bound | undefined {
+    const text = this.#signatureTextOf(wire)
+    if (!text) return undefined
+    if (!this.#signatures.has(text)) this.#signatures.set(text, signatureOf(text))
+    const signature = this.#signatures.get(text)
+    if (signature) return bound(signature, wire[0], args, kwargs)
+    if (!Object.keys(kwargs).length) return undefined
+    throw new NamedError('TypeError', `arguments by name have no position: the signature of ${wire[0]} cannot be read: ${text}`)
+  }
+
+  #signatureTextOf([name, , , id]: WireCall): string | undefined {
+    if (!id) return this.#texts.get(name)
+    const held = this.#objects.get(Number(id))
+    return held && wordsIn(held.members.methods, memberOf(name))?.signature
   }
 
   // -- answers
@@ -245,44 +339,55 @@ export class Registry {
     return Promise.all(calls.map((call) => this.#begin(call, waits)))
   }
 
-  /** The same at once: a function that is not done by then has failed. */
+  /** The same at once: a gate or a function that is not done by then has failed. */
   answerSync(calls: readonly WireCall[], waits: boolean): readonly Answer[] {
     return calls.map((call) => {
-      const answer = this.#begin(call, waits)
+      const answer = this.#begin(call, waits, true)
       if (!(answer instanceof Promise)) return answer
       return Registry.error(new NamedError('RuntimeError', `${call[0]} is not done at once: use run(), and not runSync()`))
     })
   }
 
-  #begin(wire: WireCall, waits: boolean): Answer | Promise<Answer> {
+  #begin(wire: WireCall, waits: boolean, isSync = false): Answer | Promise<Answer> {
     const span = callBegins(this.#knownName(wire))
     try {
-      const call = this.callOf(wire)
+      const { call, given } = this.#madeOf(wire)
       const called = this.#functionOf(wire, waits)
-      if (called === LATER) return this.#answerOf(call, LATER, waits, span)
-      const named = Object.keys(call.kwargs).length ? [call.kwargs] : []
-      const given = span.within(() => this.#gated(call, () => called(...call.args, ...named)))
-      if (isThenable(given)) return this.#settled(call, given, waits, span)
-      return this.#answerOf(call, given, waits, span)
+      const make = (): unknown => (called === LATER ? LATER : called(...given))
+      const made = span.within(() => this.#gated(call, make, isSync))
+      if (isThenable(made)) return this.#settled(call, made, waits, span)
+      return this.#answerOf(call, made, waits, span)
     } catch (error) {
       span.fail(error)
       return Registry.error(error)
     }
   }
 
-  // What the function gives, where the gate lets the call pass; a promise where the gate gives one.
-  #gated(call: FunctionCall, make: () => unknown): unknown {
-    const demand = (allowed: unknown): void => {
-      if (!allowed) throw new NamedError('PermissionError', `the call of ${call.name} was refused`)
-    }
+  // What the function gives, where the gate lets the call pass; LATER where the gate says so; a promise where the gate gives one.
+  #gated(call: FunctionCall, make: () => unknown, isSync: boolean): unknown {
     const allowed = this.#gate ? this.#gate(call) : true
-    if (isThenable(allowed))
-      return Promise.resolve(allowed).then((said) => {
-        demand(said)
-        return make()
-      })
-    demand(allowed)
-    return make()
+    if (!isThenable(allowed)) return this.#passes(call, allowed) ? make() : LATER
+    const made = Promise.resolve(allowed).then((said) => (isSync ? undefined : this.#passes(call, said) ? make() : LATER))
+    if (!isSync) return made
+    made.catch(() => {})
+    throw new NamedError(
+      'RuntimeError',
+      `the gate does not say at once whether ${call.name} may be called: use run(), and not runSync(), or a gate that gives no promise`,
+    )
+  }
+
+  // Throws where the gate refuses; false: the call waits.
+  #passes(call: FunctionCall, allowed: unknown): boolean {
+    if (allowed === true) return true
+    if (allowed === LATER) return false
+    if (allowed === false || allowed === undefined || allowed === null)
+      throw new NamedError('PermissionError', `the call of ${call.name} was refused`)
+    const why =
+      `the gate gave ${typeof allowed === 'object' ? classOf(allowed) : String(allowed)} for a call of ${call.name}: ` +
+      'a gate gives true, false (or nothing) or LATER, or throws why not'
+    if (!this.#hasWarned) process.emitWarning(why, { type: 'MembraneWarning', detail: 'The call was refused, as all like it are.' })
+    this.#hasWarned = true
+    throw new NamedError('GateError', why)
   }
 
   #answerOf(call: FunctionCall, value: unknown, waits: boolean, span: CallSpan): Answer {
@@ -308,8 +413,8 @@ export class Registry {
   /** The function's name; undefined where it is no name of the embedder's. */
   #knownName([name, , , id]: WireCall): string | undefined {
     if (!id) return this.#functions.has(name) ? name : undefined
-    const held = this.#objects[Number(id) - 1]
-    const member = name.slice(name.lastIndexOf('.') + 1)
+    const held = this.#objects.get(Number(id))
+    const member = memberOf(name)
     if (!held || !(held.methods.includes(member) || held.attributes.includes(member))) return undefined
     return `${classOf(held.value)}.${member}`
   }
@@ -321,8 +426,8 @@ export class Registry {
       if (waits) return LATER
       throw new NamedError('NameError', `there is no function ${name}`)
     }
-    const { value, methods, attributes } = this.#held(Number(id))
-    const member = name.slice(name.lastIndexOf('.') + 1)
+    const { value, methods, attributes } = this.#held({ id: Number(id), type: name.slice(0, name.lastIndexOf('.')) })
+    const member = memberOf(name)
     const members = value as Record<string, unknown>
     if (attributes.includes(member)) return () => members[member]
     if (!methods.includes(member)) throw new NamedError('AttributeError', `${classOf(value)} has no method ${member}`)

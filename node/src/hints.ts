@@ -80,3 +80,28 @@ export function inWordsOfClient(text: string): string {
     .replace(value, (_, name, given) => `{ ${options[name]}: ${given} }`)
     .replace(member, (_, name, rest) => options[name] + rest)
 }
+
+// What the engine says to those who use the command, in words of sessions.
+const ofSession: readonly (readonly [RegExp, string])[] = [
+  [/membrane languages add (python|js)\b(?! module\.wasm)(?: \(docs\/languages\.md says what that brings\))?/g, 'npx membrane-languages add $1'],
+  [
+    /\b(Add|add) it: membrane languages add \S+ module\.wasm/g,
+    '$1 its folder to the directory that MEMBRANE_LANGUAGES names (docs/languages.md); Python and JavaScript: npx membrane-languages add python js',
+  ],
+  [/Bring it by --with (\S+?),/g, "Give it to the session by policy: { packages: { javascript: ['$1'] } },"],
+  [/, or run a command: membrane run --kind linux\b/g, ", or use a Linux sandbox of a service: Sandbox.create({ template: 'linux' })"],
+  [/membrane doctor says more\. /g, ''],
+  [/\(accepted_missing_walls\)/g, '(acceptedMissingWalls)'],
+  [/: membrane repl --lang js\b/g, ': session.run()'],
+  [/membrane languages add --file\b/g, 'its language.json (docs/languages.md)'],
+  [/; a program is run by: membrane run \S+/g, ''],
+  [/--allow '([^']+)' would allow it/g, "allow: ['$1'] would allow it"],
+  [/--allow ([^\s']+) would allow it/g, "allow: ['$1'] would allow it"],
+  [/grant that directory: --allow (\S*[^\s.])/g, "grant that directory: allow: ['$1']"],
+]
+
+/** What the engine says of a session, as options of Session.create() and what this package has. */
+export function inWordsOfSession(text: string): string {
+  for (const [engines, ours] of ofSession) text = text.replaceAll(engines, ours)
+  return inWordsOfClient(text)
+}

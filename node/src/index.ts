@@ -12,6 +12,7 @@ export {
 export {
   HostObject,
   LATER,
+  type Allowed,
   type Callable,
   type FunctionCall,
   type FunctionOptions,

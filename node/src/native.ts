@@ -2,6 +2,7 @@
 
 import { createRequire } from 'node:module'
 import { MembraneError, NotFoundError } from './errors.js'
+import { inWordsOfSession } from './hints.js'
 import type { Answer, FunctionWords, TypeWords, WireCall } from './functions.js'
 import type { NativeSourceHost, NativeSources } from './sources.js'
 
@@ -102,7 +103,8 @@ interface FailureError extends Error {
 export function asOurs(error: unknown): unknown {
   if (!(error instanceof Error) || !(error as FailureError).isFailure) return error
   const { message, code, hint } = error as FailureError
-  return new (code === 'not_found' || code === 'ENOENT' ? NotFoundError : MembraneError)(message, { code, hint })
+  const Kind = code === 'not_found' || code === 'ENOENT' ? NotFoundError : MembraneError
+  return new Kind(inWordsOfSession(message), { code, hint: inWordsOfSession(hint) })
 }
 
 export function translated<T>(act: () => T): T {

@@ -1,32 +1,64 @@
 // Small things that sessions and pools share.
 
-import { AsyncResource } from 'node:async_hooks'
+import { AsyncLocalStorage, AsyncResource } from 'node:async_hooks'
+
+interface Turn {
+  isOver: boolean
+}
+// Those that wait for the function which runs here, or which began what runs here.
+const waitingFor = new AsyncLocalStorage<readonly Turn[]>()
 
 /** What functions and listeners are called in: the async context in which their session's turn was asked for. */
 export class Scope {
   #resource: AsyncResource | undefined
+  #turn: Turn | undefined
 
   /** From here to leave(), that of the caller. */
   enter(): void {
+    this.#turn = { isOver: false }
     this.#resource = new AsyncResource('membrane.turn')
   }
   leave(): void {
+    if (this.#turn) this.#turn.isOver = true
+    this.#turn = undefined
     this.#resource?.emitDestroy()
     this.#resource = undefined
   }
 
-  /** The same functions, called in it. */
-  within<T extends object>(functions: T): T {
-    const wrapped = Object.entries(functions).map(([name, act]) => [
-      name,
-      typeof act === 'function' ? (...args: unknown[]): unknown => this.#call(act as (...args: unknown[]) => unknown, args) : act,
-    ])
-    return Object.fromEntries(wrapped) as T
+  /** Whether the session's turn waits for who asks: another turn of it would never begin. */
+  get waitsForCaller(): boolean {
+    return this.#turn !== undefined && (waitingFor.getStore() ?? []).includes(this.#turn)
   }
 
-  #call(act: (...args: unknown[]) => unknown, args: unknown[]): unknown {
+  /** The same functions, called in it; the turn does not wait for them. */
+  within<T extends object>(functions: T): T {
+    return wrapped(functions, (act, args) => this.#call(act, args))
+  }
+
+  /** The same of functions that the turn waits for. */
+  awaited<T extends object>(functions: T): T {
+    return wrapped(functions, (act, args) => this.#call(() => this.#waiting(act, args), []))
+  }
+
+  #call(act: Act, args: unknown[]): unknown {
     return this.#resource ? this.#resource.runInAsyncScope(act, undefined, ...args) : act(...args)
   }
+
+  #waiting(act: Act, args: unknown[]): unknown {
+    if (!this.#turn) return act(...args)
+    const others = (waitingFor.getStore() ?? []).filter((each) => !each.isOver)
+    return waitingFor.run([...others, this.#turn], act, ...args)
+  }
+}
+
+type Act = (...args: unknown[]) => unknown
+
+function wrapped<T extends object>(functions: T, call: (act: Act, args: unknown[]) => unknown): T {
+  const all = Object.entries(functions).map(([name, act]) => [
+    name,
+    typeof act === 'function' ? (...args: unknown[]): unknown => call(act as Act, args) : act,
+  ])
+  return Object.fromEntries(all) as T
 }
 
 /** The promise; rejected with the signal's reason when that comes first. */

@@ -4,6 +4,7 @@ import { Cells, Checker, type Text, type TypeCheck } from './check.js'
 import { MembraneError } from './errors.js'
 import {
   Registry,
+  UnknownObject,
   type FunctionCall,
   type Functions,
   type Gate,
@@ -11,6 +12,7 @@ import {
   type Modules,
   type Answer,
 } from './functions.js'
+import { inWordsOfSession } from './hints.js'
 import { asOurs, engine, translated, type NativeCell, type NativeHost, type NativeLanguage, type NativeOptions, type NativeSession } from './native.js'
 import { AtEnd, Scope, unlessAborted } from './scope.js'
 import { checkOptions } from './settings.js'
@@ -20,7 +22,7 @@ import { opened as countOpened, turnBegins, type Operation, type TurnSpan } from
 import { milliseconds, Result, type Duration, type FileInfo, type Policy } from './types.js'
 
 /** What a session may do, and what its programs may call. */
-export interface LoadOptions extends Sources {
+interface CommonOptions extends Sources {
   /** Grants, as docs/policy.md says: 'fs:read:./data'. Nothing without. */
   allow?: string | readonly string[]
   limits?: Readonly<Record<string, string | number>>
@@ -32,7 +34,7 @@ export interface LoadOptions extends Sources {
   modules?: Modules
   /** Classes of objects that functions return. */
   types?: readonly HostType[]
-  /** Sees each call before it happens; where it gives false or throws, the program gets that as an error. */
+  /** Sees each call before it happens: only where it gives true it happens. LATER makes it wait; else, or what it throws, is an error of the program. */
   gate?: Gate
   /** In Python: a cell whose types are wrong does not run, and its result says where (findings). It needs ty. */
   typeCheck?: boolean | TypeCheck
@@ -45,7 +47,15 @@ export interface LoadOptions extends Sources {
   acceptedMissingWalls?: readonly string[]
 }
 
-export interface SessionOptions extends LoadOptions {
+export interface LoadOptions extends CommonOptions {
+  /**
+   * Objects among them take the places of those that Session.create() had, in the same order: programs' references are to these then. The
+   * other values are not given to programs, which have theirs.
+   */
+  inputs?: Readonly<Record<string, unknown>>
+}
+
+export interface SessionOptions extends CommonOptions {
   /** Names of the session's own, and their values. */
   inputs?: Readonly<Record<string, unknown>>
   /** When nobody has used it for so long, it ends. */
@@ -73,12 +83,13 @@ export interface StartOptions {
 /** The session was closed, or its lifetime or idle time has passed. */
 export class SessionOverError extends MembraneError {}
 
-const loadOptions = [
+const commonOptions = [
   ...['allow', 'limits', 'policy', 'functions', 'modules', 'types', 'gate', 'typeCheck'],
   ...['onStdout', 'onStderr', 'isolated', 'acceptedMissingWalls', ...sourceOptions],
 ] as const
+const loadOptions = [...commonOptions, 'inputs'] as const
 /** @internal */
-export const sessionOptions = [...loadOptions, 'inputs', 'idleTimeout', 'lifetime'] as const
+export const sessionOptions = [...commonOptions, 'inputs', 'idleTimeout', 'lifetime'] as const
 const runOptions = ['name', 'script', 'arguments', 'stdin'] as const
 const startOptions = ['name', 'signal'] as const
 
@@ -133,17 +144,18 @@ function heard(listener: ((text: string) => void) | undefined): ((text: string) 
   )
 }
 
-function hostOf(registry: Registry, options: LoadOptions, scope: Scope): NativeHost {
-  return scope.within<NativeHost>({
+function hostOf(registry: Registry, options: CommonOptions, scope: Scope): NativeHost {
+  const functions: Pick<NativeHost, 'answer' | 'answerSync'> = {
     answer: (calls, waits, reply) => void registry.answer(calls, waits).then(reply),
     answerSync: (calls, waits) => registry.answerSync(calls, waits),
-    onStdout: heard(options.onStdout),
-    onStderr: heard(options.onStderr),
-    ...sourceHostOf(options),
-  })
+  }
+  return {
+    ...scope.awaited({ ...functions, ...sourceHostOf(options) }),
+    ...scope.within({ onStdout: heard(options.onStdout), onStderr: heard(options.onStderr) }),
+  }
 }
 
-function nativeOptionsOf(registry: Registry, options: LoadOptions, scope: Scope): NativeOptions {
+function nativeOptionsOf(registry: Registry, options: CommonOptions, scope: Scope): NativeOptions {
   const { policy, allow = [], limits = {} } = options
   return {
     policy: {
@@ -166,17 +178,18 @@ function nativeOptionsOf(registry: Registry, options: LoadOptions, scope: Scope)
 /** What a session is made of, and its forks. */
 interface Made {
   readonly language: string
-  readonly options: LoadOptions
+  readonly of: NativeLanguage
+  readonly options: CommonOptions
   readonly registry: Registry
   readonly checker: Checker | undefined
   readonly cells: Cells
   readonly scope: Scope
 }
 
-function madeOf(language: string, of: NativeLanguage, options: LoadOptions, registry: Registry, cells = new Cells()): Made {
+function madeOf(language: string, of: NativeLanguage, options: CommonOptions, registry: Registry, cells = new Cells()): Made {
   const { typeCheck = false } = options
   const checker = typeCheck === false ? undefined : new Checker(typeCheck, engine().nameOf(of), registry)
-  return { language, options, registry, checker, cells, scope: new Scope() }
+  return { language, of, options, registry, checker, cells, scope: new Scope() }
 }
 
 // -- sessions ---------------------------------------------------------------------------------------------------------
@@ -184,7 +197,7 @@ function madeOf(language: string, of: NativeLanguage, options: LoadOptions, regi
 /**
  * A session that waits for functions of the host: which ones, and how to go on.
  *
- * name, args, kwargs: of the first call that waits; calls: of all, where several were made at once.
+ * name, args, kwargs, named: of the first call that waits; calls: of all, where several were made at once.
  */
 export class Call {
   readonly session: Session
@@ -208,9 +221,15 @@ export class Call {
   get kwargs(): Readonly<Record<string, unknown>> {
     return this.calls[0]!.kwargs
   }
+  get named(): Readonly<Record<string, unknown>> | undefined {
+    return this.calls[0]!.named
+  }
 
-  /** Gives the calls their values, in their order; the rest of the program runs, to its end or to the next call that waits. */
+  /** Gives the calls their values, in their order, or the first of them; RangeError where there are more. The rest of the program runs, to its end or to the next call that waits. */
   async resume(...values: unknown[]): Promise<Result | Call> {
+    const waiting = this.calls.length
+    if (values.length > waiting)
+      throw new RangeError(`${waiting} ${waiting === 1 ? 'call waits' : 'calls wait'}, and there are ${values.length} answers: give one for each`)
     const registry = internals(this.session).registry
     return internals(this.session).resume(values.map((value) => registry.value(value)))
   }
@@ -277,7 +296,7 @@ export interface Internals {
 }
 /** @internal */
 export let internals: (session: Session) => Internals
-let madeSession: (made: Made, native: NativeSession) => Session
+let madeSession: (made: Made, native: NativeSession, hasBegun: boolean) => Session
 
 const dispose: typeof Symbol.dispose = Symbol.dispose ?? (Symbol.for('Symbol.dispose') as never) // Node 18 has none
 const longestTimerMs = 2 ** 31 - 1
@@ -286,8 +305,8 @@ const stopsAgainMs = 5 // a turn that has not begun yet does not see that it is 
 /**
  * A program in a language that goes on from turn to turn: names and files stay.
  *
- * Turns wait for each other, so a function must not await a turn of the session that calls it. What is no promise needs a session whose
- * turn is over, and throws the code "busy" else.
+ * Turns wait for each other. A function that asks for one of the session whose turn calls it gets an error with the code "busy", and so does
+ * what is no promise while a turn runs.
  */
 export class Session {
   readonly language: string
@@ -299,6 +318,9 @@ export class Session {
   readonly #atEnd: AtEnd
   #whyOver = 'the session is closed'
   #last: Promise<unknown> | undefined // the turn that was asked for last
+  #hasBegun = false // a turn has told the inputs to programs
+  #waitsAtFirst = false
+  #soFar: Result | undefined // of the turn that waits
   #usedAtMs = performance.now()
   #idleMs: number | undefined
   #endsAtMs: number | undefined
@@ -312,9 +334,13 @@ export class Session {
       endByTime: (options) => session.#endByTime(options),
       hold: (place) => session.#hold(place),
       warm: async () => void (await session.#use().run(cellOf('', {}), false)),
-      callOrThis: () => session.#callOrThis(),
+      callOrThis: () => session.waiting ?? session,
     })
-    madeSession = (made, native) => new Session(made, native)
+    madeSession = (made, native, hasBegun) => {
+      const session = new Session(made, native)
+      session.#hasBegun = hasBegun
+      return session
+    }
   }
 
   private constructor(made: Made, native: NativeSession) {
@@ -372,7 +398,10 @@ export class Session {
       const text = this.#checkedBefore(cell)
       const report = text && this.#made.checker!.checkSync(text)
       const result = report ? new Result(report) : resultOf(translated(() => native.runSync(cell, false)))
-      if (!report) this.#keep(cell, result)
+      if (!report) {
+        this.#begun(result)
+        this.#keep(cell, result)
+      }
       this.#usedAtMs = performance.now()
       return result
     })
@@ -389,16 +418,17 @@ export class Session {
   }
 
   #endOf(result: Result): Result | Call {
-    return result.outcome === 'waiting' ? this.#callOf(result)! : result
+    if (result.outcome !== 'waiting') return result
+    this.#soFar = result
+    return this.waiting!
   }
 
-  #callOf(soFar: Result): Call | undefined {
-    const waiting = this.#use().waitsFor()
-    return waiting.length ? new Call(this, waiting.map((each) => this.#made.registry.callOf(each)), soFar) : undefined
-  }
-
-  #callOrThis(): Call | Session {
-    return this.#callOf(resultOf('{"outcome":"waiting"}')) ?? this
+  /** What the session waits for, also where it is a fork of one that does. Throws while a turn runs. */
+  get waiting(): Call | undefined {
+    const waiting = translated(() => this.#use().waitsFor())
+    if (!waiting.length) return undefined
+    const soFar = this.#soFar ?? resultOf('{"outcome":"waiting"}')
+    return new Call(this, waiting.map((each) => this.#made.registry.callOf(each)), soFar)
   }
 
   /**
@@ -416,8 +446,14 @@ export class Session {
     return this.#turn({ begin: (native) => native.run(cell, false), then: types }, options.signal)
   }
 
-  /** What its programs are given, as the text of Python stubs with docstrings: good in a model's prompt. */
+  /** What its programs are given, as the text of Python stubs with docstrings: good in a model's prompt. Throws in other languages. */
   stubs(): string {
+    const language = engine().nameOf(this.#made.of)
+    if (language !== 'python')
+      throw new MembraneError(`stubs are texts of Python, and this session is of ${language}`, {
+        code: 'unsupported',
+        hint: 'Tell a model the names, signatures and docs of your functions as you gave them; stubs({ functions }) gives them as Python has them.',
+      })
     return new Stubs(this.#made.registry).text()
   }
 
@@ -435,10 +471,16 @@ export class Session {
   /** Gives up the turn that waits for a Call: the session stands as it did before it. Throws where none waits. */
   abandon(): void {
     translated(() => this.#use().abandon())
+    this.#waitsAtFirst = false
   }
 
   async #turn(turn: Turn, signal?: AbortSignal): Promise<Result> {
     signal?.throwIfAborted()
+    if (this.#made.scope.waitsForCaller)
+      throw new MembraneError('a turn of this session waits for the function that asks for another one', {
+        code: 'busy',
+        hint: "Return from the function first; or use another session in it, as a fork() that was made before the turn.",
+      })
     const before = this.#last
     const ended = this.#turnAfter(before, turn, signal)
     // One that is aborted while it waits ends before the one that it waits for.
@@ -466,8 +508,14 @@ export class Session {
     }
   }
 
+  // A turn that is stopped leaves all as it was before.
+  #begun({ outcome }: Result): void {
+    this.#waitsAtFirst = outcome === 'waiting' && !this.#hasBegun
+    if (outcome === 'ok' || outcome === 'raised') this.#hasBegun = true
+  }
+
   // Unless its types are wrong.
-  async #ran({ begin, text, then }: Turn): Promise<Result> {
+  async #ran({ operation, begin, text, then }: Turn): Promise<Result> {
     const { scope, checker } = this.#made
     scope.enter()
     try {
@@ -475,6 +523,7 @@ export class Session {
       const report = checked && (await checker!.check(checked))
       if (report) return new Result(report)
       const result = resultOf(await translated(() => begin(this.#useInTurn())))
+      if (operation) this.#begun(result)
       if (text) this.#keep(text, result)
       return then ? await then(result) : result
     } finally {
@@ -508,6 +557,9 @@ export class Session {
       const { options, registry, checker } = this.#made
       const made = { ...this.#made, checker: checker?.forAnother(), cells: this.#cells, scope: new Scope() }
       const branch = new Session(made, translated(() => native.fork(hostOf(registry, options, made.scope))))
+      branch.#soFar = this.#soFar
+      branch.#hasBegun = this.#hasBegun
+      branch.#waitsAtFirst = this.#waitsAtFirst
       if (place) branch.#endAs(this, place)
       return branch
     } catch (error) {
@@ -532,7 +584,7 @@ export class Session {
   /** All that the session is besides its language, as bytes; also where it waits. Neither the policy nor functions are in it. */
   dump(): Uint8Array {
     const cells = this.#made.checker && this.#cells.texts
-    return translated(() => this.#use().dump(headOf({ language: this.language, ...(cells && { cells }) })))
+    return translated(() => this.#use().dump(headOf({ language: this.language, objects: this.#made.registry.objects, begun: this.#hasBegun || this.#waitsAtFirst, ...(cells && { cells }) })))
   }
 
   // -- its end
@@ -645,7 +697,30 @@ function cellOf(code: string, options: RunOptions): NativeCell {
   }
 }
 
-const resultOf = (json: string): Result => new Result(JSON.parse(json) as ConstructorParameters<typeof Result>[0])
+type Report = ConstructorParameters<typeof Result>[0]
+
+// In words of this package.
+function resultOf(json: string): Result {
+  const report = JSON.parse(json) as Report
+  return new Result({ ...report, ...(report.error && { error: errorOf(report.error) }), ...grantsOf(report['host_calls']) })
+}
+
+function errorOf(error: NonNullable<Report['error']>): NonNullable<Report['error']> {
+  const { message, hint, traceback } = error
+  const ours = inWordsOfSession(message)
+  return {
+    ...error,
+    message: ours,
+    ...(hint && { hint: inWordsOfSession(hint) }),
+    ...(traceback && message && { traceback: traceback.replaceAll(message, () => ours) }),
+  }
+}
+
+function grantsOf(calls: unknown): { host_calls: unknown } | undefined {
+  if (!Array.isArray(calls)) return undefined
+  const ofCall = (call: { grant?: string }): object => (call.grant ? { ...call, grant: inWordsOfSession(call.grant) } : call)
+  return { host_calls: calls.map(ofCall) }
+}
 
 // -- bytes ------------------------------------------------------------------------------------------------------------
 
@@ -654,6 +729,10 @@ const magic = new TextEncoder().encode('MEMBPY1\n')
 
 interface Head {
   readonly language: string
+  /** How many its programs may have references to (ObjectCounts). */
+  readonly objects?: unknown
+  /** false: no turn has run, and programs do not have the inputs yet. */
+  readonly begun?: unknown
   readonly cells?: unknown
 }
 
@@ -683,17 +762,27 @@ function readHead(blob: Uint8Array): { head: Head; content: Uint8Array } {
 /**
  * The session that Session.dump() or Call.dump() gave: a Call where it waits, else a Session. Loaded twice, it is forked.
  *
- * Functions that its programs call are given anew, and so is what it may do. Keep the bytes where nobody else writes: they can do what
- * a program could under this policy. A language that is not open yet is opened at once, while the event loop stands still; see
- * openLanguage().
+ * Functions that its programs call are given anew, and so are objects that were among the inputs, and what it may do. A reference to an
+ * object that is not given, as of one that a function gave, is an error of the program that uses it; of a call that waits, it is one of
+ * load(), with the code "unknown_object". Keep the bytes where nobody else writes: they can do what a program could under this policy. A
+ * language that is not open yet is opened at once, while the event loop stands still; see openLanguage().
  */
 export function load(blob: Uint8Array, options: LoadOptions = {}): Call | Session {
   checkOptions('load', options, loadOptions)
   const native = engine()
   const { head, content } = readHead(blob)
   const registry = new Registry(options)
+  if (head.begun !== false) registry.goOnFrom(head.objects)
   const of = openedSync(head.language)
   const made = madeOf(head.language, of, options, registry, Cells.ofJson(head.cells))
-  const how = nativeOptionsOf(registry, options, made.scope)
-  return internals(madeSession(made, translated(() => native.load(of, how, content)))).callOrThis()
+  const hasInputs = head.begun !== false
+  const how = { ...nativeOptionsOf(registry, options, made.scope), ...(hasInputs && { inputs: [] }) }
+  const session = madeSession(made, translated(() => native.load(of, how, content)), hasInputs)
+  try {
+    return internals(session).callOrThis()
+  } catch (error) {
+    session.close()
+    if (!(error instanceof UnknownObject)) throw error
+    throw new MembraneError(`a call that waits has an object of another process: ${error.what}`, { code: 'unknown_object', hint: error.hint, cause: error })
+  }
 }

@@ -3,6 +3,7 @@
 
 import { Registry, type Functions, type FunctionWords, type HostType, type Modules, type TypeWords } from './functions.js'
 import { checkOptions } from './settings.js'
+import { partsOf, placesOf } from './signatures.js'
 
 /** The stub of the names that a session has without an import. */
 export const sessionStub = '__builtins__'
@@ -88,56 +89,18 @@ function docOf(text: string, indent: string): string {
 
 // -- signatures -------------------------------------------------------------------------------------------------------
 
-const closes: Readonly<Record<string, string>> = { '(': ')', '[': ']', '{': '}' }
-
-/** Where one of the characters stands outside of brackets and texts; undefined where these do not match. */
-function placesOf(wanted: string, text: string): number[] | undefined {
-  const found: number[] = []
-  const expected: string[] = []
-  for (let i = 0; i < text.length; ++i) {
-    const c = text[i]!
-    if (c === '"' || c === "'") {
-      i = endOfText(text, i)
-      if (i < 0) return undefined
-      continue
-    }
-    if ('#\\;`'.includes(c)) return undefined
-    if (')]}'.includes(c) && expected.pop() !== c) return undefined
-    if (expected.length === 0 && wanted.includes(c)) found.push(i)
-    if (closes[c]) expected.push(closes[c])
-  }
-  return expected.length ? undefined : found
-}
-
-function endOfText(text: string, begin: number): number {
-  for (let i = begin + 1; i < text.length; ++i) {
-    if (text[i] === '\\') ++i
-    else if (text[i] === text[begin]) return i
-  }
-  return -1
-}
-
 const isExpression = (text: string): boolean => text !== '' && placesOf(',:=', text)?.length === 0
 
 /** Of what an embedder wrote: each parameter with a type, and what is no literal as "..."; anything at all where it is no signature. */
 function signatureOf(given: string, inClass: boolean): string {
   const own = inClass ? ['self'] : []
-  const text = given.replace(/\s+/g, ' ').trim()
-  const end = text.startsWith('(') ? placesOf(')', text)?.[0] : undefined
-  const parameters = end === undefined ? undefined : parametersOf(text.slice(1, end))
-  const rest = end === undefined ? '' : text.slice(end + 1).trim()
+  const parts = partsOf(given)
+  const all = parts?.parameters.map(parameterOf)
+  const parameters = all?.every((each) => each !== undefined) ? all : undefined
+  const rest = parts?.rest ?? ''
   const result = rest === '' ? 'Any' : rest.startsWith('->') ? rest.slice(2).trim() : ''
   if (!parameters || !isExpression(result)) return `(${[...own, '*args: Any', '**kwargs: Any'].join(', ')}) -> Any`
   return `(${[...own, ...parameters].join(', ')}) -> ${result}`
-}
-
-function parametersOf(text: string): string[] | undefined {
-  const commas = placesOf(',', text)
-  if (!commas) return undefined
-  const parts = [-1, ...commas].map((begin, i) => text.slice(begin + 1, commas[i] ?? text.length).trim())
-  if (parts.at(-1) === '') parts.pop()
-  const all = parts.map(parameterOf)
-  return all.every((each) => each !== undefined) ? all : undefined
 }
 
 const isLiteral = (text: string): boolean => /^(None|True|False|-?[\d_]+(\.\d*)?(e[+-]?\d+)?|b?'[^']*'|b?"[^"]*")$/i.test(text)

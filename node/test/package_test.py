@@ -61,7 +61,8 @@ class Package(unittest.TestCase):
         cls.root = Path(made.name)
         cls.folder = cls.root / "node"
         shutil.copytree(NODE, cls.folder, ignore=shutil.ignore_patterns("node_modules", "dist", "prebuilt"))
-        (cls.root / "include").symlink_to(PROJECT / "include")
+        for name in ("include", "tools"):
+            (cls.root / name).symlink_to(PROJECT / name)
         brought = cls.ran("npm", "install", "--ignore-scripts", "--no-audit", "--no-fund", "--no-package-lock")
         if brought.returncode != 0:
             raise unittest.SkipTest(f"npm could not bring what the package needs: {brought.stderr[-400:]}")

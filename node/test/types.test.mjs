@@ -11,8 +11,8 @@ const root = fileURLToPath(new URL('..', import.meta.url))
 const tsc = join(root, 'node_modules', 'typescript', 'bin', 'tsc')
 
 const program = `
-import { Call, HostObject, Pool, Session, stubs } from 'membrane'
-import type { Finding, PoolOptions, Result, TakeOptions, TypeCheck } from 'membrane'
+import { Call, HostObject, LATER, load, Pool, Session, stubs } from 'membrane'
+import type { Finding, Gate, PoolOptions, Result, TakeOptions, TypeCheck } from 'membrane'
 
 const typeCheck: TypeCheck = { checker: '/usr/bin/ty', timeout: '5s', beforeRuns: false, paths: [], stubs: { a: '' } }
 const options: PoolOptions = { size: 1, maxSessions: 2, typeCheck, idleTimeout: '1m', functions: { price: (item: string) => item.length } }
@@ -24,9 +24,14 @@ const end: Result | Call = await session.start('f()')
 const name: string = end instanceof Call ? end.name : end.outcome
 const account = new HostObject({ b: 1, c() {} }, { methods: { c: { signature: '() -> None' } }, attributes: { b: 'int' } })
 const text: string = stubs({ inputs: { account } }) + session.stubs() + new HostObject({ b: 1 }, { attributes: ['b'] }).attributes.join()
-console.log(found[0]?.line.toFixed(), name, text, pool.counts().waiting.toFixed())
+const gate: Gate = async ({ args, named }) => (named?.['to'] === 'Ada' || args.length > 0 ? LATER : false)
+const loaded: Call | Session = load(session.dump(), { gate, inputs: { account } })
+const waits: Call | undefined = loaded instanceof Session ? loaded.waiting : loaded
+console.log(waits?.named, found[0]?.line.toFixed(), name, text, pool.counts().waiting.toFixed())
 // @ts-expect-error: no such option
 await Pool.create('python', { patience: 1 })
+// @ts-expect-error: a gate gives no text
+await Session.create('python', { gate: () => 'yes' })
 // @ts-expect-error: no function
 await Session.create('python', { functions: { f: 5 } })
 `
