@@ -141,9 +141,9 @@ export class Checker {
     return this.#process !== undefined
   }
 
-  /** The same for a fork of its session. */
-  forAnother(): Checker {
-    return new Checker({ ...this.#how, checker: this.#ty }, 'python', this.#registry)
+  /** The same for a fork of its session, which has a registry of its own. */
+  forAnother(registry: Registry): Checker {
+    return new Checker({ ...this.#how, checker: this.#ty }, 'python', registry)
   }
 
   /** Ends a check that runs. */

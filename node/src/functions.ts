@@ -186,18 +186,18 @@ export interface ObjectCounts {
 export class Registry {
   readonly words: FunctionWords[] = []
   readonly modules: (readonly [string, string])[] = []
-  readonly inputs: readonly (readonly [string, string])[]
-  readonly #gate: Gate | undefined
+  inputs: readonly (readonly [string, string])[]
+  #gate: Gate | undefined
   #hasWarned = false
   readonly #signatures = new Map<string, Signature | undefined>() // by their texts
-  readonly #texts = new Map<string, string>() // of functions' signatures
-  readonly #functions = new Map<string, Callable | Later>()
-  readonly #objects = new Map<number, HostObject>() // by their ids
+  #texts = new Map<string, string>() // of functions' signatures
+  #functions = new Map<string, Callable | Later>()
+  #objects = new Map<number, HostObject>() // by their ids
   #lastId = 0
   #ofInputs: number
-  readonly #ids = new Map<object, number>()
-  readonly #types = new Map<string, TypeWords>()
-  readonly #classes = new Map<unknown, HostType>()
+  #ids = new Map<object, number>()
+  #types = new Map<string, TypeWords>()
+  #classes = new Map<unknown, HostType>()
 
   constructor(options: {
     functions?: Functions | undefined
@@ -218,6 +218,23 @@ export class Registry {
     }
     this.inputs = Object.entries(options.inputs ?? {}).map(([name, value]) => [name, this.toJson(value)])
     this.#ofInputs = this.#lastId
+  }
+
+  /** That of a fork: what either is given from now on is its own. */
+  forked(): Registry {
+    const made = new Registry({ gate: this.#gate })
+    made.words.push(...this.words)
+    made.modules.push(...this.modules)
+    made.inputs = this.inputs
+    made.#texts = this.#texts
+    made.#functions = this.#functions
+    made.#classes = this.#classes
+    made.#objects = new Map(this.#objects)
+    made.#ids = new Map(this.#ids)
+    made.#types = new Map(this.#types)
+    made.#lastId = this.#lastId
+    made.#ofInputs = this.#ofInputs
+    return made
   }
 
   #add(module: string, functions: Functions): void {
@@ -252,7 +269,11 @@ export class Registry {
   }
 
   #ofJson(text: string): unknown {
-    return ofWire(JSON.parse(text || 'null'), (reference) => this.#held(reference).value)
+    return this.#ofWire(JSON.parse(text || 'null'))
+  }
+
+  #ofWire(value: unknown): unknown {
+    return ofWire(value, (reference) => this.#held(reference).value)
   }
 
   #referenceTo(given: object): Reference | undefined {
@@ -300,7 +321,9 @@ export class Registry {
   #madeOf(wire: WireCall): { call: FunctionCall; given: readonly unknown[] } {
     const name = wire[0]
     const args = this.#ofJson(wire[1] || '[]') as unknown[]
-    const kwargs = this.#ofJson(wire[2] || '{}') as Record<string, unknown>
+    // Member by member: a name is no sign of a value that JSON lacks.
+    const byName = Object.entries(JSON.parse(wire[2] || '{}') as Record<string, unknown>)
+    const kwargs = Object.fromEntries(byName.map(([key, value]) => [key, this.#ofWire(value)]))
     const by = this.#bound(wire, args, kwargs)
     if (by) return { call: { name, args: by.args, kwargs: by.kwargs, named: by.named }, given: by.given }
     return { call: { name, args, kwargs }, given: Object.keys(kwargs).length ? [...args, kwargs] : args }

@@ -554,8 +554,9 @@ export class Session {
     const native = this.#use()
     const place = this.#place?.another()
     try {
-      const { options, registry, checker } = this.#made
-      const made = { ...this.#made, checker: checker?.forAnother(), cells: this.#cells, scope: new Scope() }
+      const { options, checker } = this.#made
+      const registry = this.#made.registry.forked()
+      const made = { ...this.#made, registry, checker: checker?.forAnother(registry), cells: this.#cells, scope: new Scope() }
       const branch = new Session(made, translated(() => native.fork(hostOf(registry, options, made.scope))))
       branch.#soFar = this.#soFar
       branch.#hasBegun = this.#hasBegun
