@@ -11,7 +11,7 @@ import json
 import threading
 import types
 import warnings
-from typing import Any, Awaitable, Callable, Coroutine, Dict, Iterable, Iterator, List, Mapping, NoReturn, Optional, Sequence, Tuple, TypeVar, Union, cast
+from typing import Any, Awaitable, Callable, ClassVar, Coroutine, Dict, Iterable, Iterator, List, Mapping, NoReturn, Optional, Sequence, Tuple, TypeVar, Union, cast
 
 from ._host_values import NoForm, to_wire, with_article
 from ._telemetry import calling
@@ -55,7 +55,7 @@ class FunctionCall:
     name: str
     args: Tuple[Any, ...] = ()
     kwargs: Mapping[str, Any] = dataclasses.field(default_factory=dict)
-    _function: Any = dataclasses.field(default=None, repr=False, compare=False)
+    _function: ClassVar[Optional[Callable[..., Any]]] = None  # of one that has a signature
 
     @property
     def named(self) -> Mapping[str, Any]:
@@ -72,6 +72,9 @@ class FunctionCall:
         bound = signature.bind(*self.args, **self.kwargs)
         bound.apply_defaults()
         return bound.arguments
+
+    def __getstate__(self) -> Dict[str, Any]:
+        return {name: value for name, value in vars(self).items() if name != "_function"}
 
 
 class Object:
@@ -305,7 +308,9 @@ class Registry:
 
     def call_of(self, wire: WireCall) -> FunctionCall:
         name, arguments, keywords, _ = wire
-        return FunctionCall(name, tuple(self.of_json(arguments)), self.of_json(keywords), self._signed(wire))
+        call = FunctionCall(name, tuple(self.of_json(arguments)), self.of_json(keywords))
+        object.__setattr__(call, "_function", self._signed(wire))
+        return call
 
     def _signed(self, wire: WireCall) -> Optional[Callable[..., Any]]:
         """The function whose signature the call has; None where there is none."""
