@@ -381,7 +381,12 @@ class Session:
     def _resume(self, answers: List[Any]) -> Union[Result, Call]:
         with self._use() as native:
             self._registry.waits = True
-            return self._end_of(self._turn("resume", lambda: native.resume(answers)))
+            try:
+                result = self._turn("resume", lambda: native.resume(answers))
+            except BaseException:  # as KeyboardInterrupt, after which the session stands as before the turn
+                self._waits = self._waits if native.waits_for else None
+                raise
+            return self._end_of(result)
 
     def _end_of(self, result: Result) -> Union[Result, Call]:
         self._note_waiting(result)
@@ -535,7 +540,7 @@ class Session:
     def _close(self, why: str) -> None:
         with self._lock:
             if self._native is not None:
-                self._native, self._why_over = None, why
+                self._native, self._waits, self._why_over = None, None, why
             at_end, self._at_end = self._at_end, []
         for act in at_end:
             act()

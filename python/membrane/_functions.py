@@ -12,7 +12,7 @@ import json
 import threading
 import types
 import warnings
-from typing import Any, Awaitable, Callable, Coroutine, Dict, Iterable, Iterator, List, Mapping, NoReturn, Optional, Sequence, Tuple, TypeVar, Union, cast
+from typing import Any, Awaitable, Callable, ClassVar, Coroutine, Dict, Iterable, Iterator, List, Mapping, NoReturn, Optional, Sequence, Tuple, TypeVar, Union, cast
 
 from ._host_values import NoForm, to_wire, with_article
 from ._telemetry import calling
@@ -56,7 +56,7 @@ class FunctionCall:
     name: str
     args: Tuple[Any, ...] = ()
     kwargs: Mapping[str, Any] = dataclasses.field(default_factory=dict)
-    _function: Any = dataclasses.field(default=None, repr=False, compare=False)
+    _function: ClassVar[Optional[Callable[..., Any]]] = None  # of one that has a signature
 
     @property
     def named(self) -> Mapping[str, Any]:
@@ -73,6 +73,9 @@ class FunctionCall:
         bound = signature.bind(*self.args, **self.kwargs)
         bound.apply_defaults()
         return bound.arguments
+
+    def __getstate__(self) -> Dict[str, Any]:
+        return {name: value for name, value in vars(self).items() if name != "_function"}
 
 
 class Object:
@@ -328,7 +331,9 @@ class Registry:
         name, arguments, keywords, _ = wire
         # Member by member: a keyword is no sign of a value that JSON lacks.
         named = {key: self._values.of_wire(each, self._object_of) for key, each in json.loads(keywords).items()}
-        return FunctionCall(name, tuple(self.of_json(arguments)), named, self._signed(wire))
+        call = FunctionCall(name, tuple(self.of_json(arguments)), named)
+        object.__setattr__(call, "_function", self._signed(wire))
+        return call
 
     def _signed(self, wire: WireCall) -> Optional[Callable[..., Any]]:
         """The function whose signature the call has; None where there is none."""

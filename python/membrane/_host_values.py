@@ -65,7 +65,7 @@ def _plain(value: Any, pass_on: Callable[[Any], Any]) -> Any:
     if isinstance(value, (list, *_VIEWS)):
         return [inner(each) for each in value]
     if not isinstance(value, type):
-        if callable(getattr(value, "model_dump", None)):
+        if callable(getattr(type(value), "model_dump", None)):
             return inner(value.model_dump())
         if dataclasses.is_dataclass(value):
             return {each.name: inner(getattr(value, each.name)) for each in dataclasses.fields(value)}

@@ -91,6 +91,13 @@ class Package(unittest.TestCase):
             done = self.ran("-m", "mypy", "--strict", path)
             self.assertEqual(done.returncode, 0, f"{program}\n{done.stdout}")
 
+    def test_a_wrong_argument_is_found_by_its_type(self):
+        path = self.folder / "wrong.py"
+        wrong = ("Pool(functoins=[])", "AsyncPool(gate=5)", "AsyncSession(timeout=3)", "load(b'', lifetime_s=1)")
+        path.write_text("from membrane import AsyncPool, AsyncSession, Pool, load\n" + "\n".join(wrong) + "\nPool(functions=[], limits={'fuel': 1})\n")
+        done = self.ran("-m", "mypy", "--strict", path)
+        self.assertEqual([int(line) for line in re.findall(r":(\d+): error", done.stdout)], [2, 3, 4, 5], done.stdout)
+
     def test_programs_of_the_readme(self):
         programs = programs_of_readme()
         self.assertTrue(programs)

@@ -314,6 +314,22 @@ class Functions(unittest.TestCase):
             call = session.start("later()")
             self.assertEqual(call.resume(Model()).text, "{'color': 'red', 'n': 1}")
 
+    def test_an_object_that_has_everything_is_no_model(self):
+        with Session(functions={"f": unittest.mock.MagicMock}) as session, self.assertWarns(RuntimeWarning):
+            self.assertIn("f() returned a MagicMock", session.run("f()").error.message)
+
+    def test_a_call_can_be_kept(self):
+        import copy
+        import dataclasses
+        import pickle
+
+        with Session(functions={"f": lambda n: n}, gate=lambda call: LATER) as session:
+            call = session.start("f(1)").calls[0]
+            self.assertEqual(call.named, {"n": 1})
+            for again in (pickle.loads(pickle.dumps(call)), copy.deepcopy(call)):
+                self.assertEqual(again, call)
+            self.assertEqual(dataclasses.asdict(call), {"name": "f", "args": (1,), "kwargs": {}})
+
     def test_a_value_that_cannot_pass_names_its_function(self):
         class Engine:
             pass
@@ -734,6 +750,19 @@ class Waiting(unittest.TestCase):
             session.start("f(1)")
             session.abandon()
             self.assertIsNone(session.waiting)
+
+    def test_a_session_whose_turn_was_interrupted_waits_for_nothing(self):
+        def interrupted():
+            raise KeyboardInterrupt
+
+        with Session(functions={"f": LATER, "g": interrupted}) as session:
+            call = session.start("f(1); g()")
+            with self.assertRaises(KeyboardInterrupt):
+                call.resume(1)
+            self.assertIsNone(session.waiting)
+            self.assertEqual(session.run("1").text, "1")
+            session.start("f(1)")
+        self.assertIsNone(session.waiting)
 
     def test_too_many_values_leave_the_call_as_it_was(self):
         with Session() as session:
