@@ -752,8 +752,8 @@ class AsyncSession:
         return blob
 
     @property
-    def files(self) -> SessionFiles:
-        return self._made.files
+    def files(self) -> AsyncSessionFiles:
+        return AsyncSessionFiles(self)
 
     def cancel(self) -> None:
         self._made.cancel()
@@ -772,6 +772,27 @@ class AsyncSession:
 
     def __repr__(self) -> str:
         return f"<Async{repr(self._made)[1:]}"
+
+
+class AsyncSessionFiles:
+    """SessionFiles for asyncio: what is asked while a turn runs waits for its end."""
+
+    def __init__(self, session: AsyncSession) -> None:
+        self._session, self._made = session, session._made.files
+
+    async def read(self, path: FilePath) -> bytes:
+        content: bytes = await self._session._in_thread(self._made.read, path)
+        return content
+
+    async def read_text(self, path: FilePath) -> str:
+        return (await self.read(path)).decode()
+
+    async def write(self, path: FilePath, content: Union[str, bytes, bytearray, memoryview]) -> None:
+        await self._session._in_thread(self._made.write, path, content)
+
+    async def list(self) -> List[FileInfo]:
+        files: List[FileInfo] = await self._session._in_thread(self._made.list)
+        return files
 
 
 class AsyncCall:

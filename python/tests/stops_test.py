@@ -104,6 +104,23 @@ class Functions(unittest.TestCase):
 
         self.assertEqual(asyncio.run(main()), "2")
 
+    def test_files_that_are_asked_for_meanwhile_wait_for_the_turn(self):
+        async def main():
+            async def writes():
+                self.begun.set()
+                await asyncio.sleep(0.05)
+                return "by the turn"
+
+            async with AsyncSession(functions={"writes": writes}) as session:
+                turn = asyncio.create_task(session.run("open('/tmp/a.txt', 'w').write(await writes())"))
+                await asyncio.to_thread(self.begun.wait)
+                text = await session.files.read_text("/tmp/a.txt")
+                (await turn).check()
+                await session.files.write("/tmp/b.txt", "b")
+                return text, [each.path for each in await session.files.list()]
+
+        self.assertEqual(asyncio.run(main()), ("by the turn", ["/tmp/a.txt", "/tmp/b.txt"]))
+
     def test_what_a_coroutine_asks_of_its_own_session_is_refused(self):
         async def main():
             async def asks():
