@@ -86,7 +86,7 @@ class AgentOptions : public ::testing::TestWithParam<SessionPlace> {
     fs::remove_all(directory_, ignored);
   }
   Expected<Session> create(SessionOptions options) {
-    options.isolated = GetParam() == SessionPlace::kIsolated;
+    put(options, GetParam() == SessionPlace::kIsolated);
     return Session::create(language_, std::move(options));
   }
   Session session(SessionOptions options) {
@@ -404,7 +404,7 @@ TEST_P(AgentOptions, AreThereInC) {
   options.size = sizeof options;
   options.policy = granted;
   options.user_data = &heard;
-  options.isolated = GetParam() == SessionPlace::kIsolated;
+  put(options, GetParam() == SessionPlace::kIsolated);
   options.agents = &agents;
   membrane_session* const session = membrane_session_new(js, &options, &error);
   ASSERT_NE(session, nullptr);

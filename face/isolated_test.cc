@@ -1,6 +1,7 @@
 // What only a session in a process of its own has: its process. Skipped where JavaScript is not installed (tools/get-languages).
 
 #include "face/isolated.h"
+#include "face/place_testing.h"
 
 #include <fcntl.h>
 #include <gtest/gtest.h>
@@ -87,7 +88,7 @@ class IsolatedSession : public ::testing::Test {
     fs::remove(program_);
   }
   Session session(SessionOptions options = {}) const {
-    options.isolated = true;
+    put(options, true);
     auto made = Session::create(language_, std::move(options));
     EXPECT_TRUE(made) << made.error().message;
     return *std::move(made);
@@ -190,20 +191,20 @@ TEST_F(IsolatedSession, ItsBytesGoOnInThisProcessAndBack) {
                                }});
   for (const bool begins_isolated : {true, false}) {
     calls = 0;
-    options.isolated = begins_isolated;
+    put(options, begins_isolated);
     auto of = Session::create(language_, options);
     ASSERT_TRUE(of) << of.error().message;
     EXPECT_EQ(of->run({.code = "var n = 1; var m = ask('a') + n; m"}).outcome, Outcome::kWaiting);
     const auto bytes = of->dump();
     ASSERT_TRUE(bytes) << bytes.error().message;
-    options.isolated = !begins_isolated;
+    put(options, !begins_isolated);
     auto again = Session::load(language_, *bytes, options);
     ASSERT_TRUE(again) << again.error().message;
     EXPECT_EQ(again->resume({Answer::value("41")}).result, "42");
     EXPECT_EQ(calls, 1);
     const auto later = again->dump();
     ASSERT_TRUE(later);
-    options.isolated = begins_isolated;
+    put(options, begins_isolated);
     auto back = Session::load(language_, *later, options);
     ASSERT_TRUE(back) << back.error().message;
     EXPECT_EQ(back->run({.code = "m"}).result, "42");
@@ -213,7 +214,7 @@ TEST_F(IsolatedSession, ItsBytesGoOnInThisProcessAndBack) {
 TEST_F(IsolatedSession, UsesTheSameFuelAndReportsTheSameCalls) {
   const auto report_in = [&](bool isolated) {
     SessionOptions options;
-    options.isolated = isolated;
+    put(options, isolated);
     EXPECT_TRUE(options.policy.limit("fuel", "1e8"));
     options.functions.push_back(
         {.name = "price", .call = [](const FunctionCall&) { return Answer::value("7"); }});
@@ -276,7 +277,7 @@ TEST_F(IsolatedSession, AForkOfTheProcessHasNoPartInIts) {
     const bool is_refused = of.run({.code = "n"}).outcome == Outcome::kFailed;
     { const Session gone(std::move(of)); }  // ends nothing of the parent's
     SessionOptions options;
-    options.isolated = true;
+    put(options, true);
     auto own = Session::create(language_, options);
     _exit(is_refused && own && own->run({.code = "7"}).result == "7" ? 0 : 1);
   }
@@ -333,7 +334,7 @@ TEST_F(IsolatedSession, HasNothingOfTheEmbeddersProcess) {
 TEST_F(IsolatedSession, WithoutItsProgramItIsRefused) {
   setenv("MEMBRANE_WORKER", "/nowhere/membrane-worker", 1);
   SessionOptions options;
-  options.isolated = true;
+  put(options, true);
   auto made = Session::create(language_, options);
   ASSERT_FALSE(made);
   EXPECT_EQ(made.error().code, "not_found");

@@ -5,12 +5,28 @@
 
 #include <string>
 
+#include "base/sanitized_testing.h"
+#include "membrane/session.h"
+#include "membrane/session.hpp"
+
 namespace membrane {
 
 enum class SessionPlace : uint8_t { kThisProcess, kIsolated };
 inline const auto kPlaces = ::testing::Values(SessionPlace::kThisProcess, SessionPlace::kIsolated);
 inline std::string name_of_place(const ::testing::TestParamInfo<SessionPlace>& info) {
   return info.param == SessionPlace::kIsolated ? "Isolated" : "InThisProcess";
+}
+
+// A sanitizer makes system calls of its own, so that wall is not raised there.
+inline void put(SessionOptions& options, bool isolated) {
+  options.isolated = isolated;
+  if (kIsSanitized) options.accepted_missing_walls = {"system_calls"};
+}
+inline void put(membrane_session_options& options, bool isolated) {
+  static constexpr const char* kWalls[] = {"system_calls"};
+  options.isolated = isolated;
+  if (kIsSanitized) options.accepted_missing_walls = kWalls;
+  if (kIsSanitized) options.accepted_missing_wall_count = 1;
 }
 
 }  // namespace membrane

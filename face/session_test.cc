@@ -25,7 +25,7 @@ class EmbeddedSession : public ::testing::TestWithParam<SessionPlace> {
   [[nodiscard]] static bool is_isolated() { return GetParam() == SessionPlace::kIsolated; }
   static SessionOptions with_functions() {
     SessionOptions options;
-    options.isolated = is_isolated();
+    put(options, is_isolated());
     options.functions.push_back({.module = "shop", .name = "price", .call = [](const FunctionCall& call) {
                                    return call.arguments == R"(["tea"])"
                                               ? Answer::value("350")
@@ -37,7 +37,7 @@ class EmbeddedSession : public ::testing::TestWithParam<SessionPlace> {
     return options;
   }
   Session session(SessionOptions options = {}) {
-    options.isolated = is_isolated();
+    put(options, is_isolated());
     auto made = Session::create(language_, std::move(options));
     EXPECT_TRUE(made) << made.error().message;
     return *std::move(made);
@@ -106,7 +106,7 @@ TEST_P(EmbeddedSession, HasFilesAndLimits) {
 
 TEST_P(EmbeddedSession, RefusesNamesAndFunctionsThatAreNone) {
   SessionOptions options;
-  options.isolated = is_isolated();
+  put(options, is_isolated());
   options.functions.push_back({.name = "no name", .call = [](const FunctionCall&) { return Answer(); }});
   EXPECT_FALSE(Session::create(language_, options));
   options.functions = {{.name = "nothing"}};
@@ -226,7 +226,7 @@ TEST_P(EmbeddedSession, IsThereInC) {
   options.function_count = 3;
   options.call = &answer_calls;
   options.user_data = &calls;
-  options.isolated = is_isolated();
+  put(options, is_isolated());
   membrane_session* const session = membrane_session_new(language, &options, &error);
   ASSERT_NE(session, nullptr) << membrane_error_message(error);
   const auto run = [&](membrane_session* of, const char* code) {

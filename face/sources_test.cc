@@ -30,13 +30,13 @@ class Sources : public ::testing::TestWithParam<SessionPlace> {
     language_ = *std::move(opened);
   }
   Session session(SessionOptions options = {}) {
-    options.isolated = GetParam() == SessionPlace::kIsolated;
+    put(options, GetParam() == SessionPlace::kIsolated);
     auto made = Session::create(language_, std::move(options));
     EXPECT_TRUE(made) << made.error().message;
     return *std::move(made);
   }
   Expected<Session> load(const std::vector<uint8_t>& bytes, SessionOptions options = {}) {
-    options.isolated = GetParam() == SessionPlace::kIsolated;
+    put(options, GetParam() == SessionPlace::kIsolated);
     return Session::load(language_, bytes, std::move(options));
   }
   static std::string text(Session& of, const std::string& code) {
@@ -109,7 +109,7 @@ TEST_P(SourcesInPython, AClockIsAskedAndMayFail) {
 
 TEST_P(SourcesInJavaScript, WrongChoicesAreRefused) {
   const auto refused = [&](SessionOptions options) {
-    options.isolated = GetParam() == SessionPlace::kIsolated;
+    put(options, GetParam() == SessionPlace::kIsolated);
     auto made = Session::create(language_, std::move(options));
     return made ? "" : made.error().code;
   };
@@ -361,7 +361,7 @@ TEST_P(SourcesInJavaScript, AreChosenInC) {
   options.size = sizeof options;
   options.user_data = &of;
   options.sources = &sources;
-  options.isolated = GetParam() == SessionPlace::kIsolated;
+  put(options, GetParam() == SessionPlace::kIsolated);
   const auto nines = [](std::span<uint8_t> bytes) { return std::ranges::fill(bytes, uint8_t{9}), true; };
   Session alike = session({.entropy = SessionEntropy::asked(nines)});
   const std::string two_bytes = text(alike, "crypto.getRandomValues(new Uint8Array(2)).join()");
