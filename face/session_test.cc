@@ -132,7 +132,7 @@ TEST_P(EmbeddedSession, AFunctionIsToldThatItsTurnIsToEnd) {
                                  return until_stopped(call);
                                }});
   options.functions.push_back({.name = "waits", .call = until_stopped});
-  ASSERT_TRUE(options.policy.limit("wall", "200ms"));
+  ASSERT_TRUE(options.policy.limit("wall", "1s"));
   Session of = session(std::move(options));
   cancelled = &of;
   EXPECT_EQ(of.run({.code = "var x = 1; cancels(); x = 2"}).outcome, Outcome::kCancelled);
