@@ -78,6 +78,13 @@ class FunctionCall:
         return {name: value for name, value in vars(self).items() if name != "_function"}
 
 
+def _signed(call: FunctionCall, function: Function) -> FunctionCall:
+    """The call, which has the function's signature from now on."""
+    if not isinstance(function, _Later):
+        object.__setattr__(call, "_function", function)
+    return call
+
+
 class Object:
     """An object of this program that a session's programs hold a reference to. They can call the methods and read the attributes
     that are listed here, and nothing else. Where a program gives it back, the object itself arrives.
@@ -328,20 +335,17 @@ class Registry:
         return held
 
     def call_of(self, wire: WireCall) -> FunctionCall:
+        call = self._read(wire)
+        try:
+            return _signed(call, self._function_of(wire))
+        except (LookupError, NameError, AttributeError):
+            return call
+
+    def _read(self, wire: WireCall) -> FunctionCall:
         name, arguments, keywords, _ = wire
         # Member by member: a keyword is no sign of a value that JSON lacks.
         named = {key: self._values.of_wire(each, self._object_of) for key, each in json.loads(keywords).items()}
-        call = FunctionCall(name, tuple(self.of_json(arguments)), named)
-        object.__setattr__(call, "_function", self._signed(wire))
-        return call
-
-    def _signed(self, wire: WireCall) -> Optional[Callable[..., Any]]:
-        """The function whose signature the call has; None where there is none."""
-        try:
-            function = self._function_of(wire)
-        except (LookupError, NameError, AttributeError):
-            return None
-        return None if isinstance(function, _Later) else function
+        return FunctionCall(name, tuple(self.of_json(arguments)), named)
 
     # -- answers
 
@@ -375,8 +379,9 @@ class Registry:
         """An answer, or what has one when it is awaited."""
         span = calling(self._known_name(wire))
         try:
-            call = self.call_of(wire)
+            call = self._read(wire)
             function = self._function_of(wire)
+            _signed(call, function)
             with span.current(), self._calling():
                 result = self._gated(call, function)
             if inspect.isawaitable(result):
