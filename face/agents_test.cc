@@ -15,7 +15,6 @@
 #include "membrane/session.h"
 #include "membrane/session.hpp"
 #include "sandbox/receipt_files.h"
-#include "sandbox/template_testing.h"
 
 namespace membrane {
 namespace {
@@ -73,14 +72,9 @@ std::string what_failed(const Report& report) {
   return report.failures.empty() ? "" : report.failures.front().message;
 }
 
-class AgentOptions : public ::testing::TestWithParam<SessionPlace> {
+class AgentOptions : public WithLanguage<::testing::TestWithParam<SessionPlace>> {
  protected:
-  void SetUp() override {
-    setenv("XDG_CACHE_HOME", sandbox::template_cache().c_str(), 0);
-    auto opened = Language::open("js");
-    if (!opened) GTEST_SKIP() << opened.error().message;
-    language_ = *std::move(opened);
-  }
+  void SetUp() override { use_language("js"); }
   void TearDown() override {
     std::error_code ignored;
     fs::remove_all(directory_, ignored);
@@ -121,7 +115,6 @@ class AgentOptions : public ::testing::TestWithParam<SessionPlace> {
     return std::system(command.c_str()) == 0;
   }
 
-  Language language_;
   const fs::path directory_ = ::testing::TempDir() + "membrane-agents-" + std::to_string(getpid());
   const fs::path key_file_ = directory_ / "keys" / "keys.json";
 };

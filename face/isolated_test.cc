@@ -22,7 +22,6 @@
 #include "base/sanitized_testing.h"
 #include "membrane/session.h"
 #include "membrane/session.hpp"
-#include "sandbox/template_testing.h"
 
 namespace membrane {
 namespace {
@@ -71,13 +70,11 @@ bool becomes_true(Holds holds) {
   return holds();
 }
 
-class IsolatedSession : public ::testing::Test {
+class IsolatedSession : public WithLanguage<::testing::Test> {
  protected:
   void SetUp() override {
-    setenv("XDG_CACHE_HOME", sandbox::template_cache().c_str(), 0);
-    auto opened = Language::open("js");
-    if (!opened) GTEST_SKIP() << opened.error().message;
-    language_ = *std::move(opened);
+    use_language("js");
+    if (IsSkipped()) return;
     const auto program = face::find_worker_program();
     ASSERT_TRUE(program) << program.error().message;
     fs::create_symlink(*program, program_);
@@ -96,7 +93,6 @@ class IsolatedSession : public ::testing::Test {
   // The zygote, and all workers.
   [[nodiscard]] std::set<pid_t> processes() const { return processes_of(program_); }
 
-  Language language_;
   const fs::path program_ = name_of_program();
 };
 

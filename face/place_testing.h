@@ -3,11 +3,14 @@
 
 #include <gtest/gtest.h>
 
+#include <cstdlib>
 #include <string>
+#include <utility>
 
 #include "base/sanitized_testing.h"
 #include "membrane/session.h"
 #include "membrane/session.hpp"
+#include "sandbox/template_testing.h"
 
 namespace membrane {
 
@@ -16,6 +19,20 @@ inline const auto kPlaces = ::testing::Values(SessionPlace::kThisProcess, Sessio
 inline std::string name_of_place(const ::testing::TestParamInfo<SessionPlace>& info) {
   return info.param == SessionPlace::kIsolated ? "Isolated" : "InThisProcess";
 }
+
+// Of tests of sessions in one language. Where it is not installed they are skipped.
+template <typename Test>
+class WithLanguage : public Test {
+ protected:
+  void use_language(const std::string& name) {
+    setenv("XDG_CACHE_HOME", sandbox::template_cache().c_str(), 0);
+    auto opened = Language::open(name);
+    if (!opened) GTEST_SKIP() << opened.error().message;
+    language_ = *std::move(opened);
+  }
+
+  Language language_;
+};
 
 // A sanitizer makes system calls of its own, so that wall is not raised there.
 inline void put(SessionOptions& options, bool isolated) {

@@ -9,19 +9,13 @@
 
 #include "face/place_testing.h"
 #include "membrane/session.h"
-#include "sandbox/template_testing.h"
 
 namespace membrane {
 namespace {
 
-class EmbeddedSession : public ::testing::TestWithParam<SessionPlace> {
+class EmbeddedSession : public WithLanguage<::testing::TestWithParam<SessionPlace>> {
  protected:
-  void SetUp() override {
-    setenv("XDG_CACHE_HOME", sandbox::template_cache().c_str(), 0);
-    auto opened = Language::open("js");
-    if (!opened) GTEST_SKIP() << opened.error().message;
-    language_ = *std::move(opened);
-  }
+  void SetUp() override { use_language("js"); }
   [[nodiscard]] static bool is_isolated() { return GetParam() == SessionPlace::kIsolated; }
   static SessionOptions with_functions() {
     SessionOptions options;
@@ -42,8 +36,6 @@ class EmbeddedSession : public ::testing::TestWithParam<SessionPlace> {
     EXPECT_TRUE(made) << made.error().message;
     return *std::move(made);
   }
-
-  Language language_;
 };
 
 INSTANTIATE_TEST_SUITE_P(Places, EmbeddedSession, kPlaces, name_of_place);

@@ -12,7 +12,6 @@
 #include "face/place_testing.h"
 #include "membrane/session.h"
 #include "membrane/session.hpp"
-#include "sandbox/template_testing.h"
 
 namespace membrane {
 namespace {
@@ -20,14 +19,11 @@ namespace {
 constexpr int64_t kStartMs = 1'767'258'600'000;  // 2026-01-01T09:10:00Z
 constexpr int64_t kNsPerMs = 1'000'000;
 
-class Sources : public ::testing::TestWithParam<SessionPlace> {
+class Sources : public WithLanguage<::testing::TestWithParam<SessionPlace>> {
  protected:
   void open(const std::string& name) {
     if (kIsSanitized && name == "python") GTEST_SKIP() << "compiling Python takes minutes in this build";
-    setenv("XDG_CACHE_HOME", sandbox::template_cache().c_str(), 0);
-    auto opened = Language::open(name);
-    if (!opened) GTEST_SKIP() << opened.error().message;
-    language_ = *std::move(opened);
+    use_language(name);
   }
   Session session(SessionOptions options = {}) {
     put(options, GetParam() == SessionPlace::kIsolated);
@@ -45,8 +41,6 @@ class Sources : public ::testing::TestWithParam<SessionPlace> {
                                           : std::string(name_of(report.outcome)) + ": " +
                                                 (report.failures.empty() ? "" : report.failures[0].message);
   }
-
-  Language language_;
 };
 
 class SourcesInJavaScript : public Sources {

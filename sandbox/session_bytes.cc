@@ -1,6 +1,5 @@
 // A session as bytes, and from them (session_state.h).
 
-#include "base/hex.h"
 #include "engine/image_changes.h"
 #include "engine/used_pages.h"
 #include "sandbox/session_impl.h"
