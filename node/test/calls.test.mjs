@@ -4,18 +4,9 @@ import assert from 'node:assert/strict'
 import { spawnSync } from 'node:child_process'
 import { test } from 'node:test'
 import { Call, HostObject, LATER, load, Session } from 'membrane'
-import { noJavaScript, noPython } from './common.mjs'
+import { noJavaScript, noPython, withSession } from './common.mjs'
 
 const skip = noPython
-
-async function withSession(options, act, language = 'python') {
-  const session = await Session.create(language, options)
-  try {
-    await act(session)
-  } finally {
-    session.close()
-  }
-}
 
 // -- gates ------------------------------------------------------------------------------------------------------------
 

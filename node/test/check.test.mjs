@@ -6,7 +6,7 @@ import { tmpdir } from 'node:os'
 import { delimiter, join } from 'node:path'
 import { test } from 'node:test'
 import { Call, HostObject, LATER, load, MembraneError, ProgramError, Session, stubs } from 'membrane'
-import { noJavaScript, noPython, noTy } from './common.mjs'
+import { noJavaScript, noPython, noTy, withSession } from './common.mjs'
 
 const skip = noPython || noTy
 
@@ -39,14 +39,6 @@ const given = () => ({
   },
 })
 
-async function withSession(options, act) {
-  const session = await Session.create('python', options)
-  try {
-    await act(session)
-  } finally {
-    session.close()
-  }
-}
 const checked = (act) => withSession({ ...given(), typeCheck: true }, act)
 
 async function finds(session, code, line, column, words, hint = '') {

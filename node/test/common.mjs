@@ -2,7 +2,7 @@
 
 import { existsSync, readFileSync } from 'node:fs'
 import { delimiter, join } from 'node:path'
-import { openLanguage } from 'membrane'
+import { openLanguage, Session } from 'membrane'
 
 async function whyNot(language) {
   try {
@@ -37,5 +37,15 @@ export async function inTime(session, code) {
   for (let tries = 100; ; --tries) {
     const result = await session.run(code)
     if (result.outcome !== 'timed_out' || tries === 0) return result
+  }
+}
+
+/** A session for `act`, which is closed after it. */
+export async function withSession(options, act, language = 'python') {
+  const session = await Session.create(language, options)
+  try {
+    return await act(session)
+  } finally {
+    session.close()
   }
 }

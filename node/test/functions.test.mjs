@@ -4,18 +4,9 @@ import assert from 'node:assert/strict'
 import { AsyncLocalStorage } from 'node:async_hooks'
 import { test } from 'node:test'
 import { HostObject, load, Session } from 'membrane'
-import { inTime, later, noPython } from './common.mjs'
+import { inTime, later, noPython, withSession } from './common.mjs'
 
 const skip = noPython
-
-async function withSession(options, act) {
-  const session = await Session.create('python', options)
-  try {
-    await act(session)
-  } finally {
-    session.close()
-  }
-}
 
 test('values go both ways', { skip }, async () => {
   const seen = []

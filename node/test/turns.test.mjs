@@ -6,19 +6,10 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { test } from 'node:test'
 import { MembraneError, NotFoundError, ProgramError, Session, SessionOverError } from 'membrane'
-import { inTime, later, noJavaScript, noPython } from './common.mjs'
+import { inTime, later, noJavaScript, noPython, withSession } from './common.mjs'
 
 const skip = noPython
 const endless = { limits: { wall: '10min', fuel: '1e15' } }
-
-async function withSession(options, act) {
-  const session = await Session.create('python', options)
-  try {
-    await act(session)
-  } finally {
-    session.close()
-  }
-}
 
 test('state stays', { skip }, () =>
   withSession({}, async (session) => {
