@@ -55,18 +55,21 @@ Result<JsonSize> check(std::string_view text, std::string_view what, const JsonL
   return size;
 }
 
+std::unexpected<Error> no_json(std::string_view what) {
+  return fail(ErrorCode::kInvalidInput, std::string(what) + " is not JSON");
+}
+
 // What `make` makes of the text; it gives nothing for a number that is too large.
 template <typename Make>
 auto parse(std::string_view text, std::string_view what, Make make)
     -> Result<typename decltype(make())::value_type> {
-  const auto none = [&] { return fail(ErrorCode::kInvalidInput, std::string(what) + " is not JSON"); };
-  if (!is_json(text)) return none();
+  if (!is_json(text)) return no_json(what);
   try {
     if (auto value = make()) return *std::move(value);
   } catch (const std::bad_alloc&) {
     return fail(ErrorCode::kTooLong, std::string(what) + " does not fit into the host's memory");
   }
-  return none();
+  return no_json(what);
 }
 
 using Members = ordered_json::object_t::Container;
@@ -202,6 +205,12 @@ Result<json> read_json(std::string_view text, std::string_view what, const JsonL
     json value = json::parse(text, nullptr, /*allow_exceptions=*/false);
     return value.is_discarded() ? std::nullopt : std::optional(std::move(value));
   });
+}
+
+Status check_json(std::string_view text, std::string_view what, const JsonLimits& limits) {
+  MEMBRANE_TRY(check(text, what, limits));
+  if (!is_json(text)) return no_json(what);
+  return {};
 }
 
 Result<ordered_json> read_ordered_json(std::string_view text, std::string_view what,

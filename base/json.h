@@ -55,7 +55,9 @@ struct JsonLimits {
 // when a string is not UTF-8). Of members with one name the last counts.
 Result<nlohmann::json> read_json(std::string_view text, std::string_view what = "the text",
                                  const JsonLimits& limits = {});
-// The same, with members in the order of the text; of members with one name the first gives the place, the last the
+// Whether read_json() would read it, without making anything of it: the same errors. A number that no double holds passes.
+Status check_json(std::string_view text, std::string_view what = "the text", const JsonLimits& limits = {});
+// As read_json(), with members in the order of the text; of members with one name the first gives the place, the last the
 // value. Looking up a member takes a step for each that stands before it.
 Result<nlohmann::ordered_json> read_ordered_json(std::string_view text, std::string_view what = "the text",
                                                  const JsonLimits& limits = {});

@@ -147,7 +147,7 @@ std::string write_function_answers(std::span<const FunctionAnswer> answers) {
   for (const FunctionAnswer& each : answers) {
     if (text.back() != '[') text += ',';
     const bool is_value = each.kind == FunctionAnswer::Kind::kValue;
-    if (is_value && read_json(each.value, "the value", {.bytes = host::kMaxResultBytes})) {
+    if (is_value && check_json(each.value, "the value", {.bytes = host::kMaxResultBytes})) {
       text += R"({"value":)" + each.value + '}';
       continue;
     }

@@ -24,7 +24,9 @@ namespace nb = nanobind;
 
 namespace {
 
+using membrane::python::call_with_must_stop;
 using membrane::python::hold;
+using membrane::python::MustStop;
 using membrane::python::RunningTurn;
 
 // What membrane/_embedded.py raises as a MembraneError.
@@ -52,10 +54,11 @@ std::vector<membrane::Answer> answers_of(std::vector<AnswerTuple> given) {
         {static_cast<membrane::Answer::Kind>(kind), std::move(json), std::move(type), std::move(message)});
   return answers;
 }
-using CallTuple = std::tuple<std::string, std::string, std::string, std::string>;
-std::vector<CallTuple> calls_of(std::span<const membrane::FunctionCall> calls) {
-  std::vector<CallTuple> made;
-  for (const auto& call : calls) made.emplace_back(call.name, call.arguments, call.keywords, call.object);
+// [(name, arguments, keywords, object)], as _functions.py has a WireCall.
+nb::list wires_of(const auto& calls) {
+  nb::list made;
+  for (const auto& call : calls)
+    made.append(nb::make_tuple(call.name, call.arguments, call.keywords, call.object));
   return made;
 }
 
@@ -79,9 +82,8 @@ std::function<std::vector<membrane::Answer>(std::span<const membrane::FunctionCa
   return [held](std::span<const membrane::FunctionCall> calls) {
     const nb::gil_scoped_acquire gil;
     try {
-      const std::function<bool()>& must_stop = calls.front().must_stop;
       return answers_of(nb::cast<std::vector<AnswerTuple>>(
-          held->get()(calls_of(calls), nb::cpp_function([&must_stop] { return must_stop(); }))));
+          call_with_must_stop(held->get(), calls.front().must_stop, wires_of(calls))));
     } catch (
         nb::python_error& error) {  // _functions.py catches what functions raise, but for what ends the turn
       const std::string what = error.what();
@@ -96,12 +98,7 @@ struct Outcome {
   membrane::Report report;
 
   [[nodiscard]] std::string_view outcome() const { return membrane::name_of(report.outcome); }
-  [[nodiscard]] std::vector<CallTuple> waits_for() const {
-    std::vector<CallTuple> calls;
-    for (const auto& call : report.waits_for)
-      calls.emplace_back(call.name, call.arguments, call.keywords, call.object);
-    return calls;
-  }
+  [[nodiscard]] nb::list waits_for() const { return wires_of(report.waits_for); }
 };
 
 struct FunctionWords {
@@ -168,7 +165,7 @@ class Session {
     const nb::gil_scoped_release released;
     value_or_throw(session_.abandon());
   }
-  [[nodiscard]] std::vector<CallTuple> waits_for() const { return calls_of(session_.waits_for()); }
+  [[nodiscard]] nb::list waits_for() const { return wires_of(session_.waits_for()); }
   Session fork() {
     const nb::gil_scoped_release released;
     return Session(value_or_throw(session_.fork()));
@@ -240,6 +237,8 @@ NB_MODULE(_native, module) {
       PyErr_SetObject(failure, words.ptr());
     }
   });
+
+  nb::class_<MustStop>(module, "MustStop").def("__call__", &MustStop::operator());
 
   nb::class_<membrane::Policy>(module, "Policy")
       .def_static("for_languages", &membrane::Policy::for_languages)

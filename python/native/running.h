@@ -6,11 +6,35 @@
 #include <nanobind/nanobind.h>
 
 #include <chrono>
+#include <functional>
 #include <membrane/session.hpp>
 #include <optional>
 #include <utility>
 
 namespace membrane::python {
+
+// Asks whether the turn that calls is to end. What Python keeps of it after the call says no more.
+class MustStop {
+ public:
+  explicit MustStop(const std::function<bool()>& asks) : asks_(&asks) {}
+  void forget() { asks_ = nullptr; }
+  bool operator()() const { return asks_ == nullptr || (*asks_)(); }
+
+ private:
+  const std::function<bool()>* asks_;
+};
+
+// Calls `callable` with the arguments and a MustStop, with the GIL held.
+template <typename... Arguments>
+nanobind::object call_with_must_stop(const nanobind::object& callable, const std::function<bool()>& asks,
+                                     Arguments&&... arguments) {
+  const nanobind::object must_stop = nanobind::cast(MustStop(asks));
+  struct Forgets {
+    MustStop& of;
+    ~Forgets() { of.forget(); }
+  } const forgets{nanobind::cast<MustStop&>(must_stop)};
+  return callable(std::forward<Arguments>(arguments)..., must_stop);
+}
 
 class RunningTurn {
  public:

@@ -44,10 +44,7 @@ SessionSleep sleep_of(const nb::dict& words) {
   return SessionSleep::asked(
       [pass = hold(nb::borrow(words["pass"]))](uint64_t ns, const std::function<bool()>& must_stop) {
         return asked("the sleep of a session", false, [&] {
-          pass->get()(ns, nb::cpp_function([&must_stop] {
-                        const nb::gil_scoped_release released;
-                        return must_stop();
-                      }));
+          call_with_must_stop(pass->get(), must_stop, ns);
           return true;
         });
       });

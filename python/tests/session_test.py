@@ -3,6 +3,7 @@
 import asyncio
 import datetime
 import gc
+import json
 import math
 import os
 import pathlib
@@ -18,7 +19,7 @@ from dataclasses import dataclass
 from decimal import Decimal
 
 import membrane
-from membrane import LATER, AsyncSession, Call, FunctionCall, MembraneError, Object, Session, load
+from membrane import LATER, AsyncSession, Call, FunctionCall, MembraneError, Object, Session, _call_json, load
 
 
 def setUpModule():
@@ -614,6 +615,41 @@ def ask(**call): return _door.ask({'functions': [call]})['answers'][0]
             branch.close()
             session.run("f()").check()
         self.assertEqual(calls, [1, 1])
+
+
+class CallJson(unittest.TestCase):
+    """_call_json, held to the module json."""
+
+    TEXTS = ["", "tea", 'a"b\\c\n\x00\x7f', "é漢😀", "$x"]
+    NUMBERS = [0, -1, 2**53, -(2**53), 1.5, 1e300]
+
+    def test_plain_values_are_written_as_json_writes_them(self):
+        for value in [None, True, False, *self.TEXTS, *self.NUMBERS]:
+            plain = _call_json.dumps_plain(value)
+            if isinstance(value, float):
+                self.assertIsNone(plain)
+            else:
+                self.assertEqual(plain, json.dumps(value, ensure_ascii=False))
+
+    def test_values_with_a_form_of_their_own_are_not_plain(self):
+        class Word(str):
+            pass
+
+        for value in [2**53 + 1, -(2**53) - 1, [1], {}, b"", Word("x")]:
+            self.assertIsNone(_call_json.dumps_plain(value), value)
+
+    def test_texts_are_read_as_json_reads_them(self):
+        for value in [[], [1, "a"], {"a": [None]}, *self.TEXTS, *self.NUMBERS]:
+            for text in (json.dumps(value), json.dumps(value, ensure_ascii=False), f" {json.dumps(value)} "):
+                self.assertEqual(_call_json.loads(text), json.loads(text))
+        for text in ["", "[", "[1] 2", "tru", "'a'"]:
+            with self.assertRaises(ValueError):
+                _call_json.loads(text)
+
+    def test_a_name_that_begins_with_a_dollar_is_found_however_it_is_written(self):
+        self.assertTrue(_call_json.is_plain('["tea", {"a": 1}]'))
+        for text in ('[{"$set": []}]', '[{"\\u0024set": []}]'):
+            self.assertFalse(_call_json.is_plain(text))
 
 
 class Waiting(unittest.TestCase):

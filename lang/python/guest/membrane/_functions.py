@@ -32,6 +32,9 @@ HostError.__module__ = "membrane"
 # --- values ---------------------------------------------------------------------------------------------------------
 
 
+_AS_THEY_ARE = {str, bool, type(None)}  # values that need no form of their own, which is most
+
+
 def _to_wire(value):
     return _values.to_wire(value, _reference_to)
 
@@ -59,7 +62,8 @@ def _object_of(reference):
 def _value_of(answer):
     error = answer.get("error")
     if error is None:
-        return _of_wire(answer["value"])
+        value = answer["value"]
+        return _of_wire(value) if isinstance(value, (dict, list)) else value
     name, message = error.get("type", ""), error.get("message", "")
     kind = getattr(builtins, name, None)
     if isinstance(kind, type) and issubclass(kind, Exception):
@@ -94,7 +98,7 @@ def call(name, arguments=(), keywords=None, of=None):
     if keywords or of is not None:
         request = _door.encode_tree({"functions": [_call_of(name, arguments, keywords, of)]})
     else:  # the same, made quicker
-        values = _door.encode_tree([_to_wire(each) for each in arguments])
+        values = _door.encode_tree([each if type(each) in _AS_THEY_ARE else _to_wire(each) for each in arguments])
         request = f'{{"functions":[{{"call":"{name}","arguments":{values}}}]}}'
     return _value_of(_door.ask(_encoded(request), name)["answers"][0])
 
@@ -176,10 +180,14 @@ def _function_of(spec, full_name, is_method=False):
         async def made(*values, **keywords):
             values, keywords, of = split(values, keywords)
             return await call_async(full_name, values, keywords, of)
-    else:
+    elif is_method or check is None:
         def made(*values, **keywords):
             values, keywords, of = split(values, keywords)
             return call(full_name, values, keywords, of)
+    else:  # the same, made quicker
+        def made(*values, **keywords):
+            check(*values, **keywords)
+            return call(full_name, values, keywords)
     made.__name__ = spec["name"]
     made.__qualname__ = full_name if is_method else spec["name"]
     made.__module__ = spec.get("module") or "__main__"
