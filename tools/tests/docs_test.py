@@ -47,7 +47,7 @@ class Docs(unittest.TestCase):
 
 class Help(unittest.TestCase):
     def test_every_check_says_what_it_checks(self):
-        for name in ("check-docs", "check-floors", "check-specification"):
+        for name in ("check-docs", "check-floors", "check-mentions", "check-specification"):
             done = subprocess.run([sys.executable, TOOLS / name, "--help"], capture_output=True, text=True, check=True)
             self.assertIn(f"tools/{name} [ROOT]", done.stdout)
 

@@ -111,7 +111,7 @@ struct TrapNurseryStart {
   uint64_t most_files;
 };
 
-// The walls that the nursery raises (trap.cc names them); errors of each in its answer.
+// The walls that the nursery raises (nursery.cc names them); its answer has an error number for each.
 enum {
   kTrapUserNamespace,
   kTrapPidNamespace,
