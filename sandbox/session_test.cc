@@ -317,7 +317,7 @@ TEST_P(InALanguage, EachTurnOfAForkHasTheLimitsAndASharedBudgetPaysForAll) {
   EXPECT_EQ(exec(dialect().loop).outcome, Outcome::kOutOfFuel);
   const Report spent = (*own)->exec({.code = dialect().loop});
   EXPECT_EQ(spent.outcome, Outcome::kOutOfFuel);
-  EXPECT_EQ(spent.fuel_used, alone.policy.limits.fuel);
+  EXPECT_GT(spent.fuel_used, alone.policy.limits.fuel - 1'000);  // less than the segment that could not be paid
   EXPECT_EQ((*own)->exec({.code = dialect().set_x}).outcome, Outcome::kOk);
 }
 
