@@ -317,7 +317,8 @@ TEST_P(InALanguage, EachTurnOfAForkHasTheLimitsAndASharedBudgetPaysForAll) {
   EXPECT_EQ(exec(dialect().loop).outcome, Outcome::kOutOfFuel);
   const Report spent = (*own)->exec({.code = dialect().loop});
   EXPECT_EQ(spent.outcome, Outcome::kOutOfFuel);
-  EXPECT_GT(spent.fuel_used, alone.policy.limits.fuel - 1'000);  // less than the segment that could not be paid
+  EXPECT_GT(spent.fuel_used,
+            alone.policy.limits.fuel - 1'000);  // less than the segment that could not be paid
   EXPECT_EQ((*own)->exec({.code = dialect().set_x}).outcome, Outcome::kOk);
 }
 
@@ -703,8 +704,7 @@ TEST_F(Python, AForkAndItsParentSeeWhatEitherWritesToAGrantedDirectory) {
   const std::string directory = ::testing::TempDir() + "membrane-both-" + std::to_string(getpid());
   std::filesystem::create_directory(directory);
   RunOptions run_options = options();
-  run_options.policy.fs.push_back(
-      {.guest = "/data", .host = directory, .mode = policy::FsMode::kWrite});
+  run_options.policy.fs.push_back({.guest = "/data", .host = directory, .mode = policy::FsMode::kWrite});
   begin(run_options);
   auto fork = session_->fork(1);
   ASSERT_TRUE(fork);

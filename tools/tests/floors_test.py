@@ -39,6 +39,16 @@ class Floors(unittest.TestCase):
     def test_no_floors_is_a_failure(self):
         self.assertEqual(len(problems("# membrane_floor(base)\n")), 1)
 
+    def test_the_list_of_the_architecture_has_each_floor_once(self):
+        page = "```text\nwasm/   modules\nbase/   results\nwasm/   again\nnet/    none\ninclude/membrane/   the interface\n```\n"
+        with project({"CMakeLists.txt": "membrane_floor(base)\nmembrane_floor(wasm)\nmembrane_floor(face)\n",
+                      "docs/architecture.md": page}) as root:
+            self.assertEqual(floors.check(root), [
+                "docs/architecture.md: the floors lack face/",
+                "docs/architecture.md: wasm/ is no floor, or is listed twice",
+                "docs/architecture.md: wasm/ is no floor, or is listed twice",
+                "docs/architecture.md: net/ is no floor, or is listed twice"])
+
 
 if __name__ == "__main__":
     unittest.main()
