@@ -40,7 +40,8 @@ void append(Bytes& to, const Bytes& what, size_t times = 1) {
   to.resize(begin + bytes);
   const auto first = to.begin() + static_cast<ptrdiff_t>(begin);
   std::ranges::copy(what, first);
-  for (size_t done = what.size(); done < bytes; done *= 2)  // twice as much each time: some have millions of bytes
+  for (size_t done = what.size(); done < bytes;
+       done *= 2)  // twice as much each time: some have millions of bytes
     std::copy_n(first, std::min(done, bytes - done), first + static_cast<ptrdiff_t>(done));
 }
 Bytes repeat(const Bytes& what, size_t times) {

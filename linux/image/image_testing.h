@@ -31,7 +31,8 @@ class ImageTest : public ::testing::Test {
     return in(name);
   }
   static std::string read_file(const std::string& path) {
-    std::ostringstream text;  // not letter by letter, which takes seconds for a program where nothing is optimised
+    std::ostringstream
+        text;  // not letter by letter, which takes seconds for a program where nothing is optimised
     text << std::ifstream(path, std::ios::binary).rdbuf();
     return std::move(text).str();
   }
