@@ -327,6 +327,10 @@ TEST_P(StdinLanguage, CodeAloneReachesAProgramThatDoesNotAsk) {
   EXPECT_EQ(arguments.outcome, Outcome::kInvalid);
   EXPECT_FALSE(arguments.errors[0].hint.empty());
   EXPECT_EQ(calculator->exec({.code = "1", .input = "a"}).outcome, Outcome::kInvalid);
+  const Report inputs = calculator->exec({.code = "1", .inputs = {{"n", "1"}}});
+  EXPECT_EQ(inputs.outcome, Outcome::kInvalid);
+  EXPECT_TRUE(inputs.errors[0].message.contains("input variables")) << inputs.errors[0].message;
+  EXPECT_FALSE(inputs.errors[0].hint.empty());
   EXPECT_EQ(said(*calculator, "1"), "1 1\n");
 }
 
