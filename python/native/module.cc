@@ -104,6 +104,8 @@ struct Outcome {
   }
 };
 
+using Pairs = std::vector<std::pair<std::string, std::string>>;
+
 struct FunctionWords {
   std::string module, name, signature, doc;
   bool is_async = false;
@@ -126,7 +128,6 @@ membrane::GuestType type_of(const nb::tuple& words) {
 }
 
 membrane::SessionOptions options_of(const membrane::Policy& policy, const nb::dict& given) {
-  using Pairs = std::vector<std::pair<std::string, std::string>>;
   membrane::SessionOptions options;
   options.policy = policy;
   for (const nb::handle each : nb::cast<nb::list>(given["functions"]))
@@ -150,7 +151,7 @@ class Session {
   explicit Session(membrane::Session of) : session_(std::move(of)) {}
 
   Outcome run(std::string code, std::string name, bool is_script, bool only_checks,
-              std::vector<std::string> arguments, std::string input, bool declares_calls) {
+              std::vector<std::string> arguments, std::string input, bool declares_calls, Pairs inputs) {
     return turn([&] {
       return session_.run({.code = std::move(code),
                            .name = std::move(name),
@@ -158,7 +159,8 @@ class Session {
                            .only_checks = only_checks,
                            .declares_calls = declares_calls,
                            .arguments = std::move(arguments),
-                           .input = std::move(input)});
+                           .input = std::move(input),
+                           .inputs = std::move(inputs)});
     });
   }
   Outcome resume(std::vector<AnswerTuple> answers) {
