@@ -27,17 +27,23 @@ Status check_name(std::string_view name, const Template& of) {
               "Give it another name, as " + std::string(name) + "_.");
 }
 
+constexpr const char* kSmaller = "Write what is large into a file of the session, which the program reads.";
+
 Status check_values(const Inputs& inputs) {
   size_t bytes = 0;
   for (const auto& [name, value] : inputs) {
-    if (auto parsed = read_json(value, "the input " + name); !parsed) return std::unexpected(parsed.error());
+    const auto parsed = read_json(value, "the input " + name);
+    if (!parsed)
+      return fail(
+          parsed.error().code, parsed.error().message,
+          parsed.error().code == ErrorCode::kTooLong ? kSmaller : "Give one value as JSON: text in quotes.");
     bytes += name.size() + value.size();
   }
   constexpr size_t kMost = JsonLimits().bytes;
   if (bytes <= kMost) return {};
   return fail(ErrorCode::kTooLong,
               "the inputs have " + std::to_string(bytes) + " bytes, and may have " + std::to_string(kMost),
-              "Write what is large into a file of the session, which the program reads.");
+              kSmaller);
 }
 
 }  // namespace

@@ -150,6 +150,9 @@ TEST_P(TurnInputs, AreThereWhereTheTurnIsPausedAtItsBeginning) {
   const Report paused =
       session_->exec({.code = "n", .inputs = {{"n", R"({"a":[1]})"}, {"m", "2"}}, .pause_at_fuel = 1});
   ASSERT_EQ(paused.outcome, Outcome::kFrozen);
+  const auto bytes = session_->keep();
+  ASSERT_TRUE(bytes);
+  EXPECT_EQ(read_session(*bytes)->pause->turn.has_value(), !template_->interpreter().takes_requests());
   const auto restored = kept_and_restored(*session_, template_, options());
   ASSERT_NE(restored, nullptr);
   EXPECT_EQ(restored->go_on().outcome, Outcome::kOk);
@@ -197,9 +200,9 @@ INSTANTIATE_TEST_SUITE_P(Each, TurnInputs, ::testing::Values(kPython, kJavaScrip
                          [](const auto& info) { return std::string(info.param.name); });
 
 TEST(InputsThatWereKept, AreReadAsHostileBytes) {
-  EXPECT_TRUE(are_sound({}));
-  EXPECT_TRUE(are_sound({{"any \"name\"", "[1]"}}));
-  EXPECT_FALSE(are_sound({{"x", "1},{"}}));
+  EXPECT_TRUE(are_sound(Inputs{}));
+  EXPECT_TRUE(are_sound(Inputs{{"any \"name\"", "[1]"}}));
+  EXPECT_FALSE(are_sound(Inputs{{"x", "1},{"}}));
   EXPECT_EQ(json_of_inputs({}), "{}");
   EXPECT_EQ(json_of_inputs({{"a\"", "[1]"}, {"b", "{}"}}), R"({"a\"":[1],"b":{}})");
 }
