@@ -6,7 +6,6 @@
 #include <gtest/gtest.h>
 
 #include "sandbox/kept_session_testing.h"
-#include "sandbox/session_state.h"
 #include "sandbox/template_testing.h"
 
 namespace membrane::sandbox {
@@ -145,14 +144,10 @@ TEST_P(TurnInputs, AreThereWhereTheTurnWaits) {
   EXPECT_TRUE(result(GetParam().kind_of_n).contains("absent"));
 }
 
-// The program has not asked for its turn yet, which is in the bytes.
 TEST_P(TurnInputs, AreThereWhereTheTurnIsPausedAtItsBeginning) {
   const Report paused =
       session_->exec({.code = "n", .inputs = {{"n", R"({"a":[1]})"}, {"m", "2"}}, .pause_at_fuel = 1});
   ASSERT_EQ(paused.outcome, Outcome::kFrozen);
-  const auto bytes = session_->keep();
-  ASSERT_TRUE(bytes);
-  EXPECT_EQ(read_session(*bytes)->pause->turn.has_value(), !template_->interpreter().takes_requests());
   const auto restored = kept_and_restored(*session_, template_, options());
   ASSERT_NE(restored, nullptr);
   EXPECT_EQ(restored->go_on().outcome, Outcome::kOk);
