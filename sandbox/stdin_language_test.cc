@@ -369,10 +369,10 @@ TEST_P(StdinLanguage, ATurnThatNobodyHasAskedForIsKeptWithItsInputs) {
   ASSERT_TRUE(state.pause && state.pause->turn);
   const auto restored = kept_and_restored(*asker, of, options_of({}));
   ASSERT_NE(restored, nullptr);
-  const std::string told = R"("inputs":{"b":[1],"a":{"d":1,"c":2}}})";
+  const std::string words = R"("inputs":{"b":[1],"a":{"d":1,"c":2}}})";
   for (Session* const each : {asker.get(), restored.get()}) {
     const Report report = each->go_on();
-    EXPECT_NE(report.stdout_text.find(told), std::string::npos) << report.stdout_text;
+    EXPECT_NE(report.stdout_text.find(words), std::string::npos) << report.stdout_text;
   }
   state.pause->turn->inputs[0].second = "1},{";
   EXPECT_FALSE(read_session(write_session(state)));
