@@ -308,6 +308,10 @@ TEST_P(AgentOptions, RefuseWhatReceiptsDoNotLeadTo) {
       refused({.functions = {{.name = "f", .call = [](const auto&) { return Answer::value("1"); }}}}));
   EXPECT_TRUE(refused({.types = {{.name = "T"}}}));
   EXPECT_TRUE(refused({.inputs = {{"n", "1"}}}));
+  const Report with_inputs = of.run({.code = "n", .inputs = {{"n", "1"}}});
+  EXPECT_EQ(with_inputs.outcome, Outcome::kInvalid);
+  ASSERT_EQ(with_inputs.failures.size(), 1u);
+  EXPECT_TRUE(is_refusal(with_inputs.failures[0])) << with_inputs.failures[0].message;
   EXPECT_TRUE(refused({.clock = SessionClock::real()}));
   EXPECT_TRUE(refused({.timezone = "+02:00"}));
 }

@@ -30,6 +30,13 @@ constexpr std::string_view kPrelude[] = {
     "node/",      "modules.js", "zone.js", "intl.js",    "process.js", "functions.js", "session.js"};
 // Of the module's 1 MiB: what QuickJS calls without looking at the limit needs the rest.
 constexpr uint32_t kJsStackBytes = 786'432;
+// And what no cell can read as a name, or set.
+constexpr std::string_view kKeywords[] = {
+    "Infinity",  "NaN",     "await",    "break",  "case",   "catch", "class",      "const",   "continue",
+    "debugger",  "default", "delete",   "do",     "else",   "enum",  "export",     "extends", "false",
+    "finally",   "for",     "function", "if",     "import", "in",    "instanceof", "let",     "new",
+    "null",      "return",  "super",    "switch", "this",   "throw", "true",       "try",     "typeof",
+    "undefined", "var",     "void",     "while",  "with",   "yield"};
 // Flags of qjs_eval.
 constexpr uint32_t kModule = 1, kBacktraceBarrier = 64, kAsync = 128;
 
@@ -100,6 +107,7 @@ class QuickJsInterpreter final : public Interpreter {
   [[nodiscard]] bool asks_for_files() const override { return true; }
   [[nodiscard]] bool checks() const override { return true; }
   [[nodiscard]] bool completes() const override { return true; }
+  [[nodiscard]] std::span<const std::string_view> keywords() const override { return kKeywords; }
   [[nodiscard]] bool turn(Calls& calls, std::string_view) const override;
   [[nodiscard]] bool go_on(Calls& calls) const override;
   [[nodiscard]] std::vector<ReportPlace> places(Calls& calls) const override;

@@ -33,6 +33,11 @@ Cell cell_of(const Napi::Value& given) {
             .input = text_of(of.Get("input"))};
   const auto arguments = of.Get("arguments").As<Napi::Array>();
   for (uint32_t i = 0; i < arguments.Length(); ++i) cell.arguments.push_back(text_of(arguments.Get(i)));
+  const auto inputs = of.Get("inputs").As<Napi::Array>();
+  for (uint32_t i = 0; i < inputs.Length(); ++i) {
+    const auto named = inputs.Get(i).As<Napi::Array>();
+    cell.inputs.emplace_back(text_of(named.Get(uint32_t{0})), text_of(named.Get(1)));
+  }
   return cell;
 }
 

@@ -3,7 +3,7 @@
 import { createRequire } from 'node:module'
 import { MembraneError, NotFoundError } from './errors.js'
 import { inWordsOfSession } from './hints.js'
-import type { Answer, FunctionWords, TypeWords, WireCall } from './functions.js'
+import type { Answer, FunctionWords, Inputs, TypeWords, WireCall } from './functions.js'
 import type { NativeSourceHost, NativeSources } from './sources.js'
 
 export interface NativeCell {
@@ -14,6 +14,7 @@ export interface NativeCell {
   readonly declaresCalls: boolean
   readonly arguments: readonly string[]
   readonly input: string
+  readonly inputs: Inputs
 }
 
 /** Called by the turns of a session. */
@@ -34,7 +35,7 @@ export interface NativeOptions {
   readonly functions: readonly FunctionWords[]
   readonly types: readonly TypeWords[]
   readonly modules: readonly (readonly [string, string])[]
-  readonly inputs: readonly (readonly [string, string])[]
+  readonly inputs: Inputs
   readonly isolated: boolean
   readonly acceptedMissingWalls: readonly string[]
   readonly sources: NativeSources

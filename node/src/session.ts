@@ -9,6 +9,7 @@ import {
   type Functions,
   type Gate,
   type HostType,
+  type Inputs,
   type Modules,
   type Answer,
 } from './functions.js'
@@ -72,10 +73,17 @@ export interface RunOptions {
   /** sys.argv, process.argv */
   arguments?: readonly string[]
   stdin?: string
+  /**
+   * Variables by their names, which are set before the code runs, as by an assignment: they take the places of what the program has under
+   * these names, and stay. A name that is no variable's is an error of the result. A script has none.
+   */
+  inputs?: Readonly<Record<string, unknown>>
 }
 
 export interface StartOptions {
   name?: string
+  /** As of RunOptions; check() sets none of them. */
+  inputs?: Readonly<Record<string, unknown>>
   /** Stops the turn; the promise is rejected with the signal's reason then. */
   signal?: AbortSignal
 }
@@ -90,8 +98,8 @@ const commonOptions = [
 const loadOptions = [...commonOptions, 'inputs'] as const
 /** @internal */
 export const sessionOptions = [...commonOptions, 'inputs', 'idleTimeout', 'lifetime'] as const
-const runOptions = ['name', 'script', 'arguments', 'stdin'] as const
-const startOptions = ['name', 'signal'] as const
+const runOptions = ['name', 'script', 'arguments', 'stdin', 'inputs'] as const
+const startOptions = ['name', 'inputs', 'signal'] as const
 
 // -- languages --------------------------------------------------------------------------------------------------------
 
@@ -333,7 +341,7 @@ export class Session {
         session.#turn({ operation: 'resume', begin: (native) => native.resume(answers) }).then((result) => session.#endOf(result)),
       endByTime: (options) => session.#endByTime(options),
       hold: (place) => session.#hold(place),
-      warm: async () => void (await session.#use().run(cellOf('', {}), false)),
+      warm: async () => void (await session.#use().run(cellOf('', {}, []), false)),
       callOrThis: () => session.waiting ?? session,
     })
     madeSession = (made, native, hasBegun) => {
@@ -381,7 +389,7 @@ export class Session {
   /** Runs a turn to its end. */
   async run(code: string, options: RunOptions & { signal?: AbortSignal } = {}): Promise<Result> {
     checkOptions('run', options, [...runOptions, 'signal'])
-    const cell = cellOf(code, options)
+    const cell = this.#cellOf(code, options)
     return this.#turn({ operation: 'run', begin: (native) => native.run(cell, false), text: cell }, options.signal)
   }
 
@@ -391,7 +399,7 @@ export class Session {
    */
   runSync(code: string, options: RunOptions = {}): Result {
     checkOptions('runSync', options, runOptions)
-    const cell = cellOf(code, options)
+    const cell = this.#cellOf(code, options)
     const native = this.#use()
     const span = turnBegins('run', this.language)
     return endedBy(span, () => {
@@ -413,7 +421,7 @@ export class Session {
    */
   async start(code: string, options: StartOptions = {}): Promise<Result | Call> {
     checkOptions('start', options, startOptions)
-    const cell = { ...cellOf(code, { name: options.name ?? '' }), declaresCalls: true }
+    const cell = { ...this.#cellOf(code, options), declaresCalls: true }
     return this.#endOf(await this.#turn({ operation: 'start', begin: (native) => native.run(cell, true), text: cell }, options.signal))
   }
 
@@ -437,7 +445,7 @@ export class Session {
    */
   async check(code: string, options: StartOptions = {}): Promise<Result> {
     checkOptions('check', options, startOptions)
-    const cell = { ...cellOf(code, { name: options.name ?? '' }), onlyChecks: true }
+    const cell = { ...this.#cellOf(code, options), onlyChecks: true }
     const { checker } = this.#made
     const types = async (result: Result): Promise<Result> => {
       const report = result.ok && checker ? await checker.check(this.#textOf(cell)) : undefined
@@ -537,14 +545,18 @@ export class Session {
     return this.#made.checker?.beforeRuns ? this.#textOf(cell) : undefined
   }
 
-  #textOf({ code, isScript, declaresCalls }: NativeCell): Text {
+  #textOf({ code, isScript, declaresCalls, inputs }: NativeCell): Text {
     const namesLike = (start: string): string[] => this.#useInTurn().complete(start)
-    return { code, cells: isScript ? undefined : this.#cells, namesLike: isScript ? () => [] : namesLike, callsMayWait: declaresCalls }
+    return { code, cells: isScript ? undefined : this.#cells.withInputs(inputs), namesLike: isScript ? () => [] : namesLike, callsMayWait: declaresCalls }
+  }
+
+  #cellOf(code: string, options: RunOptions): NativeCell {
+    return cellOf(code, options, this.#made.registry.inputsOf(options.inputs))
   }
 
   // Later cells are checked with it.
-  #keep({ code, isScript }: NativeCell, result: Result): void {
-    if (this.#made.checker && !isScript) this.#cells = this.#cells.with(code, result)
+  #keep({ code, isScript, inputs }: NativeCell, result: Result): void {
+    if (this.#made.checker && !isScript) this.#cells = this.#cells.with(code, result, inputs)
   }
 
   // -- branches and bytes
@@ -685,7 +697,7 @@ function stopperOf(cancel: () => void, signal: AbortSignal | undefined): { end()
   }
 }
 
-function cellOf(code: string, options: RunOptions): NativeCell {
+function cellOf(code: string, options: RunOptions, inputs: Inputs): NativeCell {
   if (typeof code !== 'string') throw new TypeError(`code is a string, not ${typeof code}`)
   return {
     code,
@@ -695,6 +707,7 @@ function cellOf(code: string, options: RunOptions): NativeCell {
     declaresCalls: false,
     arguments: options.arguments ?? [],
     input: options.stdin ?? '',
+    inputs,
   }
 }
 

@@ -24,6 +24,7 @@ Answer = Tuple[int, str, str, str]  # kind, value as JSON, type and message of a
 _MOST_NAME = 100  # characters that are shown of a type's name
 STOPPED: Answer = (ERROR, "", "", "the turn was stopped")  # which no program hears
 MustStop = Callable[[], bool]  # whether the turn that calls is to end
+Inputs = List[Tuple[str, str]]  # names, and values as JSON
 WireCall = Tuple[str, str, str, str]  # name, arguments and keywords as JSON, id of the object
 
 
@@ -272,7 +273,7 @@ class Registry:
                 self._add(module, name, function)
         self._last_number = 0  # of an object
         self._elsewhere = 0  # the last of those that the bytes of a session told of
-        self.inputs = [(name, self.to_json(value, f"the input {name} is")) for name, value in (inputs or {}).items()]
+        self.inputs = self.inputs_of(inputs)
         self._types_of_inputs = [each.type_name for each in self._objects.values()]
 
     def objects_told(self) -> Dict[str, Any]:
@@ -326,6 +327,17 @@ class Registry:
         if plain is None:
             plain = dumps(to_wire(value, lambda each: self._values.to_wire(each, self._reference_to), subject))
         return whole(plain)
+
+    def inputs_of(self, inputs: Optional[Mapping[str, Any]]) -> Inputs:
+        """Names, and values as JSON. A TypeError for what cannot pass."""
+        if inputs is None:
+            return []
+        if not isinstance(inputs, Mapping):
+            raise TypeError(f"inputs are a dict of names and their values, not {inputs!r}")
+        for name in inputs:
+            if not isinstance(name, str):
+                raise TypeError(f"the name of an input is text, not {name!r}")
+        return [(whole(name), self.to_json(value, f"the input {name} is")) for name, value in inputs.items()]
 
     def of_json(self, text: str) -> Any:
         value = loads(text)

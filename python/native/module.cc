@@ -101,6 +101,8 @@ struct Outcome {
   [[nodiscard]] nb::list waits_for() const { return wires_of(report.waits_for); }
 };
 
+using Pairs = std::vector<std::pair<std::string, std::string>>;
+
 struct FunctionWords {
   std::string module, name, signature, doc;
   bool is_async = false;
@@ -123,7 +125,6 @@ membrane::GuestType type_of(const nb::tuple& words) {
 }
 
 membrane::SessionOptions options_of(const membrane::Policy& policy, const nb::dict& given) {
-  using Pairs = std::vector<std::pair<std::string, std::string>>;
   membrane::SessionOptions options;
   options.policy = policy;
   for (const nb::handle each : nb::cast<nb::list>(given["functions"]))
@@ -147,7 +148,7 @@ class Session {
   explicit Session(membrane::Session of) : session_(std::move(of)) {}
 
   Outcome run(std::string code, std::string name, bool is_script, bool only_checks,
-              std::vector<std::string> arguments, std::string input, bool declares_calls) {
+              std::vector<std::string> arguments, std::string input, bool declares_calls, Pairs inputs) {
     return turn([&] {
       return session_.run({.code = std::move(code),
                            .name = std::move(name),
@@ -155,7 +156,8 @@ class Session {
                            .only_checks = only_checks,
                            .declares_calls = declares_calls,
                            .arguments = std::move(arguments),
-                           .input = std::move(input)});
+                           .input = std::move(input),
+                           .inputs = std::move(inputs)});
     });
   }
   Outcome resume(std::vector<AnswerTuple> answers) {

@@ -59,6 +59,9 @@ class Package(unittest.TestCase):
     def test_sessions(self):
         self.check("session")
 
+    def test_inputs(self):
+        self.check("inputs")
+
     def test_sources(self):
         self.check("sources")
 
