@@ -493,7 +493,8 @@ TEST_F(AgentSandbox, HasThemInC) {
   membrane_receipts* const book = membrane_receipts_open(directory.c_str(), key_file.c_str(), true, nullptr);
   ASSERT_NE(book, nullptr);
   const auto outcome_of = [&](const char* source, bool is_sealed = true) {
-    const membrane_program program{.source = source};
+    membrane_program program{};
+    program.source = source;
     membrane_report* const report = membrane_sandbox_run(sandbox, &program);
     EXPECT_EQ(membrane_report_receipt(report) != nullptr, is_sealed) << membrane_report_text(report);
     std::string said = membrane_report_outcome(report);

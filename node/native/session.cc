@@ -48,6 +48,19 @@ Napi::Error error_of(Napi::Env env, const Failure& failure) {
   return error;
 }
 
+namespace {
+
+// {json, receipt, unsealed}, as src/native.ts has a NativeReport.
+Napi::Value value_of(Napi::Env env, const std::string& json, const Report& report) {
+  const Napi::Object made = Napi::Object::New(env);
+  made.Set("json", Napi::String::New(env, json));
+  if (!report.receipt.empty()) made.Set("receipt", Napi::String::New(env, report.receipt));
+  if (report.unsealed) made.Set("unsealed", error_of(env, *report.unsealed).Value());
+  return made;
+}
+
+}  // namespace
+
 Napi::Function SessionWrap::define(Napi::Env env) {
   return DefineClass(
       env, "NativeSession",
@@ -114,12 +127,15 @@ Napi::Value SessionWrap::begin(Napi::Env env, std::function<Report(Session&)> ac
   loop->expect();
   loop->add(turn_);
   run_on_thread([this, loop, promise, turn = turn_, act = std::move(act)] {
-    std::string json = turn->run(act);
-    loop->post([this, loop, promise, turn, json = std::move(json)](Napi::Env env) {
+    Report report = turn->run(act);
+    std::string json = report.to_json();
+    report.rendered.reset();
+    loop->post([this, loop, promise, turn, json = std::move(json),
+                report = std::move(report)](Napi::Env env) {
       turn_.reset();
       loop->remove(turn);
       loop->expect_no_more();
-      promise.Resolve(Napi::String::New(env, json));
+      promise.Resolve(value_of(env, json, report));
       Unref();
     });
   });
@@ -137,9 +153,9 @@ Napi::Value SessionWrap::run_sync(const Napi::CallbackInfo& info) {
   const Cell cell = cell_of(info[0]);
   const Turn::Options options{.is_sync = true, .waits = info[1].ToBoolean(), .wall = wall_};
   const auto turn = turn_ = std::make_shared<Turn>(loop_of(info.Env()), session_, this, options);
-  const std::string json = turn->run([&](Session& session) { return session.run(cell); });
+  const Report report = turn->run([&](Session& session) { return session.run(cell); });
   turn_.reset();
-  return Napi::String::New(info.Env(), json);
+  return value_of(info.Env(), report.to_json(), report);
 }
 
 Napi::Value SessionWrap::resume(const Napi::CallbackInfo& info) {
