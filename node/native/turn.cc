@@ -169,6 +169,8 @@ std::optional<Turn::Reply> Turn::ask(const char* function, double argument,
                            : current->ask_by_loop(function, make, current->deadline_, must_stop);
 }
 
+bool Turn::is_on_loop() { return current != nullptr && current->is_sync_; }
+
 std::optional<Turn::Reply> Turn::ask(const char* function, const Make& make, Clock::time_point until) {
   if (current == nullptr) return std::nullopt;
   return current->is_sync_

@@ -66,6 +66,8 @@ class Turn : public std::enable_shared_from_this<Turn> {
   };
   static std::optional<Reply> ask(const char* function, double argument,
                                   const std::function<bool()>* must_stop);
+  // Whether the turn that runs is on the loop's thread, where nothing that comes later is waited for.
+  static bool is_on_loop();
   // The same with what `make` makes on the loop's thread, which may outlive the call; for no longer than until then.
   using Make = std::function<Napi::Value(Napi::Env)>;
   static std::optional<Reply> ask(const char* function, const Make& make,
