@@ -47,7 +47,7 @@ membrane::Approval ask_of(decltype(membrane_agents::approve) approve, void* user
 }
 
 std::function<membrane::Approval(const membrane::EgressQuestion&)> approve_of(const membrane_agents& agents,
-                                                                               void* user_data) {
+                                                                              void* user_data) {
   if (agents.approve == nullptr) return nullptr;
   return [approve = agents.approve, user_data](const membrane::EgressQuestion& question) {
     return ask_of(approve, user_data, question);

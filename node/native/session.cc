@@ -130,14 +130,14 @@ Napi::Value SessionWrap::begin(Napi::Env env, std::function<Report(Session&)> ac
     Report report = turn->run(act);
     std::string json = report.to_json();
     report.rendered.reset();
-    loop->post([this, loop, promise, turn, json = std::move(json),
-                report = std::move(report)](Napi::Env env) {
-      turn_.reset();
-      loop->remove(turn);
-      loop->expect_no_more();
-      promise.Resolve(value_of(env, json, report));
-      Unref();
-    });
+    loop->post(
+        [this, loop, promise, turn, json = std::move(json), report = std::move(report)](Napi::Env env) {
+          turn_.reset();
+          loop->remove(turn);
+          loop->expect_no_more();
+          promise.Resolve(value_of(env, json, report));
+          Unref();
+        });
   });
   return promise.Promise();
 }

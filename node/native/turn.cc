@@ -238,8 +238,7 @@ std::optional<Turn::Reply> Turn::ask_here(const char* function, const Make& make
   return std::move(question->reply);
 }
 
-std::optional<Turn::Reply> Turn::ask_by_loop(const char* function, const Make& make,
-                                             Clock::time_point until,
+std::optional<Turn::Reply> Turn::ask_by_loop(const char* function, const Make& make, Clock::time_point until,
                                              const std::function<bool()>* must_stop) {
   const auto question = std::make_shared<Question>();
   {

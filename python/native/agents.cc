@@ -84,10 +84,10 @@ Approve approve_of(std::shared_ptr<Callable> held) {
   return [held](const EgressQuestion& question) {
     return asked("the approve of a session", Approval::kNobody, [&] {
       const std::chrono::duration<double> left = question.until - Clock::now();
-      const nb::object said = held->get()(
-          text_of(question.function), text_of(question.target), question.bytes,
-          tuple_of(question.private_reads), tuple_of(question.untrusted_reads), std::max(left.count(), 0.0),
-          must_stop_of(question.until, question.cancel));
+      const nb::object said =
+          held->get()(text_of(question.function), text_of(question.target), question.bytes,
+                      tuple_of(question.private_reads), tuple_of(question.untrusted_reads),
+                      std::max(left.count(), 0.0), must_stop_of(question.until, question.cancel));
       return static_cast<Approval>(nb::cast<int>(said));
     });
   };

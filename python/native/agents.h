@@ -12,6 +12,7 @@ namespace membrane::python {
 void add_agents(const nanobind::dict& words, SessionOptions& options);
 
 // The classes Flows and Receipts. `open` is what Receipts are opened by, which throws what the module translates.
-void define_agents(nanobind::module_& module, Receipts (*open)(std::string directory, ReceiptsOptions options));
+void define_agents(nanobind::module_& module,
+                   Receipts (*open)(std::string directory, ReceiptsOptions options));
 
 }  // namespace membrane::python

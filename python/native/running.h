@@ -7,8 +7,8 @@
 
 #include <atomic>
 #include <chrono>
-#include <memory>
 #include <membrane/session.hpp>
+#include <memory>
 #include <optional>
 #include <utility>
 

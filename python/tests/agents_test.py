@@ -146,7 +146,7 @@ class Approval(unittest.TestCase):
     def test_a_program_that_writes_its_own_request_is_asked_for_as_well(self):
         asked = []
         with session("python", approve=lambda question: asked.append(question), model=echo) as of:
-            of.run("from membrane import kv; kv.set('k', '\\ud800' and 's'); kv.get('k')").check()
+            of.run("from membrane import kv; kv.set('k', 's'); kv.get('k')").check()
             of.run("import json\nfrom membrane import _door\ndef ask(call): return _door.exchange(json.dumps(call).encode())")
             for call in ({"call": "ai.complete", "args": ["x"]}, {"call": "ai.complete", "arguments": ["x"]}, {"approve": True}, {"ai.complete": ["x"]}, [], 7):
                 self.assertNotIn("said", of.run(f"try: said = str(ask({call!r}))\nexcept Exception as e: said = ''\nsaid").text)

@@ -97,7 +97,7 @@ class Package(unittest.TestCase):
 
     def test_a_wrong_argument_is_found_by_its_type(self):
         path = self.folder / "wrong.py"
-        wrong = ("Pool(functoins=[])", "AsyncPool(gate=5)", "AsyncSession(timeout=3)", "load(b'', lifetime_s=1)", "load(b'', receipts=None)", "Session(approve=lambda question: 'yes')")
+        wrong = ("Pool(functoins=[])", "AsyncPool(gate=5)", "AsyncSession(timeout=3)", "load(b'', lifetime_s=1)", "load(b'', receipts=None)", "Session(approve=5)")
         path.write_text("from membrane import AsyncPool, AsyncSession, Pool, Session, load\n" + "\n".join(wrong) + "\nPool(functions=[], limits={'fuel': 1})\n")
         done = self.ran("-m", "mypy", "--strict", path)
         self.assertEqual([int(line) for line in re.findall(r":(\d+): error", done.stdout)], [2, 3, 4, 5, 6, 7], done.stdout)
