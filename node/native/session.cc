@@ -1,6 +1,9 @@
 #include "session.h"
 
 #include <cstring>
+#include <optional>
+#include <string>
+#include <utility>
 
 #include "threads.h"
 
@@ -50,14 +53,22 @@ Napi::Error error_of(Napi::Env env, const Failure& failure) {
 
 namespace {
 
-// {json, receipt, unsealed}, as src/native.ts has a NativeReport.
-Napi::Value value_of(Napi::Env env, const std::string& json, const Report& report) {
-  const Napi::Object made = Napi::Object::New(env);
-  made.Set("json", Napi::String::New(env, json));
-  if (!report.receipt.empty()) made.Set("receipt", Napi::String::New(env, report.receipt));
-  if (report.unsealed) made.Set("unsealed", error_of(env, *report.unsealed).Value());
-  return made;
-}
+// What src/native.ts has of a report, as a NativeReport: {json, receipt, unsealed}.
+struct Told {
+  std::string json, receipt;
+  std::optional<Failure> unsealed;
+
+  explicit Told(Report report)
+      : json(report.to_json()), receipt(std::move(report.receipt)), unsealed(std::move(report.unsealed)) {}
+
+  [[nodiscard]] Napi::Value value(Napi::Env env) const {
+    const Napi::Object made = Napi::Object::New(env);
+    made.Set("json", Napi::String::New(env, json));
+    if (!receipt.empty()) made.Set("receipt", Napi::String::New(env, receipt));
+    if (unsealed) made.Set("unsealed", error_of(env, *unsealed).Value());
+    return made;
+  }
+};
 
 }  // namespace
 
@@ -127,17 +138,14 @@ Napi::Value SessionWrap::begin(Napi::Env env, std::function<Report(Session&)> ac
   loop->expect();
   loop->add(turn_);
   run_on_thread([this, loop, promise, turn = turn_, act = std::move(act)] {
-    Report report = turn->run(act);
-    std::string json = report.to_json();
-    report.rendered.reset();
-    loop->post(
-        [this, loop, promise, turn, json = std::move(json), report = std::move(report)](Napi::Env env) {
-          turn_.reset();
-          loop->remove(turn);
-          loop->expect_no_more();
-          promise.Resolve(value_of(env, json, report));
-          Unref();
-        });
+    Told told(turn->run(act));
+    loop->post([this, loop, promise, turn, told = std::move(told)](Napi::Env env) {
+      turn_.reset();
+      loop->remove(turn);
+      loop->expect_no_more();
+      promise.Resolve(told.value(env));
+      Unref();
+    });
   });
   return promise.Promise();
 }
@@ -153,9 +161,9 @@ Napi::Value SessionWrap::run_sync(const Napi::CallbackInfo& info) {
   const Cell cell = cell_of(info[0]);
   const Turn::Options options{.is_sync = true, .waits = info[1].ToBoolean(), .wall = wall_};
   const auto turn = turn_ = std::make_shared<Turn>(loop_of(info.Env()), session_, this, options);
-  const Report report = turn->run([&](Session& session) { return session.run(cell); });
+  const Told told(turn->run([&](Session& session) { return session.run(cell); }));
   turn_.reset();
-  return value_of(info.Env(), report.to_json(), report);
+  return told.value(info.Env());
 }
 
 Napi::Value SessionWrap::resume(const Napi::CallbackInfo& info) {

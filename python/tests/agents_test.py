@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import gc
 import json
 import os
 import subprocess
@@ -10,6 +11,7 @@ import tempfile
 import threading
 import unittest
 import warnings
+import weakref
 from pathlib import Path
 
 import membrane
@@ -268,6 +270,15 @@ class AModel(unittest.TestCase):
             answered.set()
             turn.join()
         self.assertEqual(results, ["'yes'"])
+
+    def test_functions_that_refer_to_their_session_go_with_it(self):
+        held = []
+        of = session(model=lambda request: held, approve=lambda question: held, ask=lambda question, timeout_s: held)
+        held.append(of)
+        gone = weakref.ref(of)
+        del of, held
+        gc.collect()
+        self.assertIsNone(gone())
 
     def test_options_that_are_none_are_refused(self):
         for wrong in ({"approve": True}, {"model": "gpt"}, {"model": Model(complete=7)}, {"ask": "me"}, {"flows": []}, {"receipts": "/tmp"}):
