@@ -1,5 +1,6 @@
 // Sessions in this process: Python, JavaScript and other languages, turn by turn, behind the engine's wall.
 
+import { agentHostOf, agentOptions, nativeAgentsOf, type Agents, type Receipts } from './agents.js'
 import { Cells, Checker, type Text, type TypeCheck } from './check.js'
 import { MembraneError } from './errors.js'
 import {
@@ -14,7 +15,7 @@ import {
   type Answer,
 } from './functions.js'
 import { inWordsOfSession } from './hints.js'
-import { asOurs, engine, translated, type NativeCell, type NativeHost, type NativeLanguage, type NativeOptions, type NativeSession } from './native.js'
+import { asOurs, engine, translated, type NativeCell, type NativeHost, type NativeLanguage, type NativeOptions, type NativeReport, type NativeSession } from './native.js'
 import { AtEnd, Scope, unlessAborted } from './scope.js'
 import { checkOptions } from './settings.js'
 import { nativeSourcesOf, sourceHostOf, sourceOptions, type Sources } from './sources.js'
@@ -23,7 +24,7 @@ import { opened as countOpened, turnBegins, type Operation, type TurnSpan } from
 import { milliseconds, Result, type Duration, type FileInfo, type Policy } from './types.js'
 
 /** What a session may do, and what its programs may call. */
-interface CommonOptions extends Sources {
+interface CommonOptions extends Sources, Agents {
   /** Grants, as docs/policy.md says: 'fs:read:./data'. Nothing without. */
   allow?: string | readonly string[]
   limits?: Readonly<Record<string, string | number>>
@@ -59,6 +60,11 @@ export interface LoadOptions extends CommonOptions {
 export interface SessionOptions extends CommonOptions {
   /** Names of the session's own, and their values. */
   inputs?: Readonly<Record<string, unknown>>
+  /**
+   * Where each turn is sealed (Result.receipt). Such a session has no functions, modules, types, inputs, clock, timezone, sleep or entropy
+   * of this program's, no forks, and no calls that wait.
+   */
+  receipts?: Receipts
   /** When nobody has used it for so long, it ends. */
   idleTimeout?: Duration
   /** It ends then. */
@@ -93,11 +99,11 @@ export class SessionOverError extends MembraneError {}
 
 const commonOptions = [
   ...['allow', 'limits', 'policy', 'functions', 'modules', 'types', 'gate', 'typeCheck'],
-  ...['onStdout', 'onStderr', 'isolated', 'acceptedMissingWalls', ...sourceOptions],
+  ...['onStdout', 'onStderr', 'isolated', 'acceptedMissingWalls', ...sourceOptions, ...agentOptions],
 ] as const
 const loadOptions = [...commonOptions, 'inputs'] as const
 /** @internal */
-export const sessionOptions = [...commonOptions, 'inputs', 'idleTimeout', 'lifetime'] as const
+export const sessionOptions = [...commonOptions, 'inputs', 'receipts', 'idleTimeout', 'lifetime'] as const
 const runOptions = ['name', 'script', 'arguments', 'stdin', 'inputs'] as const
 const startOptions = ['name', 'inputs', 'signal'] as const
 
@@ -158,7 +164,7 @@ function hostOf(registry: Registry, options: CommonOptions, scope: Scope): Nativ
     answerSync: (calls, waits) => registry.answerSync(calls, waits),
   }
   return {
-    ...scope.awaited({ ...functions, ...sourceHostOf(options) }),
+    ...scope.awaited({ ...functions, ...sourceHostOf(options), ...agentHostOf(options, scope) }),
     ...scope.within({ onStdout: heard(options.onStdout), onStderr: heard(options.onStderr) }),
   }
 }
@@ -179,6 +185,7 @@ function nativeOptionsOf(registry: Registry, options: CommonOptions, scope: Scop
     isolated: options.isolated ?? false,
     acceptedMissingWalls: options.acceptedMissingWalls ?? [],
     sources: nativeSourcesOf(options),
+    agents: nativeAgentsOf(options),
     host: hostOf(registry, options, scope),
   }
 }
@@ -435,7 +442,7 @@ export class Session {
   get waiting(): Call | undefined {
     const waiting = translated(() => this.#use().waitsFor())
     if (!waiting.length) return undefined
-    const soFar = this.#soFar ?? resultOf('{"outcome":"waiting"}')
+    const soFar = this.#soFar ?? resultOf({ json: '{"outcome":"waiting"}' })
     return new Call(this, waiting.map((each) => this.#made.registry.callOf(each)), soFar)
   }
 
@@ -657,7 +664,7 @@ export class Session {
 interface Turn {
   /** In traces and metrics; undefined: it is in none. */
   readonly operation?: Operation
-  readonly begin: (native: NativeSession) => Promise<string>
+  readonly begin: (native: NativeSession) => Promise<NativeReport>
   /** Whose types are checked before, and which later ones are checked with. */
   readonly text?: NativeCell
   readonly then?: (result: Result) => Promise<Result>
@@ -714,9 +721,10 @@ function cellOf(code: string, options: RunOptions, inputs: Inputs): NativeCell {
 type Report = ConstructorParameters<typeof Result>[0]
 
 // In words of this package.
-function resultOf(json: string): Result {
+function resultOf({ json, receipt, unsealed }: NativeReport): Result {
   const report = JSON.parse(json) as Report
-  return new Result({ ...report, ...(report.error && { error: errorOf(report.error) }), ...grantsOf(report['host_calls']) })
+  const sealed = { receipt, unsealed: asOurs(unsealed) as MembraneError | undefined }
+  return new Result({ ...report, ...(report.error && { error: errorOf(report.error) }), ...grantsOf(report['host_calls']) }, sealed)
 }
 
 function errorOf(error: NonNullable<Report['error']>): NonNullable<Report['error']> {

@@ -13,6 +13,7 @@ import weakref
 from typing import TYPE_CHECKING, Any, Callable, ContextManager, Dict, Iterable, List, Mapping, Optional, Sequence, Tuple, Type, TypeVar, Union
 
 from . import _telemetry
+from ._agents import Agents, Approve, Ask, Complete, Flows, Model, Receipts, error_of
 from ._check import Cells, Checker, TypeCheck, cells_of_json
 from ._errors import MembraneError, NotFoundError
 from ._functions import FunctionCall, Functions, Modules, Registry, answer_running, wait_running, whole
@@ -262,6 +263,11 @@ class Session:
     as "+02:00", a ZoneInfo. sleep: "virtual", which lets the clock move on at once, "real", or a function of seconds, which may be
     a coroutine. entropy: "real", a seed (an int or bytes), or a function of a number of bytes.
 
+    approve: is asked an EgressQuestion before something leaves that needs a yes (egress = "ask" of the policy's [trifecta]): True is a yes, and all else is a no, None where nobody
+    is there to ask. flows: what was read, shared with other sessions. model: answers ai.complete, a function of a ModelRequest that gives a text or a ModelAnswer; with ai.embed a Model.
+    ask: answers agent.ask, a function of the question and of seconds. These may be coroutines; the policy grants and bounds what they answer. receipts: where each turn is sealed
+    (Result.receipt); such a session has no functions, modules, inputs, clock, timezone, sleep or entropy of this program's, no forks, and no start() with calls that wait.
+
     isolated: in a process of its own, behind walls (docs/walls.md); functions and listeners are called in this one, as without.
     accepted_missing_walls: names of walls ("user_namespace") that it may do without where the machine lacks them; else it is refused.
 
@@ -293,12 +299,18 @@ class Session:
         timezone: Zone = None,
         sleep: Sleep = None,
         entropy: Entropy = None,
+        approve: Optional[Approve] = None,
+        flows: Optional[Flows] = None,
+        model: Union[Model, Complete, None] = None,
+        ask: Optional[Ask] = None,
+        receipts: Optional[Receipts] = None,
         isolated: bool = False,
         accepted_missing_walls: Iterable[str] = (),
     ) -> None:
         check_language("Session()", language)
         engine = _engine()
         registry = Registry(_values, functions, modules, inputs, gate)
+        registry.agents = Agents(approve, flows, model, ask, receipts)
         opened = open_language(language)
         self._begin(opened.name, _policy_of(policy, allow, limits), registry, on_stdout, on_stderr)
         self._place = _place_of(isolated, accepted_missing_walls)
@@ -335,10 +347,11 @@ class Session:
             "types": registry.types,
             "modules": registry.modules,
             "inputs": registry.inputs if tells_inputs else [],
-            "call": answer_running,
+            "call": None if registry.agents.receipts is not None else answer_running,
             "on_stdout": self._on_stdout,
             "on_stderr": self._on_stderr,
             "sources": self._sources,
+            "agents": registry.agents.words(),
             **self._place,
         }
 
@@ -619,7 +632,8 @@ def _result_of(outcome: Any) -> Result:
         _say_in_our_words(each or {}, ("message", "hint", "traceback"))
     for call in report.get("host_calls", ()):
         _say_in_our_words(call, ("grant", "reason"))
-    return Result.of_report(report, in_our_words=in_words_of_session)
+    receipt = pathlib.Path(outcome.receipt) if outcome.receipt else None
+    return Result.of_report(report, in_our_words=in_words_of_session, receipt=receipt, unsealed=error_of(outcome.unsealed))
 
 
 def _say_in_our_words(of: Dict[str, Any], members: Sequence[str]) -> None:
@@ -646,6 +660,10 @@ def load(
     timezone: Zone = None,
     sleep: Sleep = None,
     entropy: Entropy = None,
+    approve: Optional[Approve] = None,
+    flows: Optional[Flows] = None,
+    model: Union[Model, Complete, None] = None,
+    ask: Optional[Ask] = None,
     isolated: bool = False,
     accepted_missing_walls: Iterable[str] = (),
 ) -> Any:
@@ -655,12 +673,14 @@ def load(
     Objects that are given here, which are told apart by their order. The program has its values itself, and is not given them again.
     A reference to an Object that a function returned leads nowhere: calling it is a LookupError in the program.
 
-    Functions that its programs call are given anew, and so are what it may do, its place, clock, time zone, sleep and entropy. Keep the bytes where nobody else writes: they can do
+    Functions that its programs call are given anew, and so are what it may do, its place, clock, time zone, sleep and entropy, and who approves and answers. What
+    was read before stays read, also with flows. Keep the bytes where nobody else writes: they can do
     what a program could under this policy.
     """
     engine = _engine()
     language, head, content = _head_of(blob)
     registry = Registry(_values, functions, modules, inputs, gate)
+    registry.agents = Agents(approve, flows, model, ask)
     registry.take_up(head.get("objects"))
     session = Session.__new__(Session)
     session._begin(language, _policy_of(policy, allow, limits), registry, on_stdout, on_stderr)

@@ -230,16 +230,20 @@ class _Calling:
 _running = threading.local()  # registry: of the session whose turn this thread runs
 
 
+def registry_running() -> Registry:
+    """Of the session whose turn this thread runs."""
+    registry: Registry = _running.registry
+    return registry
+
+
 def answer_running(wires: Sequence[WireCall], must_stop: MustStop) -> List[Answer]:
     """What the engine calls, for a session and its forks alike: each turn has its own session's functions and objects."""
-    registry: Registry = _running.registry
-    return registry.answer(wires, must_stop)
+    return registry_running().answer(wires, must_stop)
 
 
 def wait_running(coroutine: Coroutine[Any, Any, T], must_stop: MustStop) -> Optional[T]:
     """The same of Registry.wait()."""
-    registry: Registry = _running.registry
-    return registry.wait(coroutine, must_stop)
+    return registry_running().wait(coroutine, must_stop)
 
 
 class Registry:
@@ -255,6 +259,7 @@ class Registry:
     ) -> None:
         self._values = values  # the module _values
         self._gate = gate
+        self.agents: Any = None  # of the session (_agents.Agents)
         self.loop: Optional[asyncio.AbstractEventLoop] = None  # that awaits functions; None: one of their own
         self._own_loop = OwnLoop()
         self.waits = False  # functions without a callable are answered later
