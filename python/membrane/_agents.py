@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any, Awaitable, Callable, Dict, List, Mapping, Optional, Sequence, Tuple, Union
 
 from ._errors import MembraneError
-from ._functions import MustStop, registry_running, wait_running, whole
+from ._functions import Calling, MustStop, registry_running, wait_running, whole
 from ._hints import in_words_of_session
 from ._host_values import with_article
 from ._types import FlowRead
@@ -194,7 +194,7 @@ class _Stopped(Exception):
 
 def _given(function: Callable[..., Any], must_stop: MustStop, *words: Any) -> Any:
     """What the function gives, awaited where it is asynchronous."""
-    with registry_running()._calling():
+    with Calling(registry_running()):
         given = function(*words)
         if not inspect.isawaitable(given):
             return given

@@ -212,7 +212,7 @@ def _passes(allowed: Any, call: FunctionCall) -> bool:
 _callers: contextvars.ContextVar[Tuple["Registry", ...]] = contextvars.ContextVar("membrane_callers", default=())
 
 
-class _Calling:
+class Calling:
     """While this thread or task is in a function that a turn of the registry's session called."""
 
     __slots__ = ("_registry", "_token")
@@ -427,7 +427,7 @@ class Registry:
         try:
             function = self._function_of(wire)
             call = self._read(wire, function)
-            with span.current(), _Calling(self):
+            with span.current(), Calling(self):
                 result = self._gated(call, function)
             if _is_awaitable(result):
                 return self._settled(call, result, span)
@@ -482,7 +482,7 @@ class Registry:
 
     async def _settled(self, call: FunctionCall, awaitable: Awaitable[Any], span: Any) -> Answer:
         try:
-            with span.current(), _Calling(self):
+            with span.current(), Calling(self):
                 answer = self._answer_of(call, await awaitable)
         except BaseException as error:
             span.end(error)
