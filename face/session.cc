@@ -325,11 +325,13 @@ Report Session::run(const Cell& cell) {
                            .declares_calls = cell.declares_calls,
                            .arguments = cell.arguments,
                            .input = cell.input,
+                           .inputs = cell.inputs,
                            .pause_at_fuel = cell.pause_at_fuel,
                            .cancel = state_->begin_turn()};
   if (!state_->seal) return state_->report_of(state_->session->exec(turn));
   if (cell.pause_at_fuel) return face::refused(face::not_sealed("is not paused").error());
   if (cell.only_checks) return face::refused(face::not_sealed("is run, and not only checked").error());
+  if (!cell.inputs.empty()) return face::refused(face::not_sealed("has no inputs of the embedder's").error());
   if (std::exchange(state_->runs, true)) return state_->report_of(state_->session->exec(turn));
   Report report = state_->report_of(state_->session->exec(turn));
   state_->runs = false;

@@ -110,6 +110,9 @@ class Interpreter {
   // Whether it can say which names a text could go on with (Session::complete).
   [[nodiscard]] virtual bool completes() const { return false; }
 
+  // Words that are no names of variables, where it says so.
+  [[nodiscard]] virtual std::span<const std::string_view> keywords() const { return {}; }
+
   // Whether it is given its turns as requests, in the JSON that the door has for those that ask for them: else as their code.
   [[nodiscard]] virtual bool takes_requests() const { return false; }
   // Lets the program take its next turn, whose code or request this is. False when it did not return, or come to wait.

@@ -22,6 +22,11 @@ del sys
 
 constexpr std::string_view kNothing = R"({"value":null})";
 constexpr uint32_t kNoRoom = 1;
+constexpr std::string_view kKeywords[] = {
+    "False", "None",     "True",  "and",    "as",   "assert", "async",  "await",    "break",
+    "class", "continue", "def",   "del",    "elif", "else",   "except", "finally",  "for",
+    "from",  "global",   "if",    "import", "in",   "is",     "lambda", "nonlocal", "not",
+    "or",    "pass",     "raise", "return", "try",  "while",  "with",   "yield"};
 
 class PythonInterpreter final : public Interpreter {
  public:
@@ -60,6 +65,7 @@ class PythonInterpreter final : public Interpreter {
 
   [[nodiscard]] bool checks() const override { return true; }
   [[nodiscard]] bool completes() const override { return true; }
+  [[nodiscard]] std::span<const std::string_view> keywords() const override { return kKeywords; }
   [[nodiscard]] bool takes_requests() const override { return true; }
   [[nodiscard]] bool turn(Calls& calls, std::string_view request) const override {
     return run(calls, request);

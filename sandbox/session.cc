@@ -10,6 +10,7 @@
 #include "sandbox/output_limit.h"
 #include "sandbox/replayed_grants.h"
 #include "sandbox/session_impl.h"
+#include "sandbox/turn_inputs.h"
 
 namespace membrane::sandbox {
 namespace {
@@ -129,6 +130,7 @@ Status Session::Impl::check(const Turn& turn) const {
   if (turn.only_checks && !template_->interpreter().checks())
     return fail(ErrorCode::kUnsupported, template_->package().name + " checks no text without running it",
                 "Run it, or check it with a tool of the language.");
+  MEMBRANE_TRY(check_inputs(turn, *template_));
   const bool takes_arguments = template_->interpreter().asks() || template_->interpreter().restarts();
   const bool takes_input = template_->interpreter().asks();
   const bool has_no_input = turn.input.empty() && !turn.read_input;
@@ -270,6 +272,7 @@ host::HostResult<std::string> Session::Impl::next() {
   }
   if (!are_alike(time_zone_, options_.time_zone)) request["zone"] = words_of_zone(options_.time_zone.get());
   time_zone_ = options_.time_zone;
+  const std::string inputs = turn_->inputs.empty() || turn_->only_checks ? "" : json_of_inputs(turn_->inputs);
   turn_.reset();
   if (needs_entropy_) {
     MEMBRANE_ASSIGN(const std::string entropy, fresh_entropy());
@@ -278,6 +281,8 @@ host::HostResult<std::string> Session::Impl::next() {
     needs_entropy_ = false;
   }
   request_ = json_text(request);
+  // As they were given: a JSON object of the library's would put their members in another order.
+  if (!inputs.empty()) request_.replace(request_.size() - 1, 1, ",\"inputs\":" + inputs + '}');
   return request_;
 }
 

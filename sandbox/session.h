@@ -21,6 +21,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "base/result.h"
@@ -35,6 +36,9 @@ namespace membrane::sandbox {
 // The code of the error of a turn whose code goes on, in languages that tell.
 inline constexpr std::string_view kIncomplete = "incomplete";
 
+// Names, and values as JSON (sandbox/guest_functions.h).
+using Inputs = std::vector<std::pair<std::string, std::string>>;
+
 struct Turn {
   std::string code;
   std::string name = {};   // for tracebacks; empty: "<cell 1>", and so on
@@ -44,7 +48,9 @@ struct Turn {
   // In Python, with functions of the embedder: names that the code calls and nobody has defined are functions of the embedder, too.
   bool declares_calls = false;
   std::vector<std::string> arguments = {};
-  std::string input = {};                      // for input()
+  std::string input = {};  // for input()
+  // Variables that are set before the code runs, as by an assignment: they stay. Not of a script; checked, and not set, where only_checks.
+  Inputs inputs = {};
   std::optional<uint64_t> pause_at_fuel = {};  // where the program is paused, when it comes so far
   // Of this turn alone, in the place of those of RunOptions: for who runs the turns of several sessions at once. The flag
   // is borrowed until the turn is over, also while it is paused.

@@ -8,6 +8,7 @@
 
 #include "engine/fuel.h"
 #include "sandbox/state_fields.h"
+#include "sandbox/turn_inputs.h"
 
 namespace membrane::sandbox {
 namespace {
@@ -56,13 +57,18 @@ void place(Io& io, KeptPlace& p, uint32_t version) {
 }
 
 template <typename Io>
-void turn(Io& io, Turn& t) {
+void turn(Io& io, Turn& t, uint32_t version) {
   io.bytes(t.code);
   io.bytes(t.name);
   io.flag(t.is_script);
   io.flag(t.only_checks);
   io.list(t.arguments, [&](std::string& argument) { io.bytes(argument); });
   io.bytes(t.input);
+  if (version < 6) return;
+  io.list(t.inputs, [&](auto& named) {
+    io.bytes(named.first);
+    io.bytes(named.second);
+  });
 }
 
 template <typename Io>
@@ -84,7 +90,7 @@ void pause(Io& io, KeptPause& p, uint32_t version) {
   io.span(p.frames);
   for (auto* const list : {&p.notes, &p.progress}) io.list(*list, [&](uint32_t& one) { io.number(one); });
   io.number(p.fuel_used);
-  optional(io, p.turn, [&](Turn& t) { turn(io, t); });
+  optional(io, p.turn, [&](Turn& t) { turn(io, t, version); });
   optional(io, p.result, [&](std::string& text) { io.bytes(text); });
   io.number(p.result_bytes);
   io.number(p.output_bytes);
@@ -137,11 +143,13 @@ bool is_sound(const KeptCalls& c) {
 bool is_sound(const SessionState& s) {
   return is_sound(s.place) && s.flows.is_sound() && s.heap_next <= kMostHeap && s.fresh.has_value() &&
          (!s.pause || (is_sound(s.pause->before) && is_sound_history(s.pause->history) &&
+                       (!s.pause->turn || are_sound(s.pause->turn->inputs)) &&
                        (!s.pause->calls || is_sound(*s.pause->calls))));
 }
 
 // The oldest that has all that is there.
 uint32_t version_of(const SessionState& s) {
+  if (s.pause && s.pause->turn && !s.pause->turn->inputs.empty()) return 6;
   if (!s.place.functions.empty() || (s.pause && !s.pause->before.functions.empty())) return 5;
   if (s.place.time_zone || (s.pause && s.pause->before.time_zone)) return 4;
   if (s.pause && s.pause->calls) return 3;

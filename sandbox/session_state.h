@@ -24,9 +24,9 @@
 
 namespace membrane::sandbox {
 
-// Of a session whose program has been told functions of the embedder's. 4: of one that has been told a time zone; 3: of one that waits for functions of the embedder's; 2: of one that has read
+// Of one whose turn is paused before it was told of, with inputs. 5: of a session whose program has been told functions of the embedder's. 4: of one that has been told a time zone; 3: of one that waits for functions of the embedder's; 2: of one that has read
 // what the trifecta rule minds. Others are written as 1.
-inline constexpr uint32_t kSessionVersion = 5;
+inline constexpr uint32_t kSessionVersion = 6;
 
 // Where its program is. What is large is borrowed.
 struct KeptPlace {

@@ -327,6 +327,10 @@ TEST_P(StdinLanguage, CodeAloneReachesAProgramThatDoesNotAsk) {
   EXPECT_EQ(arguments.outcome, Outcome::kInvalid);
   EXPECT_FALSE(arguments.errors[0].hint.empty());
   EXPECT_EQ(calculator->exec({.code = "1", .input = "a"}).outcome, Outcome::kInvalid);
+  const Report inputs = calculator->exec({.code = "1", .inputs = {{"n", "1"}}});
+  EXPECT_EQ(inputs.outcome, Outcome::kInvalid);
+  EXPECT_TRUE(inputs.errors[0].message.contains("input variables")) << inputs.errors[0].message;
+  EXPECT_FALSE(inputs.errors[0].hint.empty());
   EXPECT_EQ(said(*calculator, "1"), "1 1\n");
 }
 
@@ -349,6 +353,29 @@ TEST_P(StdinLanguage, WhoAsksTheDoorHasTheWholeTurn) {
       EXPECT_NE(report.stdout_text.find(part), std::string::npos) << report.stdout_text;
     EXPECT_EQ(report.stdout_text.find("entropy_hex") != std::string::npos, round == 0);
   }
+}
+
+TEST_P(StdinLanguage, ATurnThatNobodyHasAskedForIsKeptWithItsInputs) {
+  lang::Package asking = package(kAsker);
+  asking.frame = lang::Frame::kDoor;
+  const auto of = open(asking).value();
+  auto asker = Session::create(of, options_of({})).value();
+  const Report paused =
+      asker->exec({.code = "x", .inputs = {{"b", "[1]"}, {"a", "{\"d\":1,\"c\":2}"}}, .pause_at_fuel = 1});
+  ASSERT_EQ(paused.outcome, Outcome::kFrozen);
+  const std::vector<uint8_t> bytes = asker->keep().value();
+  EXPECT_EQ(bytes[8], kSessionVersion) << "older ones would lose them";
+  SessionState state = read_session(bytes).value();
+  ASSERT_TRUE(state.pause && state.pause->turn);
+  const auto restored = kept_and_restored(*asker, of, options_of({}));
+  ASSERT_NE(restored, nullptr);
+  const std::string words = R"("inputs":{"b":[1],"a":{"d":1,"c":2}}})";
+  for (Session* const each : {asker.get(), restored.get()}) {
+    const Report report = each->go_on();
+    EXPECT_NE(report.stdout_text.find(words), std::string::npos) << report.stdout_text;
+  }
+  state.pause->turn->inputs[0].second = "1},{";
+  EXPECT_FALSE(read_session(write_session(state)));
 }
 
 TEST_P(StdinLanguage, WhatDoesNotWaitForCodeIsNone) {

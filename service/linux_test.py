@@ -186,8 +186,8 @@ class LinuxSandboxes(WithImage):
         shell.resize(40, 100)
         os.kill(shell.process.pid, signal.SIGWINCH)
         shell.expect("40 100")
-        shell.type("sleep 1000\n")
-        shell.expect("sleep 1000\r\n")
+        shell.type("sh -c 'echo begun; exec sleep 1000'\n")
+        shell.expect("\nbegun\r\n")  # before that, bash may still be the one whom an interrupt reaches
         shell.type("\x03")
         shell.expect("ready> ")
         shell.type("exit 7\n")

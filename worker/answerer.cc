@@ -316,6 +316,7 @@ Result<std::string> Answerer::answer(std::string_view question) {
     }
     case Question::kInput: {
       const auto patience_ms = std::min(in.get<uint64_t>(), kLongestPatienceMs);
+      if (!acts_) return no_question();
       return done([&] {
         if (!options_.read_input) return sandbox::InputPiece{.bytes = {}, .is_end = true};
         return sandbox::read_input(options_.read_input, *world_, std::chrono::milliseconds(patience_ms));

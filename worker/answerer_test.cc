@@ -228,6 +228,14 @@ TEST_F(Embedder, ASleepIsToldWhenItsTurnIsOver) {
   EXPECT_FALSE(answerer_->answer(question));
 }
 
+TEST_F(Queries, InputIsReadInsideATurnOnly) {
+  const std::string question = bytes_of(Question::kInput, uint64_t{5});
+  begin();
+  EXPECT_TRUE(answerer_->answer(question));
+  answerer_->pause();
+  EXPECT_FALSE(answerer_->answer(question));
+}
+
 TEST_F(Queries, WhatWasTakenBeforeIsTheSupervisorsToTake) {
   EXPECT_TRUE(answerer_->answer(bytes_of(Question::kTakeAfter, host::World::Amounts{.host_calls = 3})));
   EXPECT_EQ(budget_->left(policy::Resource::kHostCalls), 3u);

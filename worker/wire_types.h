@@ -124,7 +124,7 @@ inline auto wire_fields(Program& p) {
 }
 inline auto wire_fields(Turn& t) {
   return std::tie(t.code, t.name, t.is_script, t.only_checks, t.declares_calls, t.arguments, t.input,
-                  t.pause_at_fuel);
+                  t.inputs, t.pause_at_fuel);
 }
 inline auto wire_fields(InputPiece& p) { return std::tie(p.bytes, p.is_end); }
 

@@ -714,6 +714,11 @@ class RemoteSession final : public sandbox::Session {
     limits.host_calls = limits.bytes_in = limits.bytes_out = limits.tokens = 0;
     options.budget = nullptr;
     options.flows = nullptr;
+    // As a session in this process: a completion asks the embedder for nothing.
+    if (std::exchange(options.sources, nullptr) != nullptr) {
+      options.policy.time = {};
+      options.policy.random = {};
+    }
     RemoteSession scratch(worker_, spec_, std::move(options));
     scratch.answerer_.begin();  // for calls that are refused
     auto names = asked<std::vector<std::string>>(Kind::kComplete, bytes_of(scratch.subject_, code), &scratch);

@@ -17,8 +17,8 @@ namespace membrane::computers {
 class TlsClient {
  public:
   struct Wishes {
-    std::string trusted;  // certificates in PEM
-    std::string server;   // a name or an address, which the certificate must be of
+    std::string trusted = {};  // certificates in PEM
+    std::string server = {};   // a name or an address, which the certificate must be of
     std::string_view protocols = {"\x08http/1.1", 9};  // as ALPN lists them; "" for none
     bool tells_name = true;
   };

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 #include <malloc.h>
 
+#include <algorithm>
 #include <fstream>
 #include <string>
 
@@ -34,8 +35,14 @@ const std::vector<ValType> kThousand(1'000, I32);
 constexpr uint64_t kOverhead = kIsSanitized ? 8 : 1;
 
 void append(Bytes& to, const Bytes& what, size_t times = 1) {
-  to.reserve(to.size() + what.size() * times);
-  for (size_t i = 0; i < times; ++i) to.insert(to.end(), what.begin(), what.end());
+  if (times == 0) return;
+  const size_t begin = to.size(), bytes = what.size() * times;
+  to.resize(begin + bytes);
+  const auto first = to.begin() + static_cast<ptrdiff_t>(begin);
+  std::ranges::copy(what, first);
+  for (size_t done = what.size(); done < bytes;
+       done *= 2)  // twice as much each time: some have millions of bytes
+    std::copy_n(first, std::min(done, bytes - done), first + static_cast<ptrdiff_t>(done));
 }
 Bytes repeat(const Bytes& what, size_t times) {
   Bytes out;

@@ -68,7 +68,7 @@ typedef struct membrane_model_request {
   uint64_t timeout_ms;
 } membrane_model_request;
 
-/* Called on the thread of the turn; forks may call them at the same time. What is NULL is not there. */
+/* Called on the thread of the turn, or of a sandbox's run; forks and runs may call them at the same time. What is NULL is not there. */
 typedef struct membrane_agents {
   size_t size; /* sizeof(membrane_agents) */
   membrane_approval (*approve)(void* user_data, const membrane_egress_question* question);
@@ -78,6 +78,11 @@ typedef struct membrane_agents {
   const membrane_flows* flows;
   const membrane_receipts* receipts;
 } membrane_agents;
+
+/* What programs of the sandbox have from now on: what is NULL stays as it was. Before the first run. `agents` is borrowed for the call, and
+ * `user_data` as long as programs may call the functions. False: nothing has changed. */
+bool membrane_sandbox_use_agents(membrane_sandbox* sandbox, const membrane_agents* agents, void* user_data,
+                                 membrane_error** error);
 
 /* The file of the receipt of what was sealed; NULL where there is none. */
 const char* membrane_report_receipt(const membrane_report* report);

@@ -115,6 +115,9 @@ typedef struct membrane_cell {
   size_t argument_count;
   const char* input;
   size_t input_size;
+  const membrane_input*
+      inputs; /* variables of this turn, which stay: Cell::inputs in session.hpp; may be NULL */
+  size_t input_count;
 } membrane_cell;
 
 /* Whatever goes wrong is in the report; NULL without memory. The outcome "waiting": membrane_report_waiting_count. */

@@ -154,6 +154,10 @@ struct Cell {
       false;  // Python: names that the code calls and nobody has defined are functions of yours
   std::vector<std::string> arguments{};  // sys.argv, process.argv
   std::string input{};                   // its standard input
+  // Variables of this turn, as SessionOptions::inputs has them: set before the code runs, as by an assignment, so that they take the places
+  // of the program's own and stay there after the turn. Together at most 16 MiB. Not of a script, nor of a sealed session; a text that is
+  // only checked is run without them. A name that is none, or a keyword, and a value that is no JSON are errors of the report (kInvalid).
+  std::vector<std::pair<std::string, std::string>> inputs{};
   std::optional<uint64_t> pause_at_fuel{};
 };
 

@@ -7,6 +7,7 @@
 
 #include <filesystem>
 #include <fstream>
+#include <sstream>
 #include <string>
 #include <string_view>
 
@@ -30,8 +31,10 @@ class ImageTest : public ::testing::Test {
     return in(name);
   }
   static std::string read_file(const std::string& path) {
-    std::ifstream file(path, std::ios::binary);
-    return {std::istreambuf_iterator<char>(file), {}};
+    std::ostringstream
+        text;  // not letter by letter, which takes seconds for a program where nothing is optimised
+    text << std::ifstream(path, std::ios::binary).rdbuf();
+    return std::move(text).str();
   }
 
   [[nodiscard]] LayerItem file(std::string_view text, uint32_t mode = 0644) const {

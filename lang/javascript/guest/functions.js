@@ -146,6 +146,13 @@
     ours.set(name, value);
     Reflect.defineProperty(globalThis, name, { __proto__: null, value, writable: true, configurable: true, enumerable: true });
   }
+  // The input variables of a turn, in the place of what the program has under their names.
+  shared.assign = (inputs) => {
+    const made = Object.entries(inputs).map(([name, value]) => [name, ofWire(value)]);
+    for (const [name, value] of made)
+      if (!Reflect.defineProperty(globalThis, name, { __proto__: null, value, writable: true, configurable: true, enumerable: true }))
+        throw new TypeError(`the input ${name} cannot be set: the program has made that name constant`);
+  };
   function add(module, name, value) {
     const made = hosts.get(module) ?? { __proto__: null };
     made[name] = value;

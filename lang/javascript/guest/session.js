@@ -377,6 +377,7 @@
       process.exitCode = undefined;
       ofProcess.begin(request.input ?? "", turn.isScript, request.input_waits);
       try {
+        if (request.inputs) shared.assign(request.inputs);
         let code = request.code;
         if (isTypeScript(name) || request.language === "typescript") code = withoutTypes(code);
         if (turn.isScript && !/\.c[jt]s$/.test(name) && (isModuleFile(name) || isModule(code))) {

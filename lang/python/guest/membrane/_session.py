@@ -2,7 +2,7 @@
 
     turn    {"code":…, "name":"<cell 1>", "mode":"cell"|"script"|"check"|"complete", "arguments":[…], "input":…, "fresh":{"entropy_hex":…},
              "input_waits":true, "declares_calls":true, "input_is_new":true, "packages":"/usr/lib/python-packages", "functions":{…},
-             "zone":{"name":"Europe/Berlin", "tzif_base64":…}}
+             "inputs":{…}, "zone":{"name":"Europe/Berlin", "tzif_base64":…}}
     result  {"outcome":"ok"|"error"|"exit", "value":…, "displays":[…], "error":…, "exit_code":n}
 
 Of both, members that are empty, 0 or null may be missing; a turn's mode is "cell" then.
@@ -193,6 +193,11 @@ def _run(request):
         return _check(code, name)
     if mode == "complete":
         return _complete(code)
+    if "inputs" in request:
+        try:
+            _functions.assign(request["inputs"])
+        except BaseException as error:  # of a value that is none here
+            return {"outcome": "error", "value": None, "displays": [], "error": _error_of(error, code), "exit_code": 1}
     if "declares_calls" in request:
         _functions.declare_called_names(code)
     _remember(name, code)

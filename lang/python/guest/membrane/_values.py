@@ -60,7 +60,9 @@ def _to_wire_of_library(value, inner):
         return inner(value.tolist())
     if hasattr(value, "__dataclass_fields__") and not isinstance(value, type):
         return {name: inner(getattr(value, name)) for name in value.__dataclass_fields__}
-    raise TypeError(f"a {type(value).__name__} cannot pass: give text, numbers, bytes, times, lists, dicts and sets of these")
+    name = type(value).__name__
+    article = "an" if name[:1] in "aeiouAEIOU" else "a"
+    raise TypeError(f"{article} {name} cannot pass: give text, numbers, bytes, times, lists, dicts and sets of these")
 
 
 def _time_of(text):
