@@ -180,7 +180,7 @@ class ImageAttack(Attack):
         self.assertEqual(self.sum().stdout, REPLY)
         self.assertEqual(self.image.stat().st_uid, 0, "it is another, made again")
         os.chown(self.cache, 12345, 12345)
-        self.assertIn(b"somebody else owns it", self.sum(codes=(2,)).stderr)
+        self.assertIn(b"another user owns it", self.sum(codes=(2,)).stderr)
 
     def test_a_seal_is_forged_for_a_damaged_image(self):
         # A seal holds the identity of a file; one that was copied from another names another.
