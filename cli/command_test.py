@@ -1137,7 +1137,7 @@ class Agent(CommandTest):
     def test_a_replay_is_granted_no_more_than_was_recorded(self):
         self.recorded(self.USES_KV)
         done = self.membrane("agent", "--replay", "run.jsonl", "--allow", "kv")
-        self.assertIn("kv was not granted when it was recorded: it is not granted now", done.stderr)
+        self.assertIn("kv was not granted when the run was recorded: it is not granted now", done.stderr)
         self.assertIn("failed host calls", done.stdout)
 
     def test_a_transcript_grants_nothing_by_itself(self):
@@ -1146,7 +1146,7 @@ class Agent(CommandTest):
         header["policy"]["kv"]["path"] = "made.db"
         forged = self.file("forged.jsonl", "\n".join([json.dumps(header), *text.splitlines()[1:]]) + "\n")
         done = self.membrane("agent", "--replay", forged, code=1)
-        self.assertIn("kv in made.db was granted when it was recorded, and is not now", done.stderr)
+        self.assertIn("kv in made.db was granted when the run was recorded, and is not now", done.stderr)
         self.assertFalse((self.folder / "made.db").exists())
 
     def test_a_replay_has_the_limits_of_the_recording(self):
