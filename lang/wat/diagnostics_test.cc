@@ -173,7 +173,7 @@ const Case kCases[] = {
     {kSelectArity, "(func (unreachable) (‹select (result i32 i32)›) (unreachable))", "2 types", "1 type",
      "(select (result i32)", "(func (unreachable) (select (result i32)) (unreachable))"},
     {kAlignmentTooLarge, "(memory 1) (func (drop (‹i32.load align=8› (i32.const 0))))", "align=8",
-     "align=4 or less", "Leave align= away", "(memory 1) (func (drop (i32.load (i32.const 0))))"},
+     "align=4 or less", "Leave out align=", "(memory 1) (func (drop (i32.load (i32.const 0))))"},
     {kLaneOutOfRange, "(func (param v128) (drop (‹i32x4.extract_lane 4› (local.get 0))))", "4", "0 to 3",
      "i32x4 has 0 to 3", "(func (param v128) (drop (i32x4.extract_lane 3 (local.get 0))))"},
     {kImmutableGlobal, "(global $g i32 (i32.const 0)) (func ‹(set› $g 1))", "i32", "(mut i32)",
