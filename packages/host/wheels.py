@@ -14,8 +14,7 @@ DIRECTORY has request.json; this program adds result.json and the directory tree
 pip may use only pure Python wheels. Packages built into the guest's Python are given to it as empty wheels of their
 version, so that pip finds them and downloads nothing in their place. Markers (`; python_version < "3.13"`) are
 evaluated for the guest. Starting a process is refused from the first line on, except for the keyring that pip asks for
-passwords,
-so pip cannot build anything.
+passwords, so pip cannot build anything.
 """
 
 import sys
