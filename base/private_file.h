@@ -1,5 +1,7 @@
 // Files that this program makes for itself and trusts when it finds them again: compiled code, warm images. They are
 // owned by the user, closed to others, and belong to one build of the program.
+//
+// Threads: any; each object is used by one.
 #pragma once
 
 #include <sys/stat.h>

@@ -1,5 +1,5 @@
-// The same random operations on files of a program's own, on a granted directory of the host, and on a model that
-// is nothing but names and texts: the same answers from all three.
+// Runs the same random operations on a program's own files, on a granted directory of the host, and on a model that
+// is only a map from names to texts, and expects the same results from all three.
 #include <gtest/gtest.h>
 
 #include <map>
@@ -32,7 +32,7 @@ class Model {
     const Errno found = find(path);
     if (found != Errno::kSuccess) return found;
     if (directories_.contains(path)) return Errno::kIsdir;
-    if (text.empty()) return Errno::kSuccess;  // which makes no file longer
+    if (text.empty()) return Errno::kSuccess;  // an empty write does not extend a file
     std::string& file = files_[path];
     if (file.size() < offset + text.size()) file.resize(offset + text.size(), '\0');
     file.replace(offset, text.size(), text);
@@ -74,7 +74,7 @@ class Model {
     return Errno::kSuccess;
   }
   Errno rename(const std::string& from, const std::string& to);
-  // As Program::names() says it.
+  // The same format as Program::names().
   [[nodiscard]] std::vector<std::string> names(const std::string& path) const {
     std::set<std::string> found;
     const std::string above = path + "/";
@@ -135,7 +135,7 @@ Errno Model::rename(const std::string& from, const std::string& to) {
   return Errno::kSuccess;
 }
 
-// What an operation gave, in one line.
+// The result of an operation, in one line.
 struct Step {
   int operation;
   std::string path, other, text;
@@ -223,7 +223,7 @@ Step random_step(std::mt19937& random) {
   };
   Step step{static_cast<int>(pick(10)), path(), path(),
             std::string(pick(40), static_cast<char>('a' + pick(26))), pick(200)};
-  // Now and then across the border of two pieces.
+  // Occasionally across the boundary between two pieces.
   if (pick(20) == 0) step.number = (64 << 10) - 10 + pick(20);
   return step;
 }
