@@ -70,7 +70,7 @@ class ImageAttack(Attack):
     def assert_replaced(self, done):
         """The command reports the damage, and the program runs all the same, from a new image."""
         self.assertEqual(done.stdout, REPLY, str(done))
-        self.assertIn(b"is damaged; Membrane makes a new one", done.stderr, str(done))
+        self.assertIn(b"is damaged; Membrane builds a new one", done.stderr, str(done))
         self.assertEqual(len(self.image.read_bytes()), len(self.good))
         after = self.sum()
         self.assertEqual(after.stdout, REPLY, str(after))
@@ -247,7 +247,7 @@ class ImageAttack(Attack):
                 file.write(b"\x0f\x0b")
         done = self.membrane(*run, codes=(0,))
         self.assertEqual(done.stdout, b"4\n", str(done))
-        self.assertIn(b"is damaged; Membrane makes a new one", done.stderr)
+        self.assertIn(b"is damaged; Membrane builds a new one", done.stderr)
 
 
 if __name__ == "__main__":

@@ -1439,7 +1439,7 @@ display(chart.bar({"a": 1}))
         self.assertIn("hint: nofile.csv is not here, either.\n", told)
         self.assertNotIn("--allow", told)
         told = self.membrane("run", program, "--allow", "fs:read:./data", "data/no.csv", code=1).stderr
-        self.assertIn("hint: data/no.csv is not here, either. Of the host the program has /data (to read).\n", told)
+        self.assertIn("hint: data/no.csv is not here, either. Of the host, the program can access /data (to read).\n", told)
 
     def test_a_directory_to_write_to_is_told_with_what_makes_it_or_grants_it(self):
         told = self.membrane("run", "-e", "open('/nope/x', 'w')", code=1).stderr

@@ -1,6 +1,6 @@
-// QuickJS-ng, as the module of quickjs-wasi exports it. Values that cross are addresses of boxes in the module's
-// memory; who is given a box frees it. What JavaScript has besides the language, and what a turn is, stands in
-// Membrane's own prelude (lang/javascript/guest).
+// QuickJS-ng, as exported by the module of quickjs-wasi. Values cross the boundary as addresses of boxes in the
+// module's memory; the receiver of a box frees it. The JavaScript environment besides the language, and the handling
+// of a turn, are in Membrane's own prelude (lang/javascript/guest).
 //
 //   a turn:  begin() ─▶ code ─▶ qjs_eval ─▶ settle(promise) or fail(error)
 //            then jobs, rejections that nobody handled, and step(), until step() says that there is no more
@@ -26,37 +26,37 @@ using engine::HostAction;
 using engine::HostCall;
 using engine::Value;
 
-// In their order; "node/" stands for all files there, each of which defines modules, and runs none.
+// In order; "node/" stands for all files there, each of which defines modules without running them.
 constexpr std::string_view kPrelude[] = {
     "inspect.js", "url.js",     "web.js",  "streams.js", "bodies.js",  "fetch.js",     "rewrite.js",
     "node/",      "modules.js", "zone.js", "intl.js",    "process.js", "functions.js", "session.js"};
 constexpr const char* kHostFunctions[] = {"__membrane_door",     "__membrane_write", "__membrane_sleep",
                                           "__membrane_evaluate", "__membrane_utf8",  "__membrane_text",
                                           "__membrane_compress", "__membrane_place", "__membrane_promise"};
-// Of the module's 1 MiB: what QuickJS calls without looking at the limit needs the rest.
+// Of the module's 1 MiB: QuickJS makes some calls without checking the limit, and they need the rest.
 constexpr uint32_t kJsStackBytes = 786'432;
-constexpr uint64_t kUtf8BytesPerFuel = 8;  // that the host looks at
+constexpr uint64_t kUtf8BytesPerFuel = 8;  // for text that the host examines
 constexpr uint64_t kFuelPerHashedByte = 4;
 // Flags of qjs_eval.
 constexpr uint32_t kModule = 1, kCompileOnly = 32, kBacktraceBarrier = 64, kAsync = 128;
 enum class Evaluation : uint32_t { kScript = 0, kModule = 1, kCompiledModule = kModule | kCompileOnly };
 
-// Boxes that stay, as addresses in the image.
+// Boxes that stay alive, as addresses in the image.
 struct Kept {
   uint32_t undefined = 0, truth = 0, falsehood = 0;
   uint32_t begin = 0, settle = 0, fail = 0, rejected = 0, step = 0, resolve = 0, load = 0;
   uint32_t where = 0;
   uint32_t polls_left =
-      0;  // no box: the number of loops and calls until the engine next asks whether to go on
+      0;  // not a box: the address of the countdown of loops and calls until the engine next polls
 };
 
-// Which call of the program has returned, in the first of what Calls::progress() holds; the turn's box is the second,
-// and behind it stands what is to be freed.
+// Which call of the program has returned is the first element of Calls::progress(); the second is the turn's box,
+// and the boxes to free follow.
 enum Progress : uint32_t { kEvaluated, kJobDone, kStepped };
 
 Value i32(uint32_t value) { return Value::i32(value); }
 
-// Calls of the module's functions. Each is nothing when the call did not return: the run is over then.
+// Calls of the module's functions. Each returns nothing when the call did not return: the run has ended then.
 class Js {
  public:
   explicit Js(Calls& calls) : calls_(calls) {}
@@ -70,7 +70,7 @@ class Js {
   }
   [[nodiscard]] bool free(uint32_t box) { return call("qjs_free_value", {box}).has_value(); }
 
-  // Bytes in the module's memory, with a 0 behind; to be freed with wasm_free.
+  // Copies bytes to the module's memory, followed by a 0; free them with wasm_free.
   [[nodiscard]] std::optional<uint32_t> place(std::string_view text) {
     const auto at = call("wasm_malloc", {static_cast<uint32_t>(text.size() + 1)});
     if (!at || *at == 0 || *at + text.size() + 1 > calls_.memory().size()) return std::nullopt;
@@ -93,7 +93,7 @@ class Js {
     if (!value || !call("wasm_free", {*at})) return std::nullopt;
     return value;
   }
-  // As `this` is undefined.
+  // With `this` undefined.
   [[nodiscard]] std::optional<uint32_t> apply(uint32_t function, uint32_t undefined,
                                               std::initializer_list<uint32_t> arguments) {
     std::string boxes;
@@ -130,7 +130,7 @@ class Js {
   Calls& calls_;
 };
 
-// -- what it imports ----------------------------------------------------------------------------------------------
+// -- imports ------------------------------------------------------------------------------------------------------
 
 // The arguments of env.host_call, read while it runs.
 class Callback {
@@ -141,7 +141,7 @@ class Callback {
     return std::string(
         bytes(static_cast<uint32_t>(during_.arguments[0]), static_cast<uint32_t>(during_.arguments[1])));
   }
-  // The box of an argument; 0 when there are not so many.
+  // The box of an argument; 0 when there are fewer arguments.
   [[nodiscard]] uint32_t box(uint32_t index) const {
     const auto count = static_cast<uint32_t>(during_.arguments[3]);
     const auto at = static_cast<uint32_t>(during_.arguments[4]) + uint64_t{4} * index;
@@ -150,7 +150,7 @@ class Callback {
     if (index < count && at + 4 <= memory.size()) std::memcpy(&box, memory.data() + at, sizeof box);
     return box;
   }
-  // Only of what is a string already: nothing of the program's runs.
+  // Only for a value that is a string already: no code of the program runs.
   [[nodiscard]] std::optional<std::string> text(uint32_t index) { return text_of(box(index)); }
   [[nodiscard]] std::optional<double> number(uint32_t index) {
     const uint32_t value = box(index);
@@ -158,7 +158,7 @@ class Callback {
     const auto bits = calls_.call_back(during_, "qjs_get_float64", std::array{i32(value)});
     return bits ? std::optional(std::bit_cast<double>(*bits)) : std::nullopt;
   }
-  // What a box that is no argument is as a string; nothing for what is none.
+  // The string in a box that is not an argument; nothing if it is not a string.
   [[nodiscard]] std::optional<std::string> text_of(uint32_t value) {
     if (value == 0 || back("qjs_is_string", {value}).value_or(0) == 0) return std::nullopt;
     const auto length_at = back("wasm_malloc", {4});
@@ -175,7 +175,7 @@ class Callback {
     static_cast<void>(back("wasm_free", {*length_at}));
     return text;
   }
-  // Up to the 0 behind it.
+  // Up to the terminating 0.
   [[nodiscard]] std::string c_string(uint32_t at) const {
     const std::span<const uint8_t> memory = calls_.memory();
     if (at >= memory.size()) return {};
@@ -184,7 +184,7 @@ class Callback {
     return {reinterpret_cast<const char*>(from.data()),
             end == nullptr ? 0 : static_cast<size_t>(end - from.data())};
   }
-  // Bytes in the module's memory, with a 0 behind, which are whoever's to free; 0 when there is no memory.
+  // Copies bytes to the module's memory, followed by a 0; the caller must free them; 0 when there is no memory.
   [[nodiscard]] uint32_t place(std::string_view text) {
     const auto at = back("wasm_malloc", {static_cast<uint32_t>(text.size() + 1)});
     if (!at || *at == 0 || *at + text.size() + 1 > calls_.memory().size()) return 0;
@@ -193,8 +193,8 @@ class Callback {
     to[text.size()] = 0;
     return *at;
   }
-  // What a function of the prelude gives, called with texts: its text, "" for what is none. Nothing when the call did
-  // not return.
+  // Calls a function of the prelude with strings and returns its string, "" if the result is not a string. Nothing
+  // when the call did not return.
   [[nodiscard]] std::optional<std::string> apply(uint32_t function, uint32_t undefined,
                                                  std::initializer_list<std::string_view> texts) {
     std::vector<uint32_t> boxes;
@@ -214,7 +214,7 @@ class Callback {
     static_cast<void>(back("wasm_free", {at}));
     return text;
   }
-  // The bytes of an argument that is an array of them. Nothing for another, or when there is no memory.
+  // The bytes of an argument that is a byte array. Nothing for another type, or when there is no memory.
   [[nodiscard]] std::optional<std::string_view> bytes_of(uint32_t index) {
     const uint32_t value = box(index), at = place(std::string(16, '\0'));
     if (value == 0 || at == 0) return std::nullopt;
@@ -232,7 +232,7 @@ class Callback {
     static_cast<void>(back("wasm_free", {at}));
     return found;
   }
-  // A new array of bytes; 0 when there is no memory.
+  // A new byte array; 0 when there is no memory.
   [[nodiscard]] uint32_t make_bytes(std::string_view content) {
     const uint32_t at = place(content);
     if (at == 0) return 0;
@@ -241,8 +241,8 @@ class Callback {
     return made.value_or(0);
   }
   // The value of a script, whose names are global, or the promise of a module; undefined for a module that is only
-  // compiled. 0 when it threw, or the promise is rejected already, and what it threw is thrown on. Nothing when it did
-  // not return.
+  // compiled. 0 when it threw, or the promise has been rejected, and the exception is rethrown. Nothing when the
+  // call did not return.
   [[nodiscard]] std::optional<uint32_t> evaluate(std::string_view code, std::string_view name,
                                                  Evaluation kind) {
     const uint32_t at = place(code), name_at = place(name);
@@ -259,7 +259,7 @@ class Callback {
     if (is_rejected) static_cast<void>(back("qjs_promise_mark_as_handled", {*value}));
     else if (back("qjs_is_exception", {*value}).value_or(0) == 0) {
       if (kind != Evaluation::kCompiledModule) return value;
-      // What a module is compiled to is no value for the program.
+      // The program has no use for the compiled module's value.
       static_cast<void>(back("qjs_free_value", {*value}));
       return undefined();
     }
@@ -298,7 +298,7 @@ class Callback {
   HostCall& during_;
 };
 
-// (which hash, its state as words of 32 bits, whole blocks): the state after them; undefined for what is none.
+// (hash kind, its state as 32-bit words, whole blocks): the state after them; undefined for invalid arguments.
 uint32_t compress(Callback& callback, HostCall& call) {
   const auto number = callback.number(0);
   const auto found = callback.bytes_of(1);
@@ -315,7 +315,8 @@ uint32_t compress(Callback& callback, HostCall& call) {
   return callback.make_bytes({reinterpret_cast<const char*>(state.data()), state.size() * sizeof(uint32_t)});
 }
 
-// (promise): its state, as a text; (promise, true): what it is settled with. Undefined for what is no promise.
+// (promise): its state, as a string; (promise, true): the value that it is settled with. Undefined if it is not a
+// promise.
 uint32_t look_into_promise(Callback& callback) {
   constexpr const char* kStates[] = {"pending", "fulfilled", "rejected"};
   const uint32_t promise = callback.box(0);
@@ -326,19 +327,19 @@ uint32_t look_into_promise(Callback& callback) {
   return callback.make(kStates[std::min<size_t>(state, std::size(kStates) - 1)]);
 }
 
-// -- where a stopped program was: `where` of the prelude says it, by __membrane_place
+// -- the place of a stopped program: `where` of the prelude reports it through __membrane_place
 
-// The program asks the host for something: it stands there.
-HostAction tell_place(Callback& callback, Calls& calls, std::string_view name, const Kept& kept) {
-  std::string& told = *calls.places_text();
-  if (name == kHostFunctions[7]) told = callback.text(0).value_or("");
-  else if (std::exchange(told, " ").empty())
+// The program makes a host request: this is its place.
+HostAction note_place(Callback& callback, Calls& calls, std::string_view name, const Kept& kept) {
+  std::string& place = *calls.places_text();
+  if (name == kHostFunctions[7]) place = callback.text(0).value_or("");
+  else if (std::exchange(place, " ").empty())
     static_cast<void>(callback.back("qjs_call", {kept.where, kept.undefined, 0, callback.place("")}));
   return HostAction::kTrap;
 }
 
-// A promise is rejected, maybe by the interruption.
-HostAction tell_place_of(uint32_t error, Calls& calls, HostCall& call, const Kept& kept) {
+// A promise is rejected, possibly by the interruption.
+HostAction note_place_of(uint32_t error, Calls& calls, HostCall& call, const Kept& kept) {
   Callback callback(calls, call);
   const uint32_t at = callback.place({reinterpret_cast<const char*>(&error), sizeof error});
   static_cast<void>(callback.back("qjs_call", {kept.where, kept.undefined, 1, at}));
@@ -383,7 +384,7 @@ std::vector<ReportPlace> places_in(std::string_view text) {
 HostAction host_call(Calls& calls, HostCall& call, const Kept& kept) {
   Callback callback(calls, call);
   const std::string name = callback.name();
-  if (calls.places_text() != nullptr) return tell_place(callback, calls, name, kept);
+  if (calls.places_text() != nullptr) return note_place(callback, calls, name, kept);
   const auto give = [&](uint32_t box) {
     call.results[0] = box;
     if (box != 0) return HostAction::kContinue;
@@ -395,7 +396,7 @@ HostAction host_call(Calls& calls, HostCall& call, const Kept& kept) {
     const auto request = callback.text(0);
     if (!request) return give(callback.undefined());
     const auto answer = calls.ask(call, *request);
-    if (!answer) return HostAction::kTrap;  // the session knows why
+    if (!answer) return HostAction::kTrap;  // the session knows the reason
     return give(callback.make(*answer));
   }
   if (name == kHostFunctions[1]) {
@@ -447,7 +448,7 @@ class QuickJsInterpreter final : public Interpreter {
     if (name == "host_promise_rejection")
       return Import{{{kI32, kI32, kI32}, {}}, [this](Calls& calls, HostCall& call) {
                       const auto box = [&](size_t i) { return static_cast<uint32_t>(call.arguments[i]); };
-                      if (calls.places_text() != nullptr) return tell_place_of(box(1), calls, call, kept_);
+                      if (calls.places_text() != nullptr) return note_place_of(box(1), calls, call, kept_);
                       if (calls.note({box(0), box(1), box(2)})) return HostAction::kContinue;
                       call.trap_message =
                           "promises that were rejected, and not handled yet, take all the memory";
@@ -494,7 +495,7 @@ class QuickJsInterpreter final : public Interpreter {
   [[nodiscard]] bool find_polls_left(Js& js, Calls& calls);
   [[nodiscard]] bool define_host_functions(Js& js);
   [[nodiscard]] bool run_jobs(Js& js, Calls& calls) const;
-  [[nodiscard]] bool tell_rejections(Js& js, Calls& calls) const;
+  [[nodiscard]] bool report_rejections(Js& js, Calls& calls) const;
   [[nodiscard]] bool take_value(Js& js, Calls& calls) const;
   [[nodiscard]] std::optional<bool> take_step(Js& js, Calls& calls) const;
   HostAction resolve_module(Calls& calls, HostCall& call) const;
@@ -503,7 +504,8 @@ class QuickJsInterpreter final : public Interpreter {
   Kept kept_;
 };
 
-// -- modules: the prelude says what a name means, and what its source is ------------------------------------------
+// -- modules: the prelude resolves names, and finds sources
+// ----------------------------------------------------------
 
 // (base, name) as C strings. 0: there is no such module.
 HostAction QuickJsInterpreter::resolve_module(Calls& calls, HostCall& call) const {
@@ -515,7 +517,7 @@ HostAction QuickJsInterpreter::resolve_module(Calls& calls, HostCall& call) cons
   return HostAction::kContinue;
 }
 
-// (name, where to put the length).
+// (name, address for the length).
 HostAction QuickJsInterpreter::load_module(Calls& calls, HostCall& call) const {
   Callback callback(calls, call);
   const auto name = callback.c_string(static_cast<uint32_t>(call.arguments[0]));
@@ -570,7 +572,7 @@ Result<bool> QuickJsInterpreter::warm(Calls& calls, const lang::Package& package
       return fail(ErrorCode::kUnsupported, "JavaScript's own part " + name + " failed", "");
     return failed ? value : std::nullopt;
   };
-  for (const lang::PackageFile& file : package.files) {  // libraries, as TypeScript's
+  for (const lang::PackageFile& file : package.files) {  // libraries such as TypeScript's
     std::ifstream in(file.path, std::ios::binary);
     std::ostringstream text;
     text << in.rdbuf();
@@ -578,10 +580,10 @@ Result<bool> QuickJsInterpreter::warm(Calls& calls, const lang::Package& package
     if (!value || !js.free(*value)) return false;
   }
   std::optional<uint32_t> session;
-  for (const std::string_view wanted : kPrelude)
+  for (const std::string_view entry : kPrelude)
     for (const lang::GuestFile& file : lang::guest_files()) {
-      const bool is_wanted = wanted.ends_with('/') ? file.path.starts_with(wanted) : file.path == wanted;
-      if (file.language != "javascript" || !is_wanted) continue;
+      const bool matches = entry.ends_with('/') ? file.path.starts_with(entry) : file.path == entry;
+      if (file.language != "javascript" || !matches) continue;
       if (session && !js.free(*session)) return false;
       MEMBRANE_ASSIGN(session, evaluate({reinterpret_cast<const char*>(file.bytes.data()), file.bytes.size()},
                                         std::string(file.path)));
@@ -600,7 +602,7 @@ Result<bool> QuickJsInterpreter::warm(Calls& calls, const lang::Package& package
   return find_polls_left(js, calls) && run_jobs(js, calls);
 }
 
-// The word of the engine's context that a loop counts down. Without it, places are those of some thousand loops later.
+// Finds the engine's countdown that loops decrement. Without it, a place may be some thousand loops late.
 bool QuickJsInterpreter::find_polls_left(Js& js, Calls& calls) {
   constexpr uint32_t kLoops = 1000, kBesides = 20;
   std::array<uint32_t, 512> before{}, after{};
@@ -631,15 +633,16 @@ bool QuickJsInterpreter::run_jobs(Js& js, Calls& calls) const {
     if (*is_pending == 0) break;
     if (!js.call("qjs_execute_pending_job", {})) return false;
   }
-  return tell_rejections(js, calls);
+  return report_rejections(js, calls);
 }
 
-bool QuickJsInterpreter::tell_rejections(Js& js, Calls& calls) const {
+bool QuickJsInterpreter::report_rejections(Js& js, Calls& calls) const {
   const std::vector<uint32_t> notes = calls.take_notes();
   for (size_t i = 0; i + 2 < notes.size(); i += 3) {
-    const auto told = js.apply(kept_.rejected, kept_.undefined,
-                               {notes[i], notes[i + 1], notes[i + 2] != 0 ? kept_.truth : kept_.falsehood});
-    if (!told || !js.free(*told) || !js.free(notes[i]) || !js.free(notes[i + 1])) return false;
+    const auto reported =
+        js.apply(kept_.rejected, kept_.undefined,
+                 {notes[i], notes[i + 1], notes[i + 2] != 0 ? kept_.truth : kept_.falsehood});
+    if (!reported || !js.free(*reported) || !js.free(notes[i]) || !js.free(notes[i + 1])) return false;
   }
   return true;
 }
@@ -683,7 +686,7 @@ bool QuickJsInterpreter::go_on(Calls& calls) const {
         if (!*is_more) return js.free(turn);
         break;
       }
-      default: break;  // a job is done
+      default: break;  // a job is finished
     }
     const auto is_pending = js.call("qjs_is_job_pending", {});
     if (!is_pending) return false;
@@ -692,7 +695,7 @@ bool QuickJsInterpreter::go_on(Calls& calls) const {
       if (!calls.call_program("qjs_execute_pending_job", {})) return false;
       continue;
     }
-    if (!tell_rejections(js, calls)) return false;
+    if (!report_rejections(js, calls)) return false;
     const auto none_at = js.place("");
     if (!none_at) return false;
     calls.progress() = {kStepped, turn, *none_at};
@@ -702,8 +705,7 @@ bool QuickJsInterpreter::go_on(Calls& calls) const {
   }
 }
 
-// It runs on until the engine next asks whether it may, and is interrupted there; or until it asks the host for
-// something.
+// Runs on until the engine next polls, and is interrupted there; or until the program makes a host request.
 std::vector<ReportPlace> QuickJsInterpreter::places(Calls& calls) const {
   const auto beside = [&](std::string_view name, std::initializer_list<uint32_t> arguments) -> uint32_t {
     std::vector<Value> values;
@@ -724,26 +726,27 @@ std::vector<ReportPlace> QuickJsInterpreter::places(Calls& calls) const {
   return text == nullptr ? std::vector<ReportPlace>() : places_in(*text);
 }
 
-// What the code's evaluation gave: a promise, or an exception.
+// The result of the evaluation: a promise, or an exception.
 bool QuickJsInterpreter::take_value(Js& js, Calls& calls) const {
   const auto value = static_cast<uint32_t>(calls.result());
   if (!js.call("wasm_free", {calls.progress()[2]}) || !js.call("wasm_free", {calls.progress()[3]}))
     return false;
   const auto threw = js.is("exception", value);
   if (!threw) return false;
-  std::optional<uint32_t> told;
+  std::optional<uint32_t> taken;
   if (*threw) {
     const auto error = js.call("qjs_get_exception", {});
     if (!error) return false;
-    told = js.apply(kept_.fail, kept_.undefined, {*error});
-    if (!told || !js.free(*error)) return false;
+    taken = js.apply(kept_.fail, kept_.undefined, {*error});
+    if (!taken || !js.free(*error)) return false;
   } else {
-    told = js.apply(kept_.settle, kept_.undefined, {value});
+    taken = js.apply(kept_.settle, kept_.undefined, {value});
   }
-  return told && js.free(*told) && js.free(value);
+  return taken && js.free(*taken) && js.free(value);
 }
 
-// Whether there is more to wait for. It throws when the program broke what it stands on: then there is no answer.
+// Whether there is more to wait for. Throws when the program broke the objects that this relies on: then there is no
+// answer.
 std::optional<bool> QuickJsInterpreter::take_step(Js& js, Calls& calls) const {
   const auto more = static_cast<uint32_t>(calls.result());
   if (!js.call("wasm_free", {calls.progress()[2]}) || js.is("exception", more).value_or(true))
