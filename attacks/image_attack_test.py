@@ -215,7 +215,7 @@ class ImageAttack(Attack):
             mode = path.stat().st_mode
             os.chmod(path, mode | 0o002)
             done = self.sum(codes=(2,))
-            self.assertIn(b"everybody may write", done.stderr, str(done))
+            self.assertIn(b"any user can write", done.stderr, str(done))
             os.chmod(path, mode)
         self.assertEqual(self.sum().stdout, REPLY)
 

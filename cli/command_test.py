@@ -917,8 +917,8 @@ class Template(CommandTest):
                 (["calc", "calc.wat", "--frame", "none"], "none", "length"),
                 (["calc", "calc.wat", "--env", "none"], "none", "NAME=VALUE"),
                 (["calc", "calc.wat", "--file", "/a=none"], "none", "path"),
-                (["calc", "calc.wat", "--file", "a=calc.wat"], "a is no place", "absolute"),
-                (["calc", "calc.wat", "--file", "/b/../../a=calc.wat"], "/a is no place", "absolute"),
+                (["calc", "calc.wat", "--file", "a=calc.wat"], "a is not a valid path", "absolute"),
+                (["calc", "calc.wat", "--file", "/b/../../a=calc.wat"], "/a is not a valid path", "absolute"),
                 (["calc", "calc.wat", "--directory", "/a=none"], "none", "path"),
                 (["calc", "calc.wat", "--directory", "/a=links"], "link", "copy"),
                 (["calc", "calc.wat", "--frame", "door", "--init", "1"], "init", "languages.md")):
