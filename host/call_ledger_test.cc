@@ -8,7 +8,7 @@
 namespace membrane::host {
 namespace {
 
-// A program's calls through the gate, noted on both sides.
+// A program's calls through the gate, recorded on both sides.
 class Ledger : public testing::Test {
  protected:
   Ledger() { gate.note_in(&ledger); }
@@ -72,7 +72,7 @@ TEST_F(Ledger, EveryCallThatAProgramCanMakeIsTold) {
   machine.call("agent.ask", {"sure?"});
   EXPECT_GT(lines().size(), 30u);
   EXPECT_EQ(difference(lines()), std::nullopt);
-  // Each alone is missed.
+  // Omitting any single line is detected.
   for (size_t i = 0; i < lines().size(); ++i) {
     auto fewer = lines();
     const CallRecord out = fewer[i];
@@ -104,7 +104,7 @@ TEST_F(Ledger, WhatWasDoneIsTold) {
   EXPECT_EQ(difference({}), std::nullopt);
 }
 
-// -- what a line shows
+// -- the content of a line
 
 std::string times(size_t count, std::string_view text) {
   std::string out;
@@ -112,7 +112,8 @@ std::string times(size_t count, std::string_view text) {
   return out;
 }
 
-// Each call with arguments that a line shows all of, or cuts: before, in and after a character, and between two arguments.
+// Each call with arguments that fit in a line, or are cut: before, inside and after a character, and between two
+// arguments.
 TEST_F(Ledger, ALineShowsAsMuchOfItsCallAsADispatcherDoes) {
   for (size_t bytes = 190; bytes <= 205; ++bytes)
     for (const std::string_view letter : {"x", "é", "€", "😀"}) {
@@ -211,7 +212,7 @@ TEST_F(Ledger, FailuresStandInTheOrderOfTheirRequests) {
   }
 }
 
-// What has no line is passed over.
+// Requests without a line are skipped.
 TEST_F(Ledger, ALineIsOfTheNextRequestThatFits) {
   ask("fs.open", {"/data/a", ""}, nullptr, 7);
   ask("fs.close", {"7"});
@@ -285,7 +286,7 @@ TEST_F(Ledger, ALineIsNoLongerOrLargerThanOneIsMade) {
   EXPECT_TRUE(difference({line, other}));
 }
 
-// What their arguments are malformed by.
+// The reasons for malformed arguments.
 TEST_F(Ledger, CallsThatEndBeforeTheyAskSayWhy) {
   machine.call_raw("kv.get", {0xFFFF'FFFF});
   machine.call("kv.get", {"\xFF"});
@@ -333,7 +334,7 @@ TEST_F(Ledger, ARefusalIsToldWithItsReason) {
   EXPECT_TRUE(difference(other).has_value());
 }
 
-// Its answer came, and a worker says that there was none.
+// Its answer came, and a worker claims that there was none.
 TEST_F(Ledger, ASuccessIsNotToldAsAFailureOfTheWorld) {
   world.embeddings["x"] = world.embeddings["y"] = {1};
   machine.call("kv.set", {"k", "v"});
@@ -357,7 +358,7 @@ TEST_F(Ledger, ASuccessIsNotToldAsAFailureOfTheWorld) {
 }
 
 TEST_F(Ledger, AFailureAfterASuccessIsTold) {
-  machine.call("sql.value", {"db", "SELECT 1", ""});  // gives no row
+  machine.call("sql.value", {"db", "SELECT 1", ""});  // returns no row
   ASSERT_EQ(lines().at(0).code, Errno::kNotFound);
   EXPECT_EQ(difference(lines()), std::nullopt);
   machine.call("kv.set", {"k", std::string(1'000'000, 'v')});
@@ -377,7 +378,7 @@ TEST_F(Ledger, AFileThatIsOnlyMadeShorterIsTold) {
   EXPECT_EQ(ledger.lines().back().name, "fs.file_written");
 }
 
-// -- what a list has no room for
+// -- when a list is full
 
 TEST_F(Ledger, AListThatIsFullSaysHowManyMoreThereWere) {
   constexpr uint64_t kMore = 3;
@@ -401,7 +402,7 @@ TEST_F(Ledger, WhatCameWhileTheListHadRoomIsNotLeftOut) {
 TEST_F(Ledger, AListIsNotFilledWithCallsThatNobodyMade) {
   ask("kv.set", {"k", "v"});
   const std::string reason = "url is not UTF-8 at byte " + std::string(975, '1'), arguments(600, 'a');
-  // As many malformed ones as a list has, each as long as it can be, are not enough.
+  // As many malformed calls as a list holds, each as long as possible, are not enough.
   CallRecord malformed{.name = "http.get", .code = Errno::kInvalid, .reason = reason, .arguments = arguments};
   EXPECT_EQ(difference(std::vector(Dispatcher::kMaxMalformedRecords, malformed), 1),
             "leaves out kv.set of k, v");
@@ -414,14 +415,14 @@ TEST_F(Ledger, AListIsNotFilledWithCallsThatNobodyMade) {
                              .reason = "there are more than 64 requests",
                              .arguments = "[…"};
   EXPECT_EQ(difference(std::vector(Dispatcher::kMaxRecords, too_large), 1), "leaves out kv.set of k, v");
-  // Failures that no call has before it asks.
+  // Failures that no call has before its request.
   for (const Errno code :
        {Errno::kConnection, Errno::kTooBig, Errno::kNotFound, Errno::kHost, Errno::kBudget})
     EXPECT_TRUE(difference({{.name = "fs.write", .code = code, .arguments = "/etc/passwd, bytes"}}))
         << name_of(code);
 }
 
-// A dispatcher lists so many, though the list has room.
+// A dispatcher lists this many, even if the list has room.
 TEST_F(Ledger, MalformedRequestsPastTheirNumberAreOnlyCounted) {
   const HostError malformed{Errno::kInvalid, "no URL", ""};
   const CallRecord line{.name = "http.get", .code = Errno::kInvalid, .reason = "no URL", .arguments = "x"};
@@ -501,7 +502,7 @@ TEST_F(Ledger, AQueryThatFallsShortIsKnown) {
   EXPECT_EQ(ledger.lines()[1].code, Errno::kOk);
 }
 
-// Each line against each request would take minutes.
+// Comparing each line with each request would take minutes.
 TEST_F(Ledger, AListThatFitsNothingIsRefusedSoon) {
   const std::string_view asked[] = {"/data/a", "12"};
   const HostError denied{Errno::kAccess, "no", ""};
@@ -545,7 +546,7 @@ TEST_F(Ledger, AFileIsOpenedAgainSilentlyOnlyIfItWasOpenedBefore) {
   EXPECT_EQ(difference({}), "leaves out fs.open of /data/b");
 }
 
-// Closed after a thaw, and not used since: the list alone tells of it.
+// Closed after a thaw, and not used since: only the list shows it.
 TEST_F(Ledger, AFileOfTheTimeBeforeIsOneThatCanHaveBeenOpen) {
   const CallRecord written{.name = "fs.file_written", .arguments = "/data/a", .bytes_out = 9};
   const auto told = [&](const CallRecord& line, bool began_elsewhere = true) {

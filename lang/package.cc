@@ -61,8 +61,7 @@ class Members {
   std::string finish() {
     if (object_.is_object())
       for (const auto& [name, value] : object_.items())
-        if (std::ranges::find(taken_, name) == taken_.end())
-          complain("has an unknown member: " + name);
+        if (std::ranges::find(taken_, name) == taken_.end()) complain("has an unknown member: " + name);
     return failure_;
   }
   void complain(const std::string& what) {
@@ -132,8 +131,8 @@ void read_warm(Members& members, Package& package) {
     };
     if (!list.is_array() || list.empty() || list.size() > kMostWarmModules ||
         !std::ranges::all_of(list, is_module))
-      return members.complain("warm has an item that is not a list of 1 to " + std::to_string(kMostWarmModules) +
-                              " names of modules");
+      return members.complain("warm has an item that is not a list of 1 to " +
+                              std::to_string(kMostWarmModules) + " names of modules");
     package.warm.push_back(list.get<std::vector<std::string>>());
   }
 }

@@ -65,8 +65,7 @@ struct Package {
   // modules are imported: a program starts from the one that has most of what it imports.
   std::vector<std::vector<std::string>> warm;
   Frame frame = Frame::kText;  // for kStdin
-  std::string
-      end;  // for kText and kEof: written after the code; by default a newline for kText
+  std::string end;             // for kText and kEof: written after the code; by default a newline for kText
 };
 
 // From a directory. Errors: kNotFound without language.json; kInvalidInput for a malformed one, or one with unknown

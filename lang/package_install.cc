@@ -76,8 +76,7 @@ Status copy_file(PackageFile& file, const fs::path& directory, const fs::path& p
   if (source.mapping.bytes().size() != source.file.bytes()) return unavailable("read", file.path, errno);
   MEMBRANE_ASSIGN(const std::string hash, write_file(directory / place, source.mapping.bytes()));
   if (!file.sha256.empty() && file.sha256 != hash)
-    return fail(ErrorCode::kInvalidInput,
-                file.path + " is not the expected file: its SHA-256 is " + hash,
+    return fail(ErrorCode::kInvalidInput, file.path + " is not the expected file: its SHA-256 is " + hash,
                 "Download it again, or give its actual hash.");
   file.path = place.string();
   file.sha256 = hash;

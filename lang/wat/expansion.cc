@@ -9,7 +9,7 @@ Expansion::Range Expansion::original_range(uint32_t begin, uint32_t end) const {
   if (mappings.empty()) return {begin, end};
   const auto mapping_of = [this](uint32_t offset) -> const Mapping& {
     const auto next = std::upper_bound(mappings.begin(), mappings.end(), offset,
-                                         [](uint32_t at, const Mapping& m) { return at < m.expanded; });
+                                       [](uint32_t at, const Mapping& m) { return at < m.expanded; });
     return next == mappings.begin() ? *next : *(next - 1);
   };
   const Mapping& first = mapping_of(begin);

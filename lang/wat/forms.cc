@@ -248,7 +248,8 @@ void CodeWalker::step_form(Node form, std::string_view operation) {
   }
   const std::string id(tree_.word(n));
   const VariableInfo* variable = find_variable(id);
-  if (variable == nullptr) return report_unknown_variable(n);  // in the survey, a later (set …) may declare it
+  if (variable == nullptr)
+    return report_unknown_variable(n);  // in the survey, a later (set …) may declare it
   if (!wasm::is_num(variable->type)) {
     Diagnostic& d = report(DiagnosticCode::kBadStep, form, id + " is not a number");
     d.found = wasm::name_of(variable->type);

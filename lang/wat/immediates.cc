@@ -98,7 +98,7 @@ Node after_table(const Tree& tree, const Environment& environment, Node n, Node 
 
 // The memory of an access: the name of a memory, or a number that is not an operand.
 Node after_memory(const Tree& tree, const Environment& environment, Node n, Node close, bool has_lane,
-                   size_t operands) {
+                  size_t operands) {
   if (n >= close || !is_index(tree, n)) return n;
   if (tree.is_id(n)) return environment.memories.find(tree.word(n)) == wasm::kNoIndex ? n : n + 1;
   if (n + 1 < close && is_memarg(tree, n + 1)) return n + 1;

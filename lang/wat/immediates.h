@@ -29,6 +29,6 @@ Tree::Node after_clauses(const Tree& tree, Tree::Node n, Tree::Node close);
 // The first node in [n, close) that is not an immediate of `op`, whose mnemonic is before n. An optional immediate
 // ((table.get $i)) is recognised when it names something of the right kind, or when enough operands follow it.
 Tree::Node after_immediates(const Tree& tree, const Environment& environment, wasm::Opcode op, Tree::Node n,
-                             Tree::Node close);
+                            Tree::Node close);
 
 }  // namespace membrane::lang

@@ -115,9 +115,9 @@ void Expander::check_size() {
 void Expander::check_strings() {
   if (strings_.empty()) return;
   if (environment_.unknown_data) {
-    Diagnostic& d =
-        walker_.report(DiagnosticCode::kStringPlacement, *environment_.unknown_data,
-                       "string literals are placed after the data segments, and the end of this one is not known");
+    Diagnostic& d = walker_.report(
+        DiagnosticCode::kStringPlacement, *environment_.unknown_data,
+        "string literals are placed after the data segments, and the end of this one is not known");
     d.found = "an offset that is not constant";
     d.expected = "(data (i32.const 1024) …)";
   }

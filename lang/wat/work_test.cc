@@ -49,7 +49,8 @@ TEST(Work, AnExpansionIsBounded) {
 TEST(Work, AConcatenationIsBounded) {
   const auto findings = findings_of("(module (func (drop (concat" + repeated(100'000, " \"\"") + "))))");
   ASSERT_FALSE(findings.empty());
-  EXPECT_EQ(findings[0].code, DiagnosticCode::kNestingTooDeep);  // each part is a call around the previous ones
+  EXPECT_EQ(findings[0].code,
+            DiagnosticCode::kNestingTooDeep);  // each part is a call around the previous ones
 }
 
 TEST(Work, FunctionsOfOneTypeShareIt) {
