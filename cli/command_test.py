@@ -845,7 +845,7 @@ class Template(CommandTest):
         self.add()
         done = self.membrane("repl", "--lang", "calc", "--fuel", "100000", stdin="7\n5l\n1\n")
         self.assertEqual(done.stdout, "7 7\n1 8\n")
-        self.assertIn("stands as it did before", done.stderr)
+        self.assertIn("is as it was before", done.stderr)
         self.assertEqual(self.membrane("run", "--lang", "calc", "--fuel", "1e5", "-e", "l", code=1).stdout, "")
 
     def test_the_list_says_what_is_there_and_warm_makes_the_image(self):

@@ -182,7 +182,7 @@ bool is_as_made(const CallRecord& line, const Row* row, uint64_t most_latency_us
          (line.code != Errno::kOk || (line.reason.empty() && line.grant.empty()));
 }
 
-std::string told(const CallRecord& line) {
+std::string described(const CallRecord& line) {
   return printable_line(cut(line.name)) + " of " + printable_line(cut(line.arguments));
 }
 
@@ -344,13 +344,13 @@ class CallLedger::Comparison {
     for (const CallRecord& line : list_.lines) {
       const Forms forms = forms_of(line.name);
       if (forms.first == nullptr && !is_of_file(line.name))
-        return "lists " + told(line) + ", which no program can call";
+        return "lists " + described(line) + ", which no program can call";
       if (!is_as_made(line, forms.first, most_latency_us))
-        return "lists " + told(line) + ", in a line that no call has";
+        return "lists " + described(line) + ", in a line that no call has";
       if (is_of_file(line.name)) {
         const bool is_found = find_file(line);
         if (is_too_long()) return kTooLong;
-        if (!is_found) return "lists " + told(line) + ", which is not so";
+        if (!is_found) return "lists " + described(line) + ", which is not so";
         note_place(std::nullopt, line);
         continue;
       }
@@ -361,9 +361,9 @@ class CallLedger::Comparison {
         continue;
       }
       if (is_held_to_order(line) && is_told_before(line, forms))
-        return "lists " + told(line) + " out of its order";
+        return "lists " + described(line) + " out of its order";
       if (line.code == Errno::kOk || line.code == Errno::kAccess)
-        return "lists " + told(line) + ", which was not asked for so";
+        return "lists " + described(line) + ", which was not asked for so";
       failed.push_back(&line);
     }
     for (const CallRecord* line : failed) {
@@ -371,7 +371,7 @@ class CallLedger::Comparison {
       if (is_too_long()) return kTooLong;
       note_place(place, *line);
       if (place) continue;
-      if (!can_fail_before(*line)) return "lists " + told(*line) + ", which was not asked for so";
+      if (!can_fail_before(*line)) return "lists " + described(*line) + ", which was not asked for so";
       ++without_request_;
     }
     if (malformed_ > Dispatcher::kMaxMalformedRecords)
@@ -592,7 +592,7 @@ class CallLedger::Comparison {
       miss(file);
       needs_room = true;
     }
-    if (ledger_.short_ && !list_.may_end_short) return "leaves out " + told(line_of(*ledger_.short_));
+    if (ledger_.short_ && !list_.may_end_short) return "leaves out " + described(line_of(*ledger_.short_));
     for (const auto& [kind, counted] : counts_) {
       if (counted.have_lines != 0 && !first)
         first = CallRecord{.name = std::string(kind.first), .arguments = "what was only counted"};
@@ -609,7 +609,7 @@ class CallLedger::Comparison {
     const bool is_filled_by_what_was_asked = without_request_ <= Dispatcher::kMaxMalformedRecords;
     const bool may_be = !needs_room || (is_filled_by_what_was_asked && had_no_room(first_place));
     if (count <= list_.dropped && may_be) return std::nullopt;
-    return "leaves out " + told(*first);
+    return "leaves out " + described(*first);
   }
 
   // -- room

@@ -177,15 +177,15 @@ TEST_F(Ledger, OnlyAMethodIsWrittenInEitherCase) {
       .status = 200, .headers = {}, .body = "page", .final_url = "http://h/"};
   machine.call("http.request", {"gEt", "http://h/Secret?A=b", "", ""});
   ASSERT_EQ(lines()[0].arguments, "gEt, http://h/Secret?A=b, , ");
-  const auto told = [&](const std::string& arguments) {
+  const auto difference_for = [&](const std::string& arguments) {
     auto other = lines();
     other[0].arguments = arguments;
     return difference(other);
   };
-  EXPECT_EQ(told("GET, http://h/Secret?A=b, , "), std::nullopt);
-  EXPECT_TRUE(told("gEt, http://h/secret?A=b, , "));
-  EXPECT_TRUE(told("gEt, http://h/Secret?a=b, , "));
-  EXPECT_TRUE(told("gEt, HTTP://h/Secret?A=b, , "));
+  EXPECT_EQ(difference_for("GET, http://h/Secret?A=b, , "), std::nullopt);
+  EXPECT_TRUE(difference_for("gEt, http://h/secret?A=b, , "));
+  EXPECT_TRUE(difference_for("gEt, http://h/Secret?a=b, , "));
+  EXPECT_TRUE(difference_for("gEt, HTTP://h/Secret?A=b, , "));
 }
 
 TEST_F(Ledger, HeadersAreHiddenInNoOtherCall) {
@@ -459,7 +459,7 @@ TEST_F(Ledger, RequestsThatAreOnlyCountedAreLeftOutOfNoList) {
 
 TEST_F(Ledger, ASuccessIsToldAsAFailureOnlyWhereOneCanFollow) {
   ask("http.request", {"POST", "https://bank/", "pay", "Content-Type", "text/plain"});
-  const auto told = [&](Errno code, std::string_view name = "http.post") {
+  const auto difference_for = [&](Errno code, std::string_view name = "http.post") {
     return difference({{.name = std::string(name),
                         .code = code,
                         .reason = "no",
@@ -468,8 +468,8 @@ TEST_F(Ledger, ASuccessIsToldAsAFailureOnlyWhereOneCanFollow) {
   };
   for (const Errno code : {Errno::kConnection, Errno::kTimedOut, Errno::kNotFound, Errno::kProtocol,
                            Errno::kHost, Errno::kCancelled, Errno::kInvalid, Errno::kBudget})
-    EXPECT_TRUE(told(code)) << name_of(code);
-  EXPECT_EQ(told(Errno::kNoMemory), std::nullopt) << "no room for the answer";
+    EXPECT_TRUE(difference_for(code)) << name_of(code);
+  EXPECT_EQ(difference_for(Errno::kNoMemory), std::nullopt) << "no room for the answer";
   ledger.begin();
   ask("fs.write", {"/out/f", "bytes"});
   for (const Errno code : {Errno::kNotFound, Errno::kNoMemory, Errno::kHost})
@@ -549,27 +549,27 @@ TEST_F(Ledger, AFileIsOpenedAgainSilentlyOnlyIfItWasOpenedBefore) {
 // Closed after a thaw, and not used since: only the list shows it.
 TEST_F(Ledger, AFileOfTheTimeBeforeIsOneThatCanHaveBeenOpen) {
   const CallRecord written{.name = "fs.file_written", .arguments = "/data/a", .bytes_out = 9};
-  const auto told = [&](const CallRecord& line, bool began_elsewhere = true) {
+  const auto difference_for = [&](const CallRecord& line, bool began_elsewhere = true) {
     const std::vector<CallRecord> lines = {line};
     return ledger.difference(
         {.lines = lines,
          .began_elsewhere = began_elsewhere,
          .may_have_been_open = [](std::string_view path, bool) { return path == "/data/a"; }});
   };
-  EXPECT_EQ(told(written), std::nullopt);
-  EXPECT_TRUE(told(written, false));
+  EXPECT_EQ(difference_for(written), std::nullopt);
+  EXPECT_TRUE(difference_for(written, false));
   CallRecord other = written;
   other.arguments = "/never/granted";
-  EXPECT_EQ(told(other), "lists fs.file_written of /never/granted, which is not so");
+  EXPECT_EQ(difference_for(other), "lists fs.file_written of /never/granted, which is not so");
   other = written;
   other.bytes_out = 0;
-  EXPECT_TRUE(told(other)) << "one that was not used has no line";
+  EXPECT_TRUE(difference_for(other)) << "one that was not used has no line";
   other = written;
   other.code = Errno::kQuota;
-  EXPECT_TRUE(told(other)) << "how its last use ended is not frozen";
+  EXPECT_TRUE(difference_for(other)) << "how its last use ended is not frozen";
   other = written;
   other.name = "fs.file_read";
-  EXPECT_TRUE(told(other)) << "nothing is written to one that is read";
+  EXPECT_TRUE(difference_for(other)) << "nothing is written to one that is read";
   const std::vector<CallRecord> many(257, written);
   EXPECT_TRUE(ledger.difference(
       {.lines = many, .began_elsewhere = true, .may_have_been_open = [](auto, bool) { return true; }}))

@@ -52,7 +52,7 @@ uint64_t bytes_of(std::string_view function, std::span<const std::string_view> a
 }
 
 // "fs.read of /inbox/a.txt (call 2) and 3 more"
-std::string told(const FlowReads& reads) {
+std::string described(const FlowReads& reads) {
   if (reads.first.empty()) return "nothing";
   const FlowRead& first = reads.first.front();
   std::string text = first.function + (first.target.empty() ? "" : " of " + first.target);
@@ -194,8 +194,8 @@ HostError FlowGuard::refusal(const FlowState& state, Leaving decision) const {
   if (decision == Leaving::kUnanswered) why += ", and nobody answered";
   if (decision == Leaving::kUnasked)
     why += ", and nobody is asked more than " + std::to_string(kMostQuestions) + " times in a run";
-  why += ": what was read is private (" + told(state.private_reads) + ") and of untrusted origin (" +
-         told(state.untrusted_reads) + ").";
+  why += ": what was read is private (" + described(state.private_reads) + ") and of untrusted origin (" +
+         described(state.untrusted_reads) + ").";
   return {Errno::kAccess, std::move(why), {}};
 }
 

@@ -312,7 +312,7 @@ constexpr unsigned kFlags = CURLU_PATH_AS_IS | CURLU_DISALLOW_USER;
 
 Result<Url> take_parts(Handle& handle) {
   if (handle.get(CURLUPART_USER) || handle.get(CURLUPART_PASSWORD) || handle.get(CURLUPART_OPTIONS))
-    return refuse("The URL contains user information.", "remove what stands before the @");
+    return refuse("The URL contains user information.", "remove everything before the @");
   if (handle.get(CURLUPART_ZONEID))
     return refuse("The URL's host has a zone identifier.", "remove the %25 and what follows it");
   Url url;
@@ -331,7 +331,7 @@ Result<Url> take_parts(Handle& handle) {
 
 std::unexpected<Error> describe_failure(std::string_view text, CURLUcode code, const std::string& why) {
   if (code == CURLUE_USER_NOT_ALLOWED)
-    return refuse("The URL contains user information.", "remove what stands before the @");
+    return refuse("The URL contains user information.", "remove everything before the @");
   if (code == CURLUE_BAD_SCHEME || text.find("://") == std::string_view::npos)
     return refuse("The URL has no scheme.", "begin it with https:// or http://");
   if (code == CURLUE_UNSUPPORTED_SCHEME)

@@ -53,7 +53,7 @@ Result<UrlGrant> UrlGrant::parse(std::string_view text) {
   }
   if (plain.find('*') != std::string::npos)
     return refuse("\"" + std::string(text) + "\" has a * in the middle.",
-                  "* may stand at the end of the path, and *. before the host; nowhere else");
+                  "* is allowed at the end of the path, and *. before the host; nowhere else");
   MEMBRANE_ASSIGN(out.url_, parse_url(plain));
   if (out.any_subdomain_ && out.url_.address) return refuse("An address has no subdomains.", "remove the *.");
   if (out.any_subdomain_ && too_wide(out.url_.host))

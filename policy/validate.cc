@@ -78,7 +78,7 @@ Status validate_methods(const std::string& where, const HttpGrant& grant) {
     }
     if (std::find(grant.methods.begin(), grant.methods.begin() + static_cast<std::ptrdiff_t>(i), method) !=
         grant.methods.begin() + static_cast<std::ptrdiff_t>(i))
-      return refuse(where, method + " stands twice.");
+      return refuse(where, method + " is repeated.");
   }
   return {};
 }

@@ -8,7 +8,7 @@
 //
 //   not counted: what is Membrane's own and bounded by itself, as the records of host calls (their number and their
 //   arguments are bounded), and kErrorBytes of errors, so that a report can always say how the run ended
-//   counted once: a text that stands in two fields (`result` and the text/plain of `value`)
+//   counted once: a text that is in two fields (`result` and the text/plain of `value`)
 //
 // Threads: pure.
 #pragma once

@@ -51,8 +51,8 @@ std::optional<std::string> read_bytes(std::string_view json);
 std::string json_of_pieces(const std::vector<std::string>& pieces);
 std::optional<std::vector<std::string>> read_pieces(std::string_view json);
 
-// What the owner of a session did to it between two turns, without which a replay would not stand where the session stood:
-// words, of which the first says what it was.
+// An act of a session's owner between two turns, which a replay must repeat to reach the same state: words, of which the
+// first names the act.
 //   "run" NAME CODE           a turn that the program does not see, as one that sets its environment
 //   "put" PATH BYTES          a file
 //   "time" NANOSECONDS        since 1970, that what follows was done at: for a program with the real clock

@@ -21,14 +21,12 @@ TEST(Telling, ARequestThatNobodyAnsweredIsWhyTheTimeIsOver) {
   EXPECT_EQ(
       report.errors[0].message,
       "the program ran past its time of 9000 ms: POST https://example.org/ waited for a person's approval, "
-      "and nobody "
-      "answered");
+      "and no one answered");
   EXPECT_EQ(report.errors[0].hint, "Answer while it waits, or raise limits.wall (--wall).");
   report_timeout(50, 9000, report);
   EXPECT_EQ(report.errors[0].message,
             "the program ran past the 50 ms that this run was given: POST https://example.org/ waited for a "
-            "person's yes, "
-            "and no one answered");
+            "person's approval, and no one answered");
   EXPECT_TRUE(report.errors[0].hint.starts_with("Answer while it waits, or allow more time"))
       << report.errors[0].hint;
 }

@@ -163,7 +163,7 @@ TEST_P(InALanguage, ATurnWithoutTimeSaysWhereItWas) {
   ASSERT_EQ(report.errors.size(), 1u);
   EXPECT_EQ(report.errors[0].place.file, "/loop");
   EXPECT_EQ(report.errors[0].place.function, "f");
-  EXPECT_EQ(report.errors[0].hint.find("stands as it did"), std::string::npos) << "no turn comes after it";
+  EXPECT_EQ(report.errors[0].hint.find("is as it was before"), std::string::npos) << "no turn comes after it";
 }
 
 TEST_P(InALanguage, AnErrorIsToldWithItsTracebackAndTheSessionGoesOn) {

@@ -262,8 +262,7 @@ TEST_P(StdinLanguage, ATurnThatEndsBadlyGoesBack) {
     const Report report = calculator->exec({.code = bad});
     EXPECT_NE(report.outcome, Outcome::kOk) << bad;
     ASSERT_EQ(report.errors.size(), 1u);
-    EXPECT_NE(report.errors[0].hint.find("stands as it did before"), std::string::npos)
-        << report.errors[0].hint;
+    EXPECT_NE(report.errors[0].hint.find("is as it was before"), std::string::npos) << report.errors[0].hint;
     EXPECT_EQ(output_of(*calculator, "0"), "0 7\n") << "after " << bad;
   }
 }
@@ -290,7 +289,7 @@ TEST_P(StdinLanguage, AProgramThatExitsTellsItsCode) {
   EXPECT_EQ(fine.outcome, Outcome::kOk);
   EXPECT_EQ(fine.exit_code, 0);
   EXPECT_EQ(fine.stdout_text, "8 15\n");
-  EXPECT_EQ(output_of(*calculator, "1"), "1 8\n") << "it stands as before the turn that ended it";
+  EXPECT_EQ(output_of(*calculator, "1"), "1 8\n") << "it is as before the turn that ended it";
 }
 
 TEST_P(StdinLanguage, FuelIsTheSameInAForkAndBehindAStepBack) {

@@ -73,7 +73,7 @@ Errno errno_of(host::Errno code) {
 }
 
 // The message is kept for the owner of the run; the program gets the number.
-std::unexpected<Errno> told(State& state, const HostError& error, std::string_view path, bool to_write) {
+std::unexpected<Errno> reported(State& state, const HostError& error, std::string_view path, bool to_write) {
   switch (error.code) {
     case host::Errno::kAccess:
     case host::Errno::kQuota:
@@ -110,7 +110,7 @@ auto ask(Call& call, std::string_view name, const std::string& path, Purpose pur
   record.latency_us = static_cast<uint64_t>(
       std::chrono::duration_cast<std::chrono::microseconds>(steady_clock::now() - start).count());
   state.note(std::move(record));
-  if (!answer) return told(state, answer.error(), path, purpose == Purpose::kWrite);
+  if (!answer) return reported(state, answer.error(), path, purpose == Purpose::kWrite);
   if constexpr (std::is_void_v<typename decltype(answer)::value_type>) return {};
   else return std::move(*answer);
 }
@@ -143,7 +143,7 @@ Answer<host::FileHandle> handle_of(Call& call, OpenHostFile& file) {
   const auto opened = state.world.broker->file_open(file.path, {.write = file.writes});
   if (!opened) {
     state.note(record_of("fs.open", file.path, &opened.error()));
-    return told(state, opened.error(), file.path, file.writes);
+    return reported(state, opened.error(), file.path, file.writes);
   }
   file.handle = opened->handle;
   return opened->handle;
@@ -159,7 +159,7 @@ auto on(Call& call, OpenHostFile& file, Purpose purpose, Act act)
   auto answer = act(*call.state.world.broker, *handle);
   if (!answer) {
     file.last_error = answer.error();
-    return told(call.state, answer.error(), file.path, purpose == Purpose::kWrite);
+    return reported(call.state, answer.error(), file.path, purpose == Purpose::kWrite);
   }
   if constexpr (std::is_void_v<typename decltype(answer)::value_type>) return {};
   else return std::move(*answer);

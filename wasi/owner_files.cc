@@ -49,16 +49,16 @@ class Acts {
     return host::refuse(code, std::string(path) + " " + std::string(what) + ".");
   }
   static std::unexpected<host::HostError> refused(std::string_view path, Errno code) {
-    const host::Errno told = code_of(code);
+    const host::Errno error = code_of(code);
     const std::string_view what =
-        told == host::Errno::kNotFound   ? "does not exist"
-        : told == host::Errno::kNotDir   ? "is, or leads through, something that is not a directory"
-        : told == host::Errno::kIsDir    ? "is a directory"
-        : told == host::Errno::kNotEmpty ? "is a directory that is not empty"
-        : told == host::Errno::kQuota    ? "does not fit: the program has too many files"
-        : told == host::Errno::kAccess   ? "cannot be changed"
-                                         : "is not a valid path here";
-    return refused(path, told, what);
+        error == host::Errno::kNotFound   ? "does not exist"
+        : error == host::Errno::kNotDir   ? "is, or leads through, something that is not a directory"
+        : error == host::Errno::kIsDir    ? "is a directory"
+        : error == host::Errno::kNotEmpty ? "is a directory that is not empty"
+        : error == host::Errno::kQuota    ? "does not fit: the program has too many files"
+        : error == host::Errno::kAccess   ? "cannot be changed"
+                                          : "is not a valid path here";
+    return refused(path, error, what);
   }
 
   host::HostResult<Walked> find(std::string_view path, LastLink last) const {

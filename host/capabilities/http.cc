@@ -214,20 +214,20 @@ void fetch_some(Call& call, std::span<const HttpRequest> requests, std::string& 
     CallPart part{.summary = request.method + ", " + request.url,
                   .bytes_out = request.url.size() + request.body.size()};
     if (text.size() > 1) text += ",";
-    HostResult<std::string> told = std::unexpected(HostError{});
+    HostResult<std::string> written = std::unexpected(HostError{});
     if (answers[i]) {
       part.bytes_in = answers[i]->body.size();
       const Headers headers = std::move(answers[i]->headers);
-      told = answer_text(call, request, headers, *std::move(answers[i]), text.size());
+      written = answer_text(call, request, headers, *std::move(answers[i]), text.size());
     } else {
-      told = std::unexpected(std::move(answers[i].error()));
+      written = std::unexpected(std::move(answers[i].error()));
     }
     answers[i] = HttpResponse();
-    if (!told) {
-      part.error = told.error();
+    if (!written) {
+      part.error = written.error();
       call.work.add(kCost.per_byte * part.bytes_in);  // it was received all the same
     }
-    text += told ? *told : error_text(told.error());
+    text += written ? *written : error_text(written.error());
     call.parts->push_back(std::move(part));
   }
 }

@@ -140,7 +140,7 @@ HostResult<Value> keys(Call& call) {
   MEMBRANE_ASSIGN(const auto located, locate_argument(call));
   if (!located->value->is_object())
     return refuse(Errno::kInvalid,
-                  std::string("the value is no object but a ") + located->value->type_name());
+                  std::string("the value is not an object but a ") + located->value->type_name());
   std::vector<std::string_view> names;
   for (const auto& [name, value] : located->value->get_ref<const json::object_t&>()) names.push_back(name);
   std::ranges::sort(names);

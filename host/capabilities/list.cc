@@ -38,7 +38,8 @@ HostResult<void> for_each_item(std::string_view list, Visit visit) {
     const bool has_length = list.size() - at >= kLengthBytes;
     const uint64_t length = has_length ? length_at(list, at) : 0;
     if (!has_length || length > list.size() - at - kLengthBytes)
-      return refuse(Errno::kInvalid, "the text is no list: list.lines, list.split and list.words make one");
+      return refuse(Errno::kInvalid,
+                    "the text is not a list: list.lines, list.split and list.words make one");
     visit(list.substr(at + kLengthBytes, length));
     at += kLengthBytes + length;
   }

@@ -231,7 +231,7 @@ HostResult<Value> get(Call& call) {
   MEMBRANE_ASSIGN(const Value value, get_f64(call));
   const double number = std::get<double>(value);
   if (number != std::trunc(number) || number < INT32_MIN || number > INT32_MAX)
-    return refuse(Errno::kInvalid, decimal_of(number) + " is no i32; map.get_f64 gives it");
+    return refuse(Errno::kInvalid, decimal_of(number) + " is not an i32; map.get_f64 returns it");
   return static_cast<int32_t>(number);
 }
 

@@ -153,7 +153,7 @@ size_t on_body(char* data, size_t size, size_t count, void* user) {
     return 0;
   }
   if (!progress.exchange.take_piece && progress.exchange.may_hold && !progress.exchange.may_hold(bytes)) {
-    progress.stop(Errno::kTooBig, "Too many bytes of answers are held that nobody has read yet.");
+    progress.stop(Errno::kTooBig, "Too many bytes of unread responses are held.");
     return 0;
   }
   progress.unpacked_bytes += bytes;

@@ -406,10 +406,10 @@ void HttpEgress::Impl::hide(HostError& error, Lane& lane) {
 // Whether a redirect of this hop may be followed.
 bool HttpEgress::Impl::hear(const HttpRequest& request, const Hop& hop, Lane& lane) {
   if (!request.hear) return true;
-  HttpHop told{hop.method, hop.url.text()};
+  HttpHop shown{hop.method, hop.url.text()};
   SecretMask* const hiding = mask(lane);
-  if (hiding != nullptr && !hiding->apply(told.url)) told.url.clear();
-  return request.hear(told);
+  if (hiding != nullptr && !hiding->apply(shown.url)) shown.url.clear();
+  return request.hear(shown);
 }
 
 HostResult<HttpResponse> HttpEgress::Impl::follow(const HttpRequest& request, Lane& lane) {

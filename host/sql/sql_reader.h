@@ -44,7 +44,7 @@ class SqlReader {
   //   E2BIG      more rows or bytes than the grant allows, or more memory than `memory_bytes` and kMaxQueryMemoryBytes
   //              while it runs; nothing is given
   //   ETIMEDOUT  ran longer than the grant's timeout or until the run's deadline
-  //   EHOST      the file is damaged or is no database
+  //   EHOST      the file is damaged or is not a database
   //
   // `work` records SQLite's work (sql_meter.h), also for a query that fails; when it exceeds its limit the query
   // ends, with EBUDGET.

@@ -45,7 +45,7 @@ typedef struct membrane_egress_question {
 typedef enum membrane_approval {
   MEMBRANE_APPROVED,
   MEMBRANE_REFUSED,
-  MEMBRANE_NOBODY_THERE /* to ask: a no, told as one that nobody answered */
+  MEMBRANE_NOBODY_THERE /* no one to ask: refuses, and is reported as unanswered */
 } membrane_approval;
 
 typedef struct membrane_reply membrane_reply;

@@ -105,7 +105,7 @@ void CodeWalker::each_form(Node form) {
 
 // (local.set $at list) (drop (call $list.count $at)) (local.set $end …) (local.set $at (i32.add $at 4))
 //   (loop $l (if (i32.lt_u $at $end) (then (local.set $item $at) (local.set $at …) body… (br $l))))
-// in a (block $l.break …) when it is left. Counting is what finds that a text is no list.
+// in a (block $l.break …) when it is left. Counting is what finds that a text is not a list.
 void CodeWalker::write_each(Node form, Node list, bool has_index) {
   const Node item_node = tree_.first(form);
   const Node close = tree_.close(form);
