@@ -70,7 +70,7 @@ class ImageAttack(Attack):
     def assert_replaced(self, done):
         """The command reports the damage, and the program runs all the same, from a new image."""
         self.assertEqual(done.stdout, REPLY, str(done))
-        self.assertIn(b"is damaged; Membrane makes a new one", done.stderr, str(done))
+        self.assertIn(b"is damaged; Membrane builds a new one", done.stderr, str(done))
         self.assertEqual(len(self.image.read_bytes()), len(self.good))
         after = self.sum()
         self.assertEqual(after.stdout, REPLY, str(after))
@@ -180,7 +180,7 @@ class ImageAttack(Attack):
         self.assertEqual(self.sum().stdout, REPLY)
         self.assertEqual(self.image.stat().st_uid, 0, "it is another, made again")
         os.chown(self.cache, 12345, 12345)
-        self.assertIn(b"somebody else owns it", self.sum(codes=(2,)).stderr)
+        self.assertIn(b"another user owns it", self.sum(codes=(2,)).stderr)
 
     def test_a_seal_is_forged_for_a_damaged_image(self):
         # A seal holds the identity of a file; one that was copied from another names another.
@@ -215,7 +215,7 @@ class ImageAttack(Attack):
             mode = path.stat().st_mode
             os.chmod(path, mode | 0o002)
             done = self.sum(codes=(2,))
-            self.assertIn(b"everybody may write", done.stderr, str(done))
+            self.assertIn(b"any user can write", done.stderr, str(done))
             os.chmod(path, mode)
         self.assertEqual(self.sum().stdout, REPLY)
 
@@ -247,7 +247,7 @@ class ImageAttack(Attack):
                 file.write(b"\x0f\x0b")
         done = self.membrane(*run, codes=(0,))
         self.assertEqual(done.stdout, b"4\n", str(done))
-        self.assertIn(b"is damaged; Membrane makes a new one", done.stderr)
+        self.assertIn(b"is damaged; Membrane builds a new one", done.stderr)
 
 
 if __name__ == "__main__":

@@ -36,13 +36,13 @@ struct Outcome {
   std::vector<sandbox::RefusedCall> refused;  // of the last turn, by --policy
 };
 
-Result<std::shared_ptr<const sandbox::Template>> open_template(const sandbox::WantedTemplate& wanted,
+Result<std::shared_ptr<const sandbox::Template>> open_template(const sandbox::TemplateRequest& request,
                                                                engine::Tier tier) {
   // Never taken apart: the process is about to end, and a language is large.
   static auto* const languages = new sandbox::Languages(template_options(tier));
-  MEMBRANE_ASSIGN(auto opened, wanted.program.empty() ? languages->open_for_session(wanted.language)
-                                                      : languages->open(wanted.language, wanted.program));
-  return PackageOptions().provide(std::move(opened), wanted.policy, "", &interrupted);
+  MEMBRANE_ASSIGN(auto opened, request.program.empty() ? languages->open_for_session(request.language)
+                                                       : languages->open(request.language, request.program));
+  return PackageOptions().provide(std::move(opened), request.policy, "", &interrupted);
 }
 
 // Where the programs run.
@@ -82,8 +82,8 @@ Result<Outcome> replay_one(const std::string& file, const sandbox::KeyRing& keys
   }
   sandbox::ReplayOptions replay_options;
   MEMBRANE_ASSIGN(replay_options.tier, tier_of(options.tier));
-  replay_options.open = [&](const sandbox::WantedTemplate& wanted) {
-    return open_template(wanted, replay_options.tier);
+  replay_options.open = [&](const sandbox::TemplateRequest& request) {
+    return open_template(request, replay_options.tier);
   };
   replay_options.cancel = &interrupted;
   run_in(guests, replay_options);

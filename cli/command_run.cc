@@ -31,9 +31,9 @@
 #include "linux/platform/trap/host_file.h"
 #include "policy/granted_files.h"
 #include "sandbox/languages.h"
+#include "sandbox/report_building.h"
 #include "sandbox/sandbox.h"
 #include "sandbox/session.h"
-#include "sandbox/telling.h"
 #include "wasi/text_stream.h"
 #include "worker/worker.h"
 

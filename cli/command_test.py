@@ -845,7 +845,7 @@ class Template(CommandTest):
         self.add()
         done = self.membrane("repl", "--lang", "calc", "--fuel", "100000", stdin="7\n5l\n1\n")
         self.assertEqual(done.stdout, "7 7\n1 8\n")
-        self.assertIn("stands as it did before", done.stderr)
+        self.assertIn("is as it was before", done.stderr)
         self.assertEqual(self.membrane("run", "--lang", "calc", "--fuel", "1e5", "-e", "l", code=1).stdout, "")
 
     def test_the_list_says_what_is_there_and_warm_makes_the_image(self):
@@ -917,8 +917,8 @@ class Template(CommandTest):
                 (["calc", "calc.wat", "--frame", "none"], "none", "length"),
                 (["calc", "calc.wat", "--env", "none"], "none", "NAME=VALUE"),
                 (["calc", "calc.wat", "--file", "/a=none"], "none", "path"),
-                (["calc", "calc.wat", "--file", "a=calc.wat"], "a is no place", "absolute"),
-                (["calc", "calc.wat", "--file", "/b/../../a=calc.wat"], "/a is no place", "absolute"),
+                (["calc", "calc.wat", "--file", "a=calc.wat"], "a is not a valid path", "absolute"),
+                (["calc", "calc.wat", "--file", "/b/../../a=calc.wat"], "/a is not a valid path", "absolute"),
                 (["calc", "calc.wat", "--directory", "/a=none"], "none", "path"),
                 (["calc", "calc.wat", "--directory", "/a=links"], "link", "copy"),
                 (["calc", "calc.wat", "--frame", "door", "--init", "1"], "init", "languages.md")):
@@ -1137,7 +1137,7 @@ class Agent(CommandTest):
     def test_a_replay_is_granted_no_more_than_was_recorded(self):
         self.recorded(self.USES_KV)
         done = self.membrane("agent", "--replay", "run.jsonl", "--allow", "kv")
-        self.assertIn("kv was not granted when it was recorded: it is not granted now", done.stderr)
+        self.assertIn("kv was not granted when the run was recorded: it is not granted now", done.stderr)
         self.assertIn("failed host calls", done.stdout)
 
     def test_a_transcript_grants_nothing_by_itself(self):
@@ -1146,7 +1146,7 @@ class Agent(CommandTest):
         header["policy"]["kv"]["path"] = "made.db"
         forged = self.file("forged.jsonl", "\n".join([json.dumps(header), *text.splitlines()[1:]]) + "\n")
         done = self.membrane("agent", "--replay", forged, code=1)
-        self.assertIn("kv in made.db was granted when it was recorded, and is not now", done.stderr)
+        self.assertIn("kv in made.db was granted when the run was recorded, and is not now", done.stderr)
         self.assertFalse((self.folder / "made.db").exists())
 
     def test_a_replay_has_the_limits_of_the_recording(self):
@@ -1439,7 +1439,7 @@ display(chart.bar({"a": 1}))
         self.assertIn("hint: nofile.csv is not here, either.\n", told)
         self.assertNotIn("--allow", told)
         told = self.membrane("run", program, "--allow", "fs:read:./data", "data/no.csv", code=1).stderr
-        self.assertIn("hint: data/no.csv is not here, either. Of the host the program has /data (to read).\n", told)
+        self.assertIn("hint: data/no.csv is not here, either. Of the host, the program can access /data (to read).\n", told)
 
     def test_a_directory_to_write_to_is_told_with_what_makes_it_or_grants_it(self):
         told = self.membrane("run", "-e", "open('/nope/x', 'w')", code=1).stderr

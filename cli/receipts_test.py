@@ -91,7 +91,7 @@ class Keys(Case):
         self.assertEqual(stat.S_IMODE(path.stat().st_mode), 0o600)
         path.chmod(0o644)
         done = self.membrane("run", "-e", STORES, "--seal", "a.receipt", code=2)
-        self.assertIn("not for its owner alone", done.stderr)
+        self.assertIn("accessible to other users", done.stderr)
         self.assertEqual(done.stdout, "", "nothing runs that cannot be sealed")
 
     def test_without_a_key_nothing_runs(self):

@@ -8,7 +8,7 @@
 #include <utility>
 
 #include "computers/outcome.h"
-#include "sandbox/telling.h"
+#include "sandbox/report_building.h"
 #include "wasi/text_stream.h"
 
 namespace membrane::computers {

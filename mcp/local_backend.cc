@@ -14,9 +14,9 @@
 #include "lang/package.h"
 #include "mcp/kept_reports.h"
 #include "sandbox/receipt_recorder.h"
+#include "sandbox/report_building.h"
 #include "sandbox/sandbox.h"
 #include "sandbox/session.h"
-#include "sandbox/telling.h"
 
 namespace membrane::mcp {
 namespace {
@@ -241,7 +241,7 @@ sandbox::Report LocalBackend::run_wat(const Caller& caller, const Program& progr
                                                 .arguments = program.arguments,
                                                 .input = program.input},
                                                options);
-  if (program.wall_ms) sandbox::tell_timeout(*program.wall_ms, policy_of_wat_.limits.wall_ms, report);
+  if (program.wall_ms) sandbox::report_timeout(*program.wall_ms, policy_of_wat_.limits.wall_ms, report);
   return report;
 }
 
@@ -275,7 +275,7 @@ Result<Ran> LocalBackend::run(const Caller& caller, const Program& program) {
                                           .cancel = caller.cancel,
                                           .on_stdout = caller.on_stdout,
                                           .on_stderr = caller.on_stderr});
-  if (program.wall_ms) sandbox::tell_timeout(*program.wall_ms, most_wall_ms, report);
+  if (program.wall_ms) sandbox::report_timeout(*program.wall_ms, most_wall_ms, report);
   ReceiptTexts receipt;
   if (recorder)
     receipt = texts_of(recorder->seal_run(made_of(program, name, opened.get(), policy), report), report);

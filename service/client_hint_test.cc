@@ -56,10 +56,9 @@ TEST(ClientHint, NamesTheLimitOfThePolicy) {
 TEST(ClientHint, NamesThePackagesOfTheSandbox) {
   EXPECT_EQ(
       client_hint("the person who runs it can write python = [\"rich\", \"httpx\"] under [packages] of the "
-                  "policy. Until then go on without it."),
-      "the person who runs it can make the sandbox with \"packages\": [\"rich\", \"httpx\"]. Until then go "
-      "on "
-      "without it.");
+                  "policy. Until then, continue without it."),
+      "the person who runs it can make the sandbox with \"packages\": [\"rich\", \"httpx\"]. Until then, "
+      "continue without it.");
 }
 
 TEST(ClientHint, LeavesOthersAsTheyAre) {

@@ -8,7 +8,7 @@
 #include "computers/network/authority.h"
 #include "computers/network/connection_bound.h"
 #include "lang/language_names.h"
-#include "sandbox/telling.h"
+#include "sandbox/report_building.h"
 #include "service/client_hint.h"
 #include "service/sandbox_record.h"
 #include "service/tokens.h"
@@ -888,7 +888,7 @@ void Sandboxes::perform(Sandbox& sandbox, Begun& begun) const {
   }
   begun.report = begun.guest->exec(turn);
   if (begun.is_at_once) exec->set_command(nullptr);  // before its sandbox can end
-  if (spec.timeout_ms) sandbox::tell_timeout(*spec.timeout_ms, wall_ms, begun.report);
+  if (spec.timeout_ms) sandbox::report_timeout(*spec.timeout_ms, wall_ms, begun.report);
   if (*begun.fuel) tell_fuel_of_quota(**begun.fuel, fuel, begun.report);
 }
 

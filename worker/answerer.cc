@@ -6,7 +6,7 @@
 #include <utility>
 
 #include "sandbox/replayed_grants.h"
-#include "sandbox/telling.h"
+#include "sandbox/report_building.h"
 #include "worker/broker_calls.h"
 #include "worker/messages.h"
 
@@ -253,7 +253,7 @@ bool Answerer::asks_for_sleep() const {
          options_.sources->sleep_ns != nullptr;
 }
 
-bool Answerer::must_stop() const { return sandbox::stop_asked_for(cancel_, end_).has_value(); }
+bool Answerer::must_stop() const { return sandbox::stop_requested(cancel_, end_).has_value(); }
 
 std::expected<std::vector<host::CallRecord>, std::string> Answerer::without_functions(
     std::span<const host::CallRecord> lines, uint64_t dropped) const {

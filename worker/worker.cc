@@ -11,8 +11,8 @@
 #include "base/sanitized_testing.h"
 #include "engine/snapshot.h"
 #include "sandbox/frozen_state.h"
+#include "sandbox/report_building.h"
 #include "sandbox/session_state.h"
-#include "sandbox/telling.h"
 #include "worker/answerer.h"
 #include "worker/inside.h"
 #include "worker/messages.h"
@@ -180,7 +180,7 @@ class Worker::Conversation {
     file_bytes_left_ = 2 * limits.memory_bytes + (512ull << 20);
   }
 
-  Status hear_output(std::string_view payload) {
+  Status forward_output(std::string_view payload) {
     Reader in(payload);
     const bool is_error = in.get<bool>();
     const auto text = in.get<std::string_view>();
@@ -265,7 +265,7 @@ Result<std::string> Worker::converse(Command& what) {
         if (frame->subject != what.subject) return std::unexpected(Conversation::no_message().error());
         what.came_along = std::move(frame->descriptors);
         return std::move(frame->payload);
-      case Kind::kOutput: MEMBRANE_TRY(conversation.hear_output(frame->payload)); break;
+      case Kind::kOutput: MEMBRANE_TRY(conversation.forward_output(frame->payload)); break;
       case Kind::kFile: MEMBRANE_TRY(conversation.hear_file(frame->payload)); break;
       case Kind::kRequest: {
         MEMBRANE_ASSIGN(const std::string answer, conversation.answer(*frame));
@@ -533,7 +533,7 @@ Report Worker::run_alone(Kind kind, std::string payload, const RunOptions& optio
     Report report = lost(error, cancel, was_late, limits);
     answerer.tell_calls(past.calls, report);
     report.flows = answerer.world().flow_report();
-    sandbox::tell_unanswered(report);
+    sandbox::report_unanswered(report);
     pay(report);
     return report;
   };
@@ -565,7 +565,7 @@ Report Worker::run_alone(Kind kind, std::string payload, const RunOptions& optio
   answerer.tell_late_call(limits, Answerer::Of::kRun, report);
   pay(report);
   report.tokens_used = std::max(report.tokens_used, world.tokens_used());
-  sandbox::tell_end_of_replay(world, report);
+  sandbox::report_end_of_replay(world, report);
   return report;
 }
 
@@ -679,7 +679,7 @@ class RemoteSession final : public sandbox::Session {
   void end(Report& report) override {
     sandbox::end_replay(answerer_.world(), report);
     if (const auto divergence = answerer_.world().divergence())
-      sandbox::tell_divergence(*divergence, "turns", report);
+      sandbox::report_divergence(*divergence, "turns", report);
   }
   std::optional<uint64_t> paused_at_fuel() const override { return paused_at_fuel_; }
 
@@ -874,7 +874,7 @@ class RemoteSession final : public sandbox::Session {
       Report report = lost(error, cancel, was_late, limits);
       answerer_.tell_calls(before_, report);
       report.flows = world.flow_report();
-      sandbox::tell_unanswered(report);
+      sandbox::report_unanswered(report);
       pay(report);
       return report;
     };
@@ -904,10 +904,10 @@ class RemoteSession final : public sandbox::Session {
     waits_for_ = std::move(ended.waits_for);
     report.flows = world.flow_report();
     answerer_.tell_late_call(limits, Answerer::Of::kTurn, report);
-    sandbox::tell_unanswered(report);
+    sandbox::report_unanswered(report);
     pay(report);
     report.tokens_used = world.tokens_used() - tokens_before;
-    if (const auto divergence = world.divergence()) sandbox::tell_divergence(*divergence, "turns", report);
+    if (const auto divergence = world.divergence()) sandbox::report_divergence(*divergence, "turns", report);
     return std::move(report);
   }
 

@@ -14,8 +14,8 @@
 #include <thread>
 
 #include "base/sanitized_testing.h"
+#include "sandbox/report_building.h"
 #include "sandbox/session_state.h"
-#include "sandbox/telling.h"
 #include "sandbox/template_testing.h"
 #include "worker/broker_calls.h"
 #include "worker/link.h"

@@ -17,7 +17,7 @@
 #include "host/dispatch.h"
 #include "host/egress/granted_addresses.h"
 #include "linux/network/reachable.h"
-#include "sandbox/telling.h"
+#include "sandbox/report_building.h"
 
 namespace membrane::computers {
 namespace {

@@ -1,4 +1,4 @@
-#include "sandbox/telling.h"
+#include "sandbox/report_building.h"
 
 #include <algorithm>
 #include <utility>
@@ -27,7 +27,7 @@ double microseconds_since(Clock::time_point start) {
   return std::chrono::duration<double, std::micro>(Clock::now() - start).count();
 }
 
-std::optional<Outcome> stop_asked_for(const std::atomic<bool>* cancel, Clock::time_point deadline) {
+std::optional<Outcome> stop_requested(const std::atomic<bool>* cancel, Clock::time_point deadline) {
   if (cancel != nullptr && cancel->load(std::memory_order_relaxed)) return Outcome::kCancelled;
   if (Clock::now() >= deadline) return Outcome::kTimedOut;
   return std::nullopt;
@@ -39,7 +39,7 @@ std::string or_raise(const char* name, uint64_t limit_bytes, uint64_t times, uin
   if (limit_bytes >= most_bytes) return "";
   constexpr uint64_t kLeastBytes = 1 << 20;
   std::string size = policy::format_size(std::clamp(limit_bytes * times, kLeastBytes, most_bytes));
-  std::erase(size, ' ');  // so that it is one word of a command
+  std::erase(size, ' ');  // so that it is a single word in a command
   return std::string(", or raise limits.") + name + " (--" + name + " " + size + ")";
 }
 
@@ -65,31 +65,31 @@ ReportError stop_error(Outcome outcome, const policy::Limits& limits) {
   return error;
 }
 
-void tell_timeout(uint64_t timeout_ms, uint64_t wall_ms, Report& report) {
+void report_timeout(uint64_t timeout_ms, uint64_t wall_ms, Report& report) {
   if (report.outcome != Outcome::kTimedOut || timeout_ms >= wall_ms || report.errors.empty()) return;
   report.errors.front().message =
       "the program ran past the " + std::to_string(timeout_ms) + " ms that this run was given";
   report.errors.front().hint =
-      "Make it do less, or give it more time: timeout_ms; timeout of the clients; --timeout of membrane "
+      "Make it do less, or allow more time: timeout_ms; timeout of the clients; --timeout of membrane "
       "exec. "
       "The policy would let it run for " +
       std::to_string(wall_ms) + " ms.";
-  tell_unanswered(report);
+  report_unanswered(report);
 }
 
-void tell_unanswered(Report& report) {
+void report_unanswered(Report& report) {
   if (report.outcome != Outcome::kTimedOut || report.errors.empty()) return;
   if (!report.flows || report.flows->unanswered.empty()) return;
   ReportError& error = report.errors.front();
-  error.message += ": " + report.flows->unanswered + " waited for a person's yes, and nobody answered";
+  error.message += ": " + report.flows->unanswered + " waited for a person's approval, and no one answered";
   constexpr std::string_view kLess = "Make it do less";
   if (error.hint.starts_with(kLess)) error.hint.replace(0, kLess.size(), "Answer while it waits");
 }
 
-void hear_output(const RunOptions& options, Conversation& said) {
-  said.on_stdout = options.on_stdout;
-  said.on_stderr = options.on_stderr;
-  said.hears_bytes = options.hears_bytes;
+void forward_output(const RunOptions& options, Conversation& output) {
+  output.on_stdout = options.on_stdout;
+  output.on_stderr = options.on_stderr;
+  output.hears_bytes = options.hears_bytes;
 }
 
 ReportError compile_stop_error(Outcome outcome, const policy::Limits& limits) {
@@ -104,8 +104,8 @@ ReportError compile_stop_error(Outcome outcome, const policy::Limits& limits) {
   return error;
 }
 
-void tell_files(const RunOptions& options, const wasi::System& system, std::vector<ReportFile> files,
-                Report& report) {
+void report_files(const RunOptions& options, const wasi::System& system, std::vector<ReportFile> files,
+                  Report& report) {
   report.files = std::move(files);
   if (!options.on_file) return;
   for (const ReportFile& file : report.files)
@@ -135,7 +135,7 @@ std::string hint_of_missing_directory(std::string_view path, lang::Driver driver
 std::string granted_directories(const policy::Policy& policy) {
   constexpr size_t kMost = 8;
   if (policy.fs.empty()) return "No file or directory of the host is granted.";
-  std::string out = "Of the host the program has ";
+  std::string out = "Of the host, the program can access ";
   for (size_t i = 0; i < policy.fs.size() && i < kMost; ++i) {
     const policy::FsGrant& grant = policy.fs[i];
     out += (i == 0 ? "" : ", ") + grant.guest;
@@ -145,14 +145,14 @@ std::string granted_directories(const policy::Policy& policy) {
   return out + ".";
 }
 
-void tell_conversation(Conversation said, Report& report) {
-  report.stdout_text = std::move(said.stdout_text);
-  report.stderr_text = std::move(said.stderr_text);
-  report.answer = std::move(said.answer);
-  report.submitted = said.submitted;
+void report_output(Conversation output, Report& report) {
+  report.stdout_text = std::move(output.stdout_text);
+  report.stderr_text = std::move(output.stderr_text);
+  report.answer = std::move(output.answer);
+  report.submitted = output.submitted;
 }
 
-void tell_host_calls(const host::Dispatcher& dispatcher, Report& report) {
+void report_host_calls(const host::Dispatcher& dispatcher, Report& report) {
   report.host_calls_dropped = dispatcher.records_dropped();
   for (const host::CallRecord& call : dispatcher.records()) report.host_calls.push_back(line_of(call));
 }
@@ -172,12 +172,12 @@ host::CallRecord call_of(const HostCallRecord& line) {
           line.bytes_out, line.latency_us};
 }
 
-void tell_divergence(const std::string& divergence, std::string_view same, Report& report) {
+void report_divergence(const std::string& divergence, std::string_view same, Report& report) {
   ReportError error;
   error.code = "replay_diverged";
   error.message = divergence;
   error.hint =
-      "A journal answers the run that it was written by: the same " + std::string(same) +
+      "A journal can only replay the run that wrote it: the same " + std::string(same) +
       " and input. Languages and WASI programs need the same grants of time, random and directories, too.";
   report.outcome = Outcome::kDiverged;
   report.errors = {std::move(error)};
@@ -189,13 +189,13 @@ void end_replay(host::World& world, const Report& report) {
   if (ended_itself) world.end_replay();
 }
 
-void tell_end_of_replay(host::World& world, Report& report) {
+void report_end_of_replay(host::World& world, Report& report) {
   end_replay(world, report);
   const auto divergence = world.divergence();
   if (!divergence || report.outcome == Outcome::kFailed) return;
   report.snapshot.clear();
   if (report.snapshot_bytes) report.snapshot_bytes = 0;
-  tell_divergence(*divergence, "program, arguments", report);
+  report_divergence(*divergence, "program, arguments", report);
 }
 
 }  // namespace membrane::sandbox

@@ -1,4 +1,4 @@
-#include "sandbox/telling.h"
+#include "sandbox/report_building.h"
 
 #include <gtest/gtest.h>
 
@@ -17,18 +17,17 @@ Report timed_out(const std::string& unanswered) {
 
 TEST(Telling, ARequestThatNobodyAnsweredIsWhyTheTimeIsOver) {
   Report report = timed_out("POST https://example.org/");
-  tell_unanswered(report);
-  EXPECT_EQ(report.errors[0].message,
-            "the program ran past its time of 9000 ms: POST https://example.org/ waited for a person's yes, "
-            "and nobody "
-            "answered");
+  report_unanswered(report);
+  EXPECT_EQ(
+      report.errors[0].message,
+      "the program ran past its time of 9000 ms: POST https://example.org/ waited for a person's approval, "
+      "and no one answered");
   EXPECT_EQ(report.errors[0].hint, "Answer while it waits, or raise limits.wall (--wall).");
-  tell_timeout(50, 9000, report);
+  report_timeout(50, 9000, report);
   EXPECT_EQ(report.errors[0].message,
             "the program ran past the 50 ms that this run was given: POST https://example.org/ waited for a "
-            "person's yes, "
-            "and nobody answered");
-  EXPECT_TRUE(report.errors[0].hint.starts_with("Answer while it waits, or give it more time"))
+            "person's approval, and no one answered");
+  EXPECT_TRUE(report.errors[0].hint.starts_with("Answer while it waits, or allow more time"))
       << report.errors[0].hint;
 }
 
@@ -43,11 +42,11 @@ TEST(Telling, ALimitIsRaisedToMoreThanItIs) {
 
 TEST(Telling, OtherEndsAreToldAsTheyAre) {
   Report report = timed_out("");
-  tell_unanswered(report);
+  report_unanswered(report);
   EXPECT_EQ(report.errors[0].message, "the program ran past its time of 9000 ms");
   report = timed_out("POST https://example.org/");
   report.outcome = Outcome::kRaised;
-  tell_unanswered(report);
+  report_unanswered(report);
   EXPECT_EQ(report.errors[0].message, "the program ran past its time of 9000 ms");
 }
 
