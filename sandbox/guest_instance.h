@@ -11,8 +11,8 @@
 #include <string_view>
 #include <vector>
 
-#include "engine/host_share.h"
-#include "engine/instance.h"
+#include "engine/instance/host_share.h"
+#include "engine/instance/instance.h"
 #include "host/guest.h"
 
 namespace membrane::sandbox {

@@ -1,7 +1,8 @@
 // What a program in a language may use, out of what its owner said: the interpreter's own needs come on top.
 #pragma once
 
-#include "engine/instance.h"
+#include "engine/instance/instance.h"
+#include "engine/instance/run.h"
 #include "policy/policy.h"
 #include "sandbox/template.h"
 #include "wasi/system.h"

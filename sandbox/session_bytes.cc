@@ -1,7 +1,7 @@
 // A session as bytes, and from them (session_state.h).
 
-#include "engine/image_changes.h"
-#include "engine/used_pages.h"
+#include "engine/freeze/image_changes.h"
+#include "engine/memory/used_pages.h"
 #include "sandbox/session_impl.h"
 
 namespace membrane::sandbox {

@@ -2,7 +2,7 @@
 // running again the turns since then.
 
 #include "base/terminal.h"
-#include "engine/used_pages.h"
+#include "engine/memory/used_pages.h"
 #include "sandbox/session_impl.h"
 
 namespace membrane::sandbox {
