@@ -19,10 +19,11 @@ constexpr uint64_t kPlenty = 1'000'000'000;
 
 class HeapOf : public ::testing::TestWithParam<Tier> {
  protected:
-  static std::shared_ptr<Instance> make(std::string_view text, const InstanceLimits& limits = {}) {
+  static std::shared_ptr<Instance> make(std::string_view text, const InstanceLimits& limits = {},
+                                        Tier tier = GetParam()) {
     auto parsed = wasm::parse_text(text);
     EXPECT_TRUE(parsed) << (parsed ? "" : render(parsed.error().front(), text, "test.wat"));
-    auto compiled = compile_module(std::move(*parsed), text, GetParam());
+    auto compiled = compile_module(std::move(*parsed), text, tier);
     EXPECT_TRUE(compiled) << compiled.error().message;
     auto made = Instance::create(*compiled, {}, limits);
     EXPECT_TRUE(made) << made.error().error.message;
@@ -88,9 +89,9 @@ TEST_P(HeapOf, EndsAtItsLimitTheSameInEveryTier) {
   EXPECT_EQ(ended.state, RunState::kTrapped);
   EXPECT_EQ(ended.trap, text_of(TrapKind::kHeapExhausted));
   EXPECT_LE(instance->heap().bytes(), 1u << 20);
-  static std::optional<uint64_t> fuel;
-  if (!fuel) fuel = ended.fuel;
-  EXPECT_EQ(ended.fuel, *fuel);
+  const auto interpreted = make(kList, heap_of(1u << 20), Tier::kInterpreter);
+  EXPECT_EQ(ended.fuel, call(*interpreted, "keep", {Value::i32(100'000)}, kPlenty).fuel);
+  EXPECT_EQ(instance->heap().bytes(), interpreted->heap().bytes());
   // What was forgotten is there again.
   EXPECT_EQ(call(*instance, "forget").state, RunState::kFinished);
   EXPECT_EQ(call(*instance, "keep", {Value::i32(5'000)}, kPlenty).state, RunState::kFinished);
@@ -333,6 +334,72 @@ TEST(FrozenHeap, BeyondTheLimitOfWhoThawsIsRefused) {
   const auto thawed = snapshot->instantiate(other, {}, small);
   ASSERT_FALSE(thawed);
   EXPECT_EQ(thawed.error().kind, LinkError::Kind::kLimit);
+}
+
+// -- runs, as the heap knows them
+
+// A run with one reference.
+class OneReference final : public HeapRun {
+ public:
+  explicit OneReference(uint64_t reference) : reference_(reference) {}
+  void set_running(bool is_running) { is_running_ = is_running; }
+
+  int collections = 0;
+  const RootCache* cache = nullptr;
+
+ private:
+  void show_roots(Tracer& tracer, std::unique_ptr<RootCache>& kept) override {
+    ++collections;
+    if (kept == nullptr) kept = std::make_unique<RootCache>();
+    cache = kept.get();
+    tracer.show(Traced::kAny, reference_);
+  }
+  uint64_t reference_;
+};
+
+// As large as the heap may be, so that a second one needs a collection.
+struct FullHeap {
+  static constexpr uint64_t kLimit = 1u << 16;
+  RuntimeType type;
+  Heap heap;
+  uint64_t first = 0, bytes = 0;
+
+  FullHeap() {
+    type.kind = wasm::TypeKind::kStruct;
+    type.struct_bytes = kLimit / 2;
+    bytes = Heap::bytes_of(type, 0);
+    heap.allow(kLimit);
+    if (heap.make_room(bytes, nullptr)) first = heap.add(type, 0);
+  }
+};
+
+TEST(HeapRuns, KeepWhatTheyShowAsLongAsTheyAreEntered) {
+  FullHeap full;
+  OneReference run(full.first), other(0);
+  full.heap.enter(run);
+  full.heap.enter(other);
+  EXPECT_FALSE(full.heap.make_room(full.bytes, other, nullptr));
+  EXPECT_EQ(run.collections, 1);
+  EXPECT_EQ(other.cache, run.cache);  // what one has learned is for all
+  EXPECT_NE(full.heap.find(full.first), nullptr);
+  Heap::leave(run);
+  EXPECT_TRUE(full.heap.make_room(full.bytes, other, nullptr));
+  EXPECT_EQ(run.collections, 1);
+  EXPECT_EQ(full.heap.find(full.first), nullptr);
+}
+
+TEST(HeapRuns, NothingIsFreedWhileAnotherRunWaitsForTheHost) {
+  FullHeap full;
+  OneReference waiting(0), inner(0);
+  full.heap.enter(waiting);
+  full.heap.enter(inner);
+  inner.set_running(true);
+  waiting.set_running(true);
+  EXPECT_FALSE(full.heap.make_room(full.bytes, inner, nullptr));
+  EXPECT_EQ(inner.collections, 0);
+  waiting.set_running(false);
+  EXPECT_TRUE(full.heap.make_room(full.bytes, inner, nullptr));
+  EXPECT_EQ(inner.collections, 1);
 }
 
 }  // namespace
