@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "engine/execution/execution.h"
+#include "engine/execution/module.h"
 #include "engine/freeze/snapshot.h"
 #include "face/convert.h"
 #include "face/report.h"

@@ -13,6 +13,7 @@
 
 #include "engine/instance/host_share.h"
 #include "engine/instance/instance.h"
+#include "engine/instance/run.h"
 #include "host/guest.h"
 
 namespace membrane::sandbox {

@@ -16,6 +16,7 @@
 #include "base/sealed_file.h"
 #include "base/sha256.h"
 #include "engine/code/fuel.h"
+#include "engine/execution/module.h"
 #include "engine/freeze/image_file.h"
 #include "host/local_broker.h"
 #include "lang/guest_files.h"

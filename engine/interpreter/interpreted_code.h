@@ -18,7 +18,7 @@ class InterpretedCode final : public GuestCode {
   bool take_fault(const void* address, void* context) override;
 
  private:
-  Run& run_;
+  [[maybe_unused]] Run& run_;
 };
 
 }  // namespace membrane::engine

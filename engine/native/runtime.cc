@@ -429,7 +429,7 @@ class RunningCode final : public GuestCode {
   }
 
  private:
-  Run& run_;
+  [[maybe_unused]] Run& run_;
 };
 
 }  // namespace
