@@ -18,7 +18,7 @@
 #include <vector>
 
 #include "base/result.h"
-#include "engine/tier.h"
+#include "engine/code/tier.h"
 #include "policy/policy.h"
 #include "sandbox/report.h"
 #include "sandbox/template.h"

@@ -25,7 +25,7 @@
 #include "cli/out_directory.h"
 #include "cli/package_options.h"
 #include "cli/seal.h"
-#include "engine/region_pool.h"
+#include "engine/memory/region_pool.h"
 #include "host/journal_file.h"
 #include "lang/language_names.h"
 #include "linux/platform/trap/host_file.h"

@@ -4,7 +4,7 @@
 #include <filesystem>
 
 #include "cli/cli.h"
-#include "engine/script_runner.h"
+#include "engine/testing/script_runner.h"
 
 namespace membrane::cli {
 namespace {

@@ -2,8 +2,7 @@
 
 #include <utility>
 
-#include "engine/host_share.h"
-#include "engine/machine.h"
+#include "engine/instance/host_share.h"
 #include "sandbox/report_building.h"
 #include "sandbox/wasi_calls.h"
 

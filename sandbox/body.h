@@ -11,9 +11,9 @@
 #include <string_view>
 #include <vector>
 
-#include "engine/instance.h"
-#include "engine/instance_image.h"
-#include "engine/snapshot.h"
+#include "engine/execution/execution.h"
+#include "engine/freeze/instance_image.h"
+#include "engine/freeze/snapshot.h"
 #include "host/broker.h"
 #include "host/dispatch.h"
 #include "host/door.h"

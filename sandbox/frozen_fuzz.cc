@@ -10,8 +10,8 @@
 #include <cstring>
 #include <string>
 
-#include "engine/snapshot.h"
-#include "engine/snapshot_testing.h"
+#include "engine/freeze/snapshot.h"
+#include "engine/testing/snapshot_testing.h"
 #include "sandbox/frozen_state.h"
 #include "sandbox/kept_call.h"
 #include "sandbox/sandbox.h"

@@ -4,7 +4,7 @@
 
 #include <filesystem>
 
-#include "engine/snapshot.h"
+#include "engine/freeze/snapshot.h"
 #include "sandbox/frozen_state.h"
 #include "sandbox/sandbox.h"
 

@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "base/utf8.h"
-#include "engine/host_share.h"
+#include "engine/instance/host_share.h"
 #include "lang/wat/preprocessor.h"
 #include "wasm/body.h"
 

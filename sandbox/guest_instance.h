@@ -10,8 +10,9 @@
 #include <string_view>
 #include <vector>
 
-#include "engine/host_share.h"
-#include "engine/instance.h"
+#include "engine/instance/host_share.h"
+#include "engine/instance/instance.h"
+#include "engine/instance/run.h"
 #include "host/guest.h"
 
 namespace membrane::sandbox {

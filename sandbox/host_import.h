@@ -7,7 +7,7 @@
 #include <optional>
 #include <utility>
 
-#include "engine/instance.h"
+#include "engine/instance/instance.h"
 
 namespace membrane::sandbox {
 

@@ -17,7 +17,8 @@
 #include <vector>
 
 #include "base/result.h"
-#include "engine/instance.h"
+#include "engine/instance/host_call.h"
+#include "engine/instance/value.h"
 #include "lang/package.h"
 #include "sandbox/report.h"
 

@@ -1,7 +1,8 @@
 // The limits for a program in a language: the owner's limits plus the interpreter's own needs.
 #pragma once
 
-#include "engine/instance.h"
+#include "engine/instance/instance.h"
+#include "engine/instance/run.h"
 #include "policy/policy.h"
 #include "sandbox/template.h"
 #include "wasi/system.h"

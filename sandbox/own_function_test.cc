@@ -5,7 +5,7 @@
 
 #include <gtest/gtest.h>
 
-#include "engine/snapshot.h"
+#include "engine/freeze/snapshot.h"
 #include "sandbox/frozen_state.h"
 #include "sandbox/sandbox.h"
 

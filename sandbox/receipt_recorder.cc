@@ -5,7 +5,7 @@
 #include "base/ed25519.h"
 #include "base/hex.h"
 #include "base/sha256.h"
-#include "engine/fuel.h"
+#include "engine/code/fuel.h"
 #include "sandbox/report_building.h"
 
 namespace membrane::sandbox {

@@ -6,7 +6,7 @@
 
 #include "base/sha256.h"
 #include "base/utf8.h"
-#include "engine/fuel.h"
+#include "engine/code/fuel.h"
 #include "sandbox/receipt_content.h"
 
 namespace membrane::sandbox {

@@ -10,7 +10,7 @@
 #include "base/json.h"
 #include "base/terminal.h"
 #include "base/utf8.h"
-#include "engine/fuel.h"
+#include "engine/code/fuel.h"
 
 namespace membrane::sandbox {
 

@@ -9,7 +9,7 @@
 #include <string>
 #include <string_view>
 
-#include "engine/instance.h"
+#include "engine/instance/host_call.h"
 #include "host/dispatch.h"
 #include "host/world.h"
 #include "lang/package.h"

@@ -4,9 +4,10 @@
 #include <utility>
 
 #include "base/stop_scope.h"
-#include "engine/fuel.h"
-#include "engine/instance.h"
-#include "engine/snapshot.h"
+#include "engine/code/fuel.h"
+#include "engine/execution/execution.h"
+#include "engine/execution/module.h"
+#include "engine/freeze/snapshot.h"
 #include "host/dispatch.h"
 #include "host/link.h"
 #include "host/world.h"
@@ -222,8 +223,8 @@ bool Run::compile() {
       lang::load_program(program_.source, static_cast<lang::Language>(program_.language), program_.name);
   if (!loaded) return stop_invalid(loaded.error());
   loaded_ = std::move(*loaded);
-  auto compiled = engine::CompiledModule::compile(std::move(loaded_.module), loaded_.text(), options_.tier,
-                                                  options_.code_cache);
+  auto compiled =
+      engine::compile_module(std::move(loaded_.module), loaded_.text(), options_.tier, options_.code_cache);
   if (!compiled) return stop_invalid({loaded_.to_author(compiled.error())});
   compiled_ = std::move(*compiled);
   return true;

@@ -28,8 +28,8 @@
 #include <utility>
 #include <vector>
 
+#include "engine/code/tier.h"
 #include "engine/native/code_cache.h"
-#include "engine/tier.h"
 #include "host/broker.h"
 #include "host/journal.h"
 #include "host/sources.h"

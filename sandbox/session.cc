@@ -4,8 +4,8 @@
 
 #include "base/base64.h"
 #include "base/hex.h"
-#include "engine/fuel.h"
-#include "engine/used_pages.h"
+#include "engine/code/fuel.h"
+#include "engine/memory/used_pages.h"
 #include "host/read_json.h"
 #include "sandbox/output_limit.h"
 #include "sandbox/replayed_grants.h"

@@ -1,7 +1,7 @@
 // Converts a session to bytes, and back (session_state.h).
 
-#include "engine/image_changes.h"
-#include "engine/used_pages.h"
+#include "engine/freeze/image_changes.h"
+#include "engine/memory/used_pages.h"
 #include "sandbox/session_impl.h"
 
 namespace membrane::sandbox {

@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <cstring>
 
-#include "engine/fuel.h"
+#include "engine/code/fuel.h"
 #include "sandbox/state_fields.h"
 #include "sandbox/turn_inputs.h"
 

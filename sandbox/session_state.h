@@ -14,7 +14,7 @@
 #include <vector>
 
 #include "base/result.h"
-#include "engine/instance_image.h"
+#include "engine/freeze/instance_image.h"
 #include "host/dispatch.h"
 #include "host/flows.h"
 #include "host/local_broker.h"

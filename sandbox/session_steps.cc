@@ -2,7 +2,7 @@
 // turns ago, and repeating the turns since then.
 
 #include "base/terminal.h"
-#include "engine/used_pages.h"
+#include "engine/memory/used_pages.h"
 #include "sandbox/session_impl.h"
 
 namespace membrane::sandbox {

@@ -15,8 +15,9 @@
 #include "base/private_file.h"
 #include "base/sealed_file.h"
 #include "base/sha256.h"
-#include "engine/fuel.h"
-#include "engine/image_file.h"
+#include "engine/code/fuel.h"
+#include "engine/execution/module.h"
+#include "engine/freeze/image_file.h"
 #include "host/local_broker.h"
 #include "lang/guest_files.h"
 #include "sandbox/body.h"
@@ -398,7 +399,7 @@ Result<std::shared_ptr<engine::CompiledModule>> Template::compile(const Template
   if (!module)
     return fail(ErrorCode::kInvalidInput, package_.module.path + ": " + module.error().message, "");
   const engine::Tier tier = options.tier == engine::Tier::kAuto ? engine::Tier::kCompiler : options.tier;
-  auto compiled = engine::CompiledModule::compile(std::move(*module), {}, tier);
+  auto compiled = engine::compile_module(std::move(*module), {}, tier);
   if (!compiled)
     return fail(ErrorCode::kInvalidInput, package_.module.path + ": " + compiled.error().message, "");
   return std::move(*compiled);

@@ -16,9 +16,9 @@
 #include <vector>
 
 #include "base/result.h"
-#include "engine/instance_image.h"
-#include "engine/snapshot.h"
-#include "engine/tier.h"
+#include "engine/code/tier.h"
+#include "engine/freeze/instance_image.h"
+#include "engine/freeze/snapshot.h"
 #include "lang/package.h"
 #include "sandbox/interpreter.h"
 #include "wasi/image.h"

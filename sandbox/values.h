@@ -7,7 +7,7 @@
 #include <string_view>
 
 #include "base/result.h"
-#include "engine/instance.h"
+#include "engine/instance/value.h"
 #include "sandbox/report.h"
 
 namespace membrane::sandbox {

@@ -7,7 +7,7 @@
 #include <functional>
 #include <optional>
 
-#include "engine/instance.h"
+#include "engine/instance/host_call.h"
 #include "sandbox/guest_instance.h"
 #include "sandbox/report.h"
 #include "wasi/system.h"

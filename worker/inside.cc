@@ -16,10 +16,10 @@
 
 #include "base/kept_descriptors.h"
 #include "base/sha256.h"
-#include "engine/fault.h"
+#include "engine/memory/fault.h"
+#include "engine/memory/page_map.h"
+#include "engine/memory/region_pool.h"
 #include "engine/native/code_arena.h"
-#include "engine/page_map.h"
-#include "engine/region_pool.h"
 #include "packages/provide.h"
 #include "sandbox/sandbox.h"
 #include "sandbox/session.h"

@@ -9,7 +9,7 @@
 #include <cstring>
 
 #include "base/sanitized_testing.h"
-#include "engine/snapshot.h"
+#include "engine/freeze/snapshot.h"
 #include "sandbox/frozen_state.h"
 #include "sandbox/report_building.h"
 #include "sandbox/session_state.h"
