@@ -10,7 +10,7 @@
 //
 // Keys, each at most once: name and does (required), arguments, input (what it reads
 // with io.input), result, example, needs (capabilities that must be granted: "http, kv"),
-// entry. A comment line with three spaces or more behind ";;" goes on with the value
+// entry. A comment line with three spaces or more behind ";;" continues with the value
 // before it. The front matter ends at the first line that is not a comment, or at a
 // bare ";;".
 //

@@ -43,8 +43,8 @@ const Language* find_language(std::span<const Language> languages, std::string_v
 // "Python (```python) or WAT (```wat)".
 std::string list_of(std::span<const Language> languages);
 
-// Those that are named, once each, in their order; of none the first of python, js and wat that is there. Errors:
-// those of lang::find_package(); kInvalidArgument for what is no name.
+// Those that are named, once each, in their order; of none the first of python, js and wat that exists. Errors:
+// those of lang::find_package(); kInvalidArgument for anything but a name.
 Result<std::vector<Language>> choose_languages(std::span<const std::string> names);
 
 }  // namespace membrane::agent

@@ -19,7 +19,7 @@ namespace membrane::agent {
 
 // What the word before the cursor could become.
 struct Completions {
-  size_t begun = 0;                // so many bytes before the cursor are replaced
+  size_t begun = 0;                // that many bytes before the cursor are replaced
   std::vector<std::string> words;  // by one of these, which begin with them
 };
 // Of what stands before the cursor in the line.

@@ -77,7 +77,7 @@ struct Recording {
   static Result<Recording> load(const std::string& path);
 };
 
-// Answers with the recorded replies, one after the other. kExhausted when they are over: the loop did
+// Answers with the recorded replies, one after another. kExhausted when they are over: the loop did
 // something else than it did when it was recorded.
 class RecordedModel final : public ChatModel {
  public:

@@ -533,7 +533,7 @@ def zipped(name):
 
 
 def claiming(size):
-    """A file of the tar archive that says it has so many bytes, and has none."""
+    """A file of the tar archive that says it has that many bytes, and has none."""
     info = tarfile.TarInfo("x")
     info.size = size
     return info.tobuf(tarfile.GNU_FORMAT)

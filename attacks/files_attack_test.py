@@ -23,7 +23,7 @@ OUT = {PERM, NOTCAPABLE, ACCES}  # what leads out of a grant ends in one of thes
 
 
 class Program:
-    """A WASI command that makes calls one after the other, and prints the error number of each on a line of its own."""
+    """A WASI command that makes calls one after another, and prints the error number of each on a line of its own."""
 
     def __init__(self):
         self.data, self.body, self.at = [], [], 4096

@@ -2,7 +2,7 @@
 """A hostile Linux program in a sandbox of `--kind linux`.
 
 `linux/*.c` is the program: some 900 acts, each in a process of its own, run in groups by the first process of a sandbox. An act
-passes when it says that it was held, and when the sandbox goes on after it: the next act runs. What no act may reach stands on
+passes when it says that it was held, and when the sandbox continues after it: the next act runs. What no act may reach stands on
 this machine meanwhile: a file, a listening port, sockets, a process.
 """
 

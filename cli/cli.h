@@ -145,7 +145,7 @@ class NewFile {
 
 Status write_output(const std::string& path, std::string_view text);
 
-// All that a command prints goes through this: byte for byte into a pipe or a file; on a terminal as printable() has it
+// All that a command prints goes through this: byte for byte into a pipe or a file; on a terminal as in printable()
 // (base/terminal.h), so that no part of it, whoever wrote that, can drive the terminal.
 void print(std::FILE* to, std::string_view text);
 inline void print(std::string_view text) { print(stdout, text); }

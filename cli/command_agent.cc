@@ -133,7 +133,7 @@ Result<std::optional<agent::Recording>> load_recording(const Options& options) {
   return recording;
 }
 
-// Those that are named, else those of the recording, else the best that is there.
+// Those that are named, else those of the recording, else the best that exists.
 Result<std::vector<agent::Language>> languages_of(const Options& options,
                                                   const std::optional<agent::Recording>& recording) {
   if (!options.languages.empty() || options.replay_file.empty())

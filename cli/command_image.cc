@@ -231,7 +231,7 @@ nlohmann::ordered_json json_of_network(const computers::BuiltImage& built) {
 
 Result<int> build(const Options& options) {
   MEMBRANE_ASSIGN(computers::ImageBuild build, build_of(options));
-  std::string last;  // of a quiet build: the step that goes on, with the end of what it prints
+  std::string last;  // of a quiet build: the step that continues, with the end of what it prints
   if (!options.is_quiet) {
     build.on_step = [](const std::string& step) { print(stderr, step + "\n"); };
     build.on_output = [](std::string_view text) { print(stderr, std::string(text)); };

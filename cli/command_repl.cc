@@ -1,7 +1,7 @@
 // membrane repl: a session in a language, entry after entry; state stays between them.
 //
 // A line that opens something (a bracket, a block, a text over several lines) goes on until it is closed and, for a
-// block of Python, until an empty line. So does one of which the language says that it goes on. Some lines that begin with
+// block of Python, until an empty line. So does one of which the language says that it continues. Some lines that begin with
 // a colon or a slash are commands (agent/meta_commands.h).
 
 #include <algorithm>
@@ -212,7 +212,7 @@ class Repl {
     return agent::LineEvent::kLine;
   }
 
-  // After an empty line in a block: whether the block goes on. The line that says so is read again.
+  // After an empty line in a block: whether the block continues. The line that says so is read again.
   bool block_goes_on() {
     if (is_person_) return false;
     std::string line;
@@ -389,7 +389,7 @@ class Repl {
   bool colour_;  // of errors
   agent::History history_;
   std::optional<std::string> ahead_;  // a line that was read, and belongs to what comes next
-  std::string unfinished_;            // what the language said goes on
+  std::string unfinished_;            // what the language said continues
   bool may_go_on_ = false;            // the entry that was read: an empty line ends it in any case
   std::optional<uint64_t> pause_fuel_;
   uint64_t fuel_last_ = 0, fuel_all_ = 0;

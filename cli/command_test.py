@@ -1564,7 +1564,7 @@ class Served(CommandTest):
     """With a scripted model behind real HTTP, in a process of its own."""
 
     def serve(self, *answers):
-        """Starts the server; gives the environment that names it."""
+        """Starts the server; returns the environment that names it."""
         self.server = subprocess.Popen([MODEL_SERVER], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
         self.addCleanup(self.stop)
         self.server.stdin.write(json.dumps({"answers": answers}))

@@ -128,7 +128,7 @@ class FilterLanguages(unittest.TestCase):
                               cwd=self.folder, env=self.environment, timeout=300)
 
     def add(self, name, source, *options):
-        """Compiles it for WebAssembly, as a language, and for this machine; gives the native program."""
+        """Compiles it for WebAssembly, as a language, and for this machine; returns the native program."""
         path = self.folder / f"{name}.c"
         path.write_text(source)
         module, native = self.folder / f"{name}.wasm", self.folder / f"{name}.native"

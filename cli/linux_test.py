@@ -514,7 +514,7 @@ class Mcp(LinuxTest):
 
 
 class AsOnTheHost(LinuxTest):
-    """Each script gives the same output, exit code and files here and on this machine. A sandbox runs many, one after the other."""
+    """Each script gives the same output, exit code and files here and on this machine. A sandbox runs many, one after another."""
 
     DRIVER = (HERE / "linux_scripts_driver.sh").read_text()
     AT_ONCE = 40

@@ -2,7 +2,7 @@
 // where cp -r puts what comes of a service.
 //
 // The names are the program's, or the service's: nothing is written outside of the directory, through a symbolic link, or to what is no
-// regular file. A file that is there already is replaced.
+// regular file. A file that already exists is replaced.
 //
 // Threads: one at a time.
 #pragma once
@@ -25,7 +25,7 @@ class OutDirectory {
   // A file by its absolute path in the program: "/plots/a.png" becomes plots/a.png.
   void keep(std::string_view guest_path, std::string_view bytes, bool is_executable = false);
   // A symbolic link that is relative and stays below `within`, a directory that is kept; any other is left out, and the answer is false. A file
-  // or link that is there already is replaced.
+  // or link that already exists is replaced.
   bool keep_link(std::string_view guest_path, const std::string& target, std::string_view within);
   // A directory, with those above it; it may be there already.
   void keep_directory(std::string_view guest_path);

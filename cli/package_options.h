@@ -17,7 +17,7 @@ class PackageOptions {
   void add_to(CLI::App& command);
 
   // Adds what --with asks for to what the policy names for the language, so that the policy has all of it.
-  // Errors: kInvalidArgument for what is no package, or is named by both.
+  // Errors: kInvalidArgument for anything but a package, or is named by both.
   Status join(policy::Policy& policy, lang::Driver driver) const;
   // The language with what the policy names for it, --with's names among them. `policy_file` is where
   // the lock stands beside; "" for none.

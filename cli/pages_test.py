@@ -303,7 +303,7 @@ class PagesTest(unittest.TestCase):
         return done
 
     def run_command(self, command):
-        """One that a page prints; gives what it printed on standard output, None when it is not run."""
+        """One that a page prints; returns what it printed on standard output, None when it is not run."""
         if reason_of(LINES_NOT_RUN, command):
             return None
         needed = reason_of(LINES_THAT_NEED, command)

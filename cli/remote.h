@@ -51,7 +51,7 @@ class Remote {
   Result<std::string> send(const RemoteRequest& request);
   Result<nlohmann::ordered_json> send_json(const RemoteRequest& request);
 
-  // Gives `on_event` the events of the answer as they come, until it ends.
+  // Returns `on_event` the events of the answer as they come, until it ends.
   using OnEvent = std::function<void(const agent::SseEvent&)>;
   Status stream(const RemoteRequest& request, const OnEvent& on_event);
 

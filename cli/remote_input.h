@@ -13,7 +13,7 @@
 
 namespace membrane::cli {
 
-// Gives an exec the input as it comes, until that ends or the exec takes no more.
+// Returns an exec the input as it comes, until that ends or the exec takes no more.
 class RemoteInput {
  public:
   RemoteInput(Remote remote, const std::string& sandbox, std::string exec);

@@ -23,7 +23,7 @@ Result<std::unique_ptr<sandbox::ReceiptBook>> open_receipt_book(const std::strin
 void add_force(CLI::App& command, bool& force);
 
 // Whether a receipt can be written there, as far as that can be known. Errors: kUnavailable; kInvalidArgument where one, or its
-// private part, is there already, unless `force`.
+// private part, already exists, unless `force`.
 Status check_receipt_path(const std::string& path, bool force);
 
 // Says why something that ran was not sealed. Returns the exit code.

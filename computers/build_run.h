@@ -1,7 +1,7 @@
 // One RUN of a Dockerfile: its flags, and its command.
 //
 // A command that is granted hosts begins without them, in a deterministic sandbox. Where it asks for anything beyond that, it is ended at
-// once, and begins anew over the same files with its grants, this machine's clock and true random numbers: certificates are valid at a
+// once, and starts over over the same files with its grants, this machine's clock and true random numbers: certificates are valid at a
 // time of day, and keys are to be secret. So one that asks for nothing leaves the same files each time, whatever it was granted.
 //
 // Threads: one at a time.

@@ -1,6 +1,6 @@
 // A Linux sandbox as a session: a turn is a script of its shell, and files and processes stay between turns.
 //
-// What only languages have (pausing, keeping as bytes, completion) it has not. A fork goes on with the parent's files and
+// What only languages have (pausing, keeping as bytes, completion) it has not. A fork continues with the parent's files and
 // processes as they stand, but for connections that led out of it.
 //
 // Threads: one at a time; forks are independent.

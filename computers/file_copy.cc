@@ -168,7 +168,7 @@ class Copying {
     return to_.set_owner(to, copy_.owner.user, copy_.owner.group);
   }
 
-  // False for what is no archive.
+  // False for anything but an archive.
   Result<bool> unpack(const std::string& source) {
     MEMBRANE_ASSIGN(const std::string head, from_.read(source, 0, kTarBlock));
     if (!is_compressed(head) && !is_tar(head)) return false;

@@ -33,7 +33,7 @@ class LayerCache {
     NewEntry& operator=(NewEntry&&) = delete;
     ~NewEntry();
     [[nodiscard]] int number() const { return file_.number(); }
-    // Gives the file's path.
+    // Returns the file's path.
     Result<std::string> keep();
 
    private:

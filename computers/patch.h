@@ -41,7 +41,7 @@ Result<MadePatch> make_patch_since(linux::LiveComputer& base, linux::LiveCompute
                                    const linux::Layer* image, const std::string& directory = "/",
                                    const PatchLimits& limits = {});
 
-// The same as files. `name` is the path below the directory. Gives how many changes git has no words for. Errors: as make_patch(); those of
+// The same as files. `name` is the path below the directory. Returns how many changes git has no words for. Errors: as make_patch(); those of
 // `take`, which end it.
 using TakeChange =
     std::function<Status(const std::string& name, const GitFile& before, const GitFile& after)>;

@@ -77,7 +77,7 @@ class PatchBudget {
   uint64_t taken_bytes_ = 0;
 };
 
-// The steps that it takes to go over so many bytes.
+// The steps that it takes to go over that many bytes.
 constexpr uint64_t work_of(uint64_t bytes) { return 1 + bytes / 64; }
 
 }  // namespace membrane::computers

@@ -1,4 +1,4 @@
-// Patches that nobody has checked, into a few files. What is applied by halves, or leaves the directory, ends the process.
+// Patches that are untrusted, into a few files. What is applied by halves, or leaves the directory, ends the process.
 #include <cstdlib>
 #include <string>
 

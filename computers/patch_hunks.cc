@@ -115,7 +115,7 @@ class Places {
   PatchBudget& budget_;
 };
 
-// What the hunks make of so many bytes; more, when they do not belong there.
+// What the hunks make of that many bytes; more, when they do not belong there.
 Result<uint64_t> size_after(const PatchFile& file, uint64_t size) {
   std::string_view left = file.hunks;
   size_t line = file.hunks_line;

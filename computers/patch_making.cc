@@ -182,7 +182,7 @@ class SinceImage {
     return {};
   }
 
-  // Every file that the image had in a directory that is no more.
+  // Every file that the image had in a directory that no longer exists.
   Status remove_below(const std::string& path, const linux::LayerInode& top) {
     return image_.visit_below(
         path, top, [this](const std::string& name, const linux::LayerInode& inode) -> Status {

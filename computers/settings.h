@@ -30,7 +30,7 @@ linux::ComputerLimits limits_of(const policy::Limits& limits);
 
 // `more` over `environment`, both of NAME=VALUE: the last of a name stays.
 void add_environment(std::vector<std::string>& environment, const std::vector<std::string>& more);
-// `more` under it: a name that is there stays as it is.
+// `more` under it: a name that exists stays as it is.
 void add_defaults(std::vector<std::string>& environment, const std::vector<std::string>& more);
 // What programs of an image begin with: PATH, HOME, LANG, and what its maker wrote.
 std::vector<std::string> environment_of(const linux::ImageConfig& config);

@@ -35,7 +35,7 @@ class SourceFiles {
 };
 
 // A directory of this machine, without what `ignored` (the text of a .dockerignore) leaves out. Symbolic links are never followed, so
-// nothing leads out of it. Errors: kNotFound; kInvalidArgument for what is no directory.
+// nothing leads out of it. Errors: kNotFound; kInvalidArgument for anything but a directory.
 Result<std::unique_ptr<SourceFiles>> files_of_directory(const std::string& directory,
                                                         std::string_view ignored);
 // All but /proc, /sys and /dev, which its kernel mounts.

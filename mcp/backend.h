@@ -102,7 +102,7 @@ class Backend {
   // what makes a language unavailable.
   virtual Result<Ran> run(const Caller& caller, const Program& program) = 0;
 
-  // Errors: kExhausted at the most sessions; kUnsupported for a language without.
+  // Errors: kExhausted at most sessions; kUnsupported for a language without.
   // With `seal` a receipt is made of each of its programs.
   virtual Result<SessionInfo> create_session(const Caller& caller, const std::string& language,
                                              bool seal) = 0;

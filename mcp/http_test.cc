@@ -74,7 +74,7 @@ TEST_F(HttpTest, HeadersMustSayWhatTheMessageSays) {
   EXPECT_EQ(send(mirrored(stateless(1, "no/such"))).status, 404);
 }
 
-// Gives away what each request's conversation is.
+// Returns away what each request's conversation is.
 class Conversations final : public Backend {
  public:
   std::vector<std::shared_ptr<host::Flows>> of_calls;

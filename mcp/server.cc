@@ -317,7 +317,7 @@ class RequestCall final : public Call {
   std::optional<RefusedRequest> refused_;
 };
 
-// The messages of an array, answered one after the other, in an array.
+// The messages of an array, answered one after another, in an array.
 class BatchCall final : public Call {
  public:
   explicit BatchCall(std::vector<std::unique_ptr<Call>> calls) : calls_(std::move(calls)) {}

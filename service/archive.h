@@ -33,7 +33,7 @@ Answer<std::vector<ArchiveEntry>> read_archive(std::string_view bytes);
 
 // What is below a directory of a guest, with permissions and links where its kind has them. Errors: those of Guest::act_on_files(); kTooLarge.
 Answer<std::string> pack_files(Guest& guest, const std::string& context, const std::string& directory);
-// Into a directory, which is made; files that are there are replaced. An archive that is wrong, or has links that the guest's kind does not
+// Into a directory, which is made; files that exist are replaced. An archive that is wrong, or has links that the guest's kind does not
 // have, changes nothing. Errors:
 // those of read_archive() and of Guest::write_file().
 Answer<void> unpack_files(Guest& guest, const std::string& context, const std::string& directory,

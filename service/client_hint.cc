@@ -19,7 +19,7 @@ std::string without_quotes(std::string_view word) {
   return out;
 }
 
-// What a client does to have what a flag grants: `"kv": {}` for kv. "" for what is no flag.
+// What a client does to have what a flag grants: `"kv": {}` for kv. "" for anything but a flag.
 std::string instead_of(const std::string& grant) {
   const auto by = [](const std::string& field) {
     return "It would be allowed by " + field + " in the sandbox's policy.";

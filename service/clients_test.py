@@ -155,7 +155,7 @@ class HostileHandler(http.server.BaseHTTPRequestHandler):
         self.say(status, {"error": error}, **headers)
 
     def stream(self, *pieces):
-        """A stream of so many bytes, which ends there: without its report, it is cut."""
+        """A stream of that many bytes, which ends there: without its report, it is cut."""
         self.send_response(200)
         for name, value in (("Content-Type", "text/event-stream"), ("X-Exec-Id", "exe1"), ("Connection", "close")):
             self.send_header(name, value)

@@ -62,7 +62,7 @@ class DurableFiles {
   Status write(const std::string& path, std::string_view bytes);
   // At the file's end. When it returns, all of it is there to stay; after an error or a power cut a part of it may be.
   Status append(const std::string& path, std::string_view bytes);
-  // What lies after so many bytes is gone for good.
+  // What lies after that many bytes is gone for good.
   Status truncate(const std::string& path, uint64_t size_bytes);
   // Errors: also kTooLong for a file of more than `most_bytes`.
   [[nodiscard]] Result<std::string> read(const std::string& path, uint64_t most_bytes = kMostFileBytes);

@@ -147,7 +147,7 @@ TEST(ImageFiles, SayThatTheyAreDamaged) {
   }
 }
 
-// What is left of a service that lost its power is not taken for an image that is there.
+// What is left of a service that lost its power is not taken for an image that exists.
 TEST(ImageFiles, AreWrittenAgainWhenNobodyKeptThem) {
   SimulatedDisk disk(1);
   DurableFiles files(disk);

@@ -1,5 +1,5 @@
 """Faults while the service runs: a disk that is full, workers that are killed or do not answer, clocks that jump, files that
-are damaged. What was said to be done is done, what was not is not, and the service goes on.
+are damaged. What was said to be done is done, what was not is not, and the service continues.
 
 kill -9 of the service in each phase, and damaged files at its start: state_test.py. Simulated power cuts:
 durable_files_test.cc. Slow and half-open clients, and workers that say what no worker says: attacks/. Clocks that are set
@@ -185,7 +185,7 @@ class FullDisk(unittest.TestCase):
         self.assertEqual(self.service.exec(sandbox, "import os\nx = os.urandom(1 << 16) * 8")["outcome"], "ok")
         snapshots = [each.json["id"] for each in self.until_full("POST", f"/sandboxes/{sandbox}/snapshot")]
         self.assertEqual(self.ask("POST", f"/sandboxes/{sandbox}/pause").status, 507)
-        self.assertEqual(self.ask("GET", f"/sandboxes/{sandbox}").json["state"], "idle")  # it goes on
+        self.assertEqual(self.ask("GET", f"/sandboxes/{sandbox}").json["state"], "idle")  # it continues
         self.assertEqual(self.service.exec(sandbox, "len(x)")["result"], str(8 << 16))
         listed = {each["id"] for each in self.ask("GET", "/snapshots").json["snapshots"]}
         self.assertEqual(listed, set(snapshots))
@@ -428,7 +428,7 @@ class Ends(unittest.TestCase):
 
 class Clocks(unittest.TestCase):
     def test_monotonic_clock_far_from_its_start(self):
-        """A machine that has run for decades, or sees the clock of another: time limits and streams are as ever."""
+        """A machine that has run for decades, or sees the clock of another: time limits and streams are as usual."""
         for offset in ("2000000000", "1"):
             under = ["unshare", "--user", "--map-root-user", "--time", "--monotonic", offset, "--boottime", offset]
             tried = subprocess.run([*under, "true"], capture_output=True, text=True, timeout=SECONDS, check=False)

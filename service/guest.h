@@ -51,7 +51,7 @@ struct GuestSpec {
   std::shared_ptr<computers::ConnectionBound> connections =
       nullptr;         // of its tenant's Linux sandboxes; null: none
   bool seals = false;  // a receipt is made of every turn, in all contexts
-  // That programs of a Linux sandbox trust. It is in no file: what was kept gets another one when the service begins anew. Forks, and what
+  // That programs of a Linux sandbox trust. It is in no file: what was kept gets another one when the service starts over. Forks, and what
   // begins as a snapshot, have that of the sandbox they are of. Null: one of its own.
   std::shared_ptr<computers::Authority> authority = nullptr;
 };
@@ -78,7 +78,7 @@ struct GuestTurn {
   // Hear UTF-8 as it is written, in whole characters, on the turn's thread; of the kind kLinux also what is no UTF-8. May be null.
   std::function<void(std::string_view)> on_stdout = {}, on_stderr = {};
   host::Approve approve = nullptr;  // asked on the turn's thread; null: nobody is there
-  std::string context = {};         // "": the one that is there from the start
+  std::string context = {};         // "": the one that exists from the start
   Environment environment = {};     // of this turn alone, over the sandbox's
   // Input that comes while it runs, in the place of stdin_text (sandbox::Turn::read_input); may be null.
   std::function<sandbox::InputPiece(std::chrono::milliseconds)> read_input = {};
@@ -104,7 +104,7 @@ struct GuestTurn {
 
 // A context as bytes: what it is besides its template.
 struct KeptContext {
-  std::string id;  // "": the one that is there from the start
+  std::string id;  // "": the one that exists from the start
   std::string template_name;
   std::vector<uint8_t> bytes;
   std::string seal = {};  // how far its receipts are (sandbox::ReceiptRecorder::keep()); "": none are made
@@ -116,7 +116,7 @@ struct KeptContext {
 
 struct GuestUsage {
   uint64_t memory_bytes = 0, disk_bytes = 0;
-  uint64_t cpu_us = 0;  // of the processes that there are, and of those that they waited for
+  uint64_t cpu_us = 0;  // of the processes that exist, and of those that they waited for
 };
 
 class Guest {
@@ -136,7 +136,7 @@ class Guest {
   virtual void end() { stop(); }
 
   // A context has state and files of its own, and begins as the sandbox began. "" for the sandbox's own template. Errors:
-  // as Guests::create(); kConflict for one that is there; kUnsupported for kinds that keep nothing between turns.
+  // as Guests::create(); kConflict for one that exists; kUnsupported for kinds that keep nothing between turns.
   virtual Answer<void> open_context(const std::string& id, const std::string& template_name) = 0;
   // Errors: kNotFound.
   virtual Answer<void> close_context(const std::string& id) = 0;
@@ -178,7 +178,7 @@ class Guest {
   virtual Answer<linux::FileFacts> stat_file(const std::string& /*path*/, bool /*follows_links*/) {
     return only_linux("modes of files");
   }
-  // The same: permissions, 07777; a symbolic link in the place of a file or link that is there, with the directories above it.
+  // The same: permissions, 07777; a symbolic link in the place of a file or link that exists, with the directories above it.
   virtual Answer<void> set_mode(const std::string& /*path*/, uint32_t /*mode*/) {
     return only_linux("modes of files");
   }

@@ -57,7 +57,7 @@ Result<std::unique_ptr<Idempotency>> Idempotency::open(State& state, size_t most
   return opened;
 }
 
-// Under the mutex. Gives those that are to go from the database, too.
+// Under the mutex. Returns those that are to go from the database, too.
 std::vector<Idempotency::Name> Idempotency::forget_old(int64_t now_ms) {
   std::vector<Name> gone;
   for (auto& [name, scope] : scopes_) {

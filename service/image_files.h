@@ -29,7 +29,7 @@ class ImageFiles final : public Images {
 
   DurableFiles& files_;
   std::mutex mutex_;                                            // guards what follows, and the files' going
-  std::map<std::string, uint64_t, std::less<>> references_;     // of each that is there
+  std::map<std::string, uint64_t, std::less<>> references_;     // of each that exists
   std::map<std::string, uint64_t, std::less<>> being_written_;  // by so many; none of these goes
 };
 

@@ -24,7 +24,7 @@ class Images {
  public:
   virtual ~Images() = default;
 
-  // When it returns, the bytes are there to stay (a durable one: after a power cut, too). Gives their name: SHA-256 in
+  // When it returns, the bytes are there to stay (a durable one: after a power cut, too). Returns their name: SHA-256 in
   // hexadecimal. Errors: kUnavailable without libcrypto; kInternal, kExhausted for a disk that is broken or full, and then
   // nothing was kept.
   virtual Result<std::string> put(std::span<const uint8_t> bytes) = 0;

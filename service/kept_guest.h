@@ -13,7 +13,7 @@
 namespace membrane::service {
 
 struct KeptImage {
-  std::string context;        // "": the one that is there from the start
+  std::string context;        // "": the one that exists from the start
   std::string template_name;  // that the bytes differ from
   std::string hash;           // in Images
   uint64_t size_bytes = 0;

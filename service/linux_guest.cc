@@ -221,7 +221,7 @@ uint64_t cpu_us_in(std::string_view text) {
   return ticks * kUsInTick;
 }
 
-// Of all processes that there are.
+// Of all processes that exist.
 uint64_t cpu_us_of_all(linux::LiveComputer& computer) {
   constexpr uint64_t kMostTextBytes = 4096;
   uint64_t all = 0;
@@ -393,7 +393,7 @@ class LinuxGuest final : public Guest {
     spec_.environment = environment;
     return {};
   }
-  // Some limits, the platform and directories are the computer's: with others, it goes on in a new computer.
+  // Some limits, the platform and directories are the computer's: with others, it continues in a new computer.
   Answer<void> set_policy(const policy::Policy& policy, const host::Secrets& secrets) override {
     if (const auto held = check_held(policy); !held) return held;
     policy::Policy before;
@@ -447,7 +447,7 @@ class LinuxGuest final : public Guest {
                       "Read it in parts: head -c and tail -c in the sandbox.");
     }
   }
-  // A file that is there keeps its mode.
+  // A file that exists keeps its mode.
   Answer<void> write_file(const std::string& context, const std::string& path,
                           std::string_view bytes) override {
     constexpr uint32_t kMode = 0644;
@@ -682,7 +682,7 @@ class LinuxGuest final : public Guest {
     const HostFile image = image_file();
     return make(spec_from(kept, image), policy);
   }
-  // Whether it can go on from there, before what is alive ends.
+  // Whether it can resume from there, before what is alive ends.
   Answer<void> try_out(const HostFile& kept) {
     const HostFile image = image_file();
     linux::LiveSpec spec = spec_from(kept, image);

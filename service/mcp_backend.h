@@ -5,7 +5,7 @@
 // New sandboxes are granted nothing. Those that REST made, with policies of their own, are sessions as well.
 //
 // A call waits, on its thread, for what Sandboxes answers by a callback: the threads are those of the transport's pool, never
-// the server's. Calls on one session are done one after the other, in the order in which they came.
+// the server's. Calls on one session are done one after another, in the order in which they came.
 //
 // Threads: as mcp::Backend. Reports: those of the latest calls, in memory.
 #pragma once

@@ -55,7 +55,7 @@ class Operations {
   // kInvalidValue.
   [[nodiscard]] Answer<void> check_query(const Operation& operation, const RequestHead& head) const;
   // The body of an operation that takes JSON, checked; null when there is none and none is needed, and of an operation without
-  // a body, to which clients send "" or {}. Errors: kInvalidRequest for what is no JSON, and for a body where there is none;
+  // a body, to which clients send "" or {}. Errors: kInvalidRequest for anything but a JSON, and for a body where there is none;
   // kUnsupportedMediaType, kInvalidValue with the field's name.
   [[nodiscard]] Answer<nlohmann::json> read_body(const Operation& operation, const Request& request) const;
 

@@ -32,7 +32,7 @@ inline constexpr std::string_view kReceiptKeysFile = "receipt-keys.json";
 
 struct ReceiptInfo {
   std::string exec, digest;
-  std::string context = {};  // "": the one that is there from the start
+  std::string context = {};  // "": the one that exists from the start
   uint64_t turn = 0;         // in its context, from 1; 0 of a run
   uint64_t size_bytes = 0, private_size_bytes = 0;
   int64_t made_at_ms = 0;

@@ -261,7 +261,7 @@ void Rest::Impl::exec(const SharedCall& call) {
   if (body.value("background", false)) return call->reply(json_response(202, json_with_report(*exec)));
   if (wants_events) {
     Response stream = event_stream(exec->events(0, {.form = form_of(body.value("output", ""))}));
-    stream.headers.add("X-Exec-Id", exec->id);  // by which a client goes on after a cut, or cancels
+    stream.headers.add("X-Exec-Id", exec->id);  // by which a client continues after a cut, or cancels
     return call->reply(std::move(stream));
   }
   exec->when_done([call, exec] { call->reply(json_response(200, exec->report_json())); });

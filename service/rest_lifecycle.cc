@@ -35,7 +35,7 @@ Answer<Environment> environment_of(const Json& body) {
   return environment;
 }
 
-// The version that If-Match names. Errors: kInvalidRequest for what is no ETag of ours.
+// The version that If-Match names. Errors: kInvalidRequest for anything but an ETag of ours.
 Answer<std::optional<uint64_t>> wanted_version(const SharedCall& call) {
   const auto given = call->request.headers.find("If-Match");
   if (!given || *given == "*") return std::nullopt;

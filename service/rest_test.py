@@ -131,7 +131,7 @@ class Execs(ServiceTest):
         self.assertEqual((listed["state"], listed["outcome"]), ("done", "cancelled"))
         self.assertEqual(self.service.request("DELETE", path).status, 204)  # it stays as it is
         self.assertEqual(self.service.request("GET", path).json, done)
-        self.assertEqual(self.service.exec(sandbox, ADD)["outcome"], "ok")  # the sandbox goes on
+        self.assertEqual(self.service.exec(sandbox, ADD)["outcome"], "ok")  # the sandbox continues
 
     def test_a_sandbox_that_is_ended_stops_what_it_runs(self):
         sandbox = self.service.create("wat", **LONG)

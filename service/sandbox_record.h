@@ -24,7 +24,7 @@ struct Sandboxes::Sandbox {
   uint64_t version = 1;
   uint64_t execs_run = 0;
   std::string parent;
-  std::vector<ContextInfo> contexts;  // besides the one that is there from the start
+  std::vector<ContextInfo> contexts;  // besides the one that exists from the start
   GuestSpec spec;
   struct Queued {
     Task act;

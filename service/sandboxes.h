@@ -58,7 +58,7 @@ struct SandboxChange {
   std::optional<uint64_t> if_version = {};  // only when it still has this one
 };
 
-// kPaused: it is kept as images, and does nothing until it is resumed. Its time to live goes on.
+// kPaused: it is kept as images, and does nothing until it is resumed. Its time to live continues.
 enum class SandboxState : uint8_t { kIdle, kRunning, kPaused };
 std::string_view name_of(SandboxState state);
 std::optional<SandboxState> state_named(std::string_view name);
@@ -88,7 +88,7 @@ struct ContextInfo {
   int64_t created_at_ms = 0;
 };
 
-// A sandbox in images, with all that another service needs to go on with it. Its state is kPaused, or kIdle for one that
+// A sandbox in images, with all that another service needs to continue with it. Its state is kPaused, or kIdle for one that
 // is brought back when it is next used.
 struct KeptSandbox {
   std::string tenant;
@@ -118,7 +118,7 @@ struct ExecSpec {
   std::optional<uint64_t> timeout_ms = {};
   std::string name = {};  // these two as in GuestTurn
   bool is_script = false;
-  std::string context = {};  // "": the one that is there from the start
+  std::string context = {};  // "": the one that exists from the start
   Environment environment = {};
   std::string trace = {};   // the traceparent of the span that it is part of; "": it is not traced
   bool open_stdin = false;  // Exec::write_input() gives it more than stdin_text
@@ -193,11 +193,11 @@ class Sandboxes {
   void pause(const std::string& tenant, const std::string& id, Then<SandboxInfo> then);
   void resume(const std::string& tenant, const std::string& id, Then<SandboxInfo> then);
   void snapshot(const std::string& tenant, const std::string& id, Then<SnapshotInfo> then);
-  // It goes on from a snapshot of its template, under its own policy; what it was since is gone. Errors, besides: kInvalidValue for one that is not there, kConflict
+  // It resumes from a snapshot of its template, under its own policy; what it was since is gone. Errors, besides: kInvalidValue for one that is not there, kConflict
   // for one of another template, or of more contexts than it has memory for; kUnsupported for a sandbox that seals.
   void reset(const std::string& tenant, const std::string& id, const std::string& snapshot,
              Then<SandboxInfo> then);
-  // Each goes on from here for itself, with its own randomness; they have what the sandbox was made with, and its time to
+  // Each resumes from here for itself, with its own randomness; they have what the sandbox was made with, and its time to
   // live from now. All or none.
   void fork(const std::string& tenant, const std::string& id, size_t count,
             Then<std::vector<SandboxInfo>> then);
@@ -244,7 +244,7 @@ class Sandboxes {
   [[nodiscard]] Answer<PendingApproval> decide(const std::string& tenant, const std::string& id,
                                                const std::string& approval, bool allow);
 
-  // Of a context's files: "" for the context that is there from the start.
+  // Of a context's files: "" for the context that exists from the start.
   void read_file(const std::string& tenant, const std::string& id, std::string context, std::string path,
                  Then<std::string> then);
   void write_file(const std::string& tenant, const std::string& id, std::string context, std::string path,
@@ -264,7 +264,7 @@ class Sandboxes {
   // also kInvalidValue for a snapshot that there is not; those of hold().
   void make_patch(const std::string& tenant, const std::string& id, std::string directory, std::string since,
                   Then<std::string> then);
-  // Guest::apply_patch(), of a patch that lives until `then` is gone; gives how many files it changed.
+  // Guest::apply_patch(), of a patch that lives until `then` is gone; returns how many files it changed.
   void apply_patch(const std::string& tenant, const std::string& id, std::string directory,
                    std::string_view patch, Then<size_t> then);
   // Several acts on files, with nothing else in between.
@@ -281,7 +281,7 @@ class Sandboxes {
   // For the service's end, after drain(): the execs that are left, whether they run or wait, are cancelled, and their
   // reports say that the service was stopped. Watches of files end.
   void cancel_execs();
-  // For the service's end, after drain(): cancel_execs(), and what can be kept goes into images. Gives how many
+  // For the service's end, after drain(): cancel_execs(), and what can be kept goes into images. Returns how many
   // could not. Waits so long; then `end_guests`, which may be null, is called to end those that do not answer, and what needs
   // no guest any more is waited for as long again.
   size_t keep_all(std::chrono::milliseconds patience, const std::function<void()>& end_guests = nullptr);
@@ -304,7 +304,7 @@ class Sandboxes {
 
  private:
   struct Sandbox;
-  // Of one sandbox; in it the guest is its own, or it is dead. Gives what is to be told when it is over: whoever hears
+  // Of one sandbox; in it the guest is its own, or it is dead. Returns what is to be told when it is over: whoever hears
   // that finds the sandbox as it stands after it.
   using Task = std::function<std::function<void()>(Sandbox&)>;
 
@@ -380,7 +380,7 @@ class Sandboxes {
   };
   Begun begin(Sandbox& sandbox, const std::shared_ptr<Exec>& exec, ExecSpec spec, uint64_t waited_us);
   void perform(Sandbox& sandbox, Begun& begun) const;
-  // Gives what is to be told.
+  // Returns what is to be told.
   std::function<void()> conclude(Sandbox& sandbox, Begun begun);
   std::function<void()> run(const std::shared_ptr<Sandbox>& sandbox, const std::shared_ptr<Exec>& exec,
                             ExecSpec spec, uint64_t waited_us, const Unfinished& unfinished);

@@ -76,7 +76,7 @@ Answer<std::string> Sandboxes::make_patch_of(Guest& guest, const std::string& te
                                              const computers::PatchMemory& memory) {
   if (since.empty()) return guest.make_patch(directory, nullptr, memory);
   const auto snapshot = snapshots_.find(tenant, since);
-  if (!snapshot)  // it is the sandbox that the request is of, and that is there
+  if (!snapshot)  // it is the sandbox that the request is of, and that exists
     return refuse(ApiCode::kInvalidValue, snapshot.error().message, snapshot.error().hint);
   if (kind_of_template(snapshot->guest.spec.template_name) != guest.kind())
     return refuse(ApiCode::kConflict, "the snapshot is of the template " + snapshot->guest.spec.template_name,

@@ -73,7 +73,7 @@ void Sandboxes::reset(const std::string& tenant, const std::string& id, const st
 
 Answer<void> Sandboxes::go_back(Sandbox& in, const std::string& to) {
   const auto snapshot = snapshots_.find(in.tenant, to);
-  if (!snapshot)  // it is the sandbox that the request is of, and that is there
+  if (!snapshot)  // it is the sandbox that the request is of, and that exists
     return refuse(ApiCode::kInvalidValue, snapshot.error().message, snapshot.error().hint);
   if (in.is_paused) return std::unexpected(is_paused_error(in.id));
   if (in.spec.seals)

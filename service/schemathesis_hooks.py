@@ -1,7 +1,7 @@
 """What schemathesis cannot find out by itself: values that do something. schemathesis_test.py runs it with this module.
 
 A generated value that is wrong stays wrong, and one that is right stays right: chains of requests then reach sandboxes
-that exist, programs that run, and files that are there. Choices depend on the value alone, so that a seed says all.
+that exist, programs that run, and files that exist. Choices depend on the value alone, so that a seed says all.
 """
 
 import json
@@ -103,7 +103,7 @@ def map_body(context, body):
 
 @schemathesis.hook
 def map_path_parameters(context, parameters):
-    """Often a sandbox that is there all the time."""
+    """Often a sandbox that exists all the time."""
     if parameters and is_text(parameters.get("sandbox"), 1 << 20):
         if context.operation.definition.raw["operationId"] != "killSandbox":
             parameters["sandbox"] = choice(parameters, [*SANDBOXES, parameters["sandbox"]])
@@ -142,7 +142,7 @@ def filter_failure(context, failure, case, response):
 
 @schemathesis.hook
 def before_call(context, case, kwargs):
-    """What would end the test: its own token taken back, or narrowed to nothing, and a watch of a sandbox that goes on."""
+    """What would end the test: its own token taken back, or narrowed to nothing, and a watch of a sandbox that continues."""
     operation = case.operation.definition.raw["operationId"]
     key = case.headers.get("Idempotency-Key") if case.headers else None
     if is_text(key, 200) and key.isascii() and key.isprintable() and " " not in key:

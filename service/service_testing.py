@@ -166,7 +166,7 @@ class ServiceTest(unittest.TestCase):
         cls.service.log.close()
 
     def refused(self, answer, status, code):
-        """The answer is an error of the service's form; gives the error."""
+        """The answer is an error of the service's form; returns the error."""
         self.assertEqual(answer.status, status, answer.body)
         error = answer.error
         self.assertEqual(set(error), {"code", "message", "hint", "request_id", "retryable"})

@@ -36,7 +36,7 @@ class Snapshots {
   explicit Snapshots(Images& images, State* state = nullptr, size_t most_of_tenant = 1'000)
       : images_(images), state_(state), most_of_tenant_(most_of_tenant) {}
 
-  // Those of the service before; takes a reference to each image. Gives sentences about what is damaged, which stays and
+  // Those of the service before; takes a reference to each image. Returns sentences about what is damaged, which stays and
   // cannot be used. Errors: as State.
   Result<std::vector<std::string>> load();
 

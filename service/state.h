@@ -94,14 +94,14 @@ struct ReceiptRow {
   std::string digest;
   std::string image, private_image;  // hashes
   uint64_t size_bytes = 0, private_size_bytes = 0;
-  std::string context = {};  // "": the one that is there from the start
+  std::string context = {};  // "": the one that exists from the start
   uint64_t turn = 0;         // in its context, from 1; 0 of a run
   int64_t made_at_ms = 0;
 };
 
 class State {
  public:
-  // In a directory that is there. `vfs`: SQLite's, null for the usual one. Errors: also kInvalidArgument when another
+  // In a directory that exists. `vfs`: SQLite's, null for the usual one. Errors: also kInvalidArgument when another
   // service uses it; kUnsupported when a later version of Membrane has written it.
   static Result<std::unique_ptr<State>> open(const std::string& directory, const char* vfs = nullptr);
   ~State();

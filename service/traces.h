@@ -59,7 +59,7 @@ class Traces {
  public:
   static constexpr size_t kMostWaiting = 2'000, kMostInOne = 500;
 
-  // Borrows the log. Errors: kUnsupported without libcurl; kInvalidArgument for what is no URL of HTTP.
+  // Borrows the log. Errors: kUnsupported without libcurl; kInvalidArgument for anything but a URL of HTTP.
   static Result<std::unique_ptr<Traces>> start(const std::string& endpoint, Log& log);
   // Sends what waits, within some seconds.
   ~Traces();

@@ -46,7 +46,7 @@ class Answerer {
 
   // A run or a turn begins: from now on its calls are answered, and noted. Outside of one, a worker has no reason to act.
   void begin();
-  // A turn that was paused goes on.
+  // A turn that was paused continues.
   void go_on();
   void pause() { acts_ = false; }
 

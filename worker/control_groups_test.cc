@@ -18,7 +18,7 @@ namespace {
 
 constexpr uint64_t kMemoryBytes = 64u << 20, kProcesses = 8;
 
-// What becomes of a process in the group that does `act`; its status as waitpid() has it.
+// What becomes of a process in the group that does `act`; its status as in waitpid().
 int status_of(ControlGroups& groups, const std::function<int()>& act) {
   int go[2] = {};
   EXPECT_EQ(pipe(go), 0);

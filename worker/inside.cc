@@ -470,7 +470,7 @@ void Worker::look_around() {
   reap();
 }
 
-// How a worker of this zygote ended, as waitpid() has it; it has been killed, or has ended by itself. -1 for none.
+// How a worker of this zygote ended, as in waitpid(); it has been killed, or has ended by itself. -1 for none.
 int Worker::end_of(int32_t number) {
   int status = -1;
   if (const auto known = ends_.find(number); known != ends_.end()) status = known->second;

@@ -56,7 +56,7 @@ enum class Kind : uint16_t {
   kRaiseWalls,        // WallLimits ─▶ Walls
   kRehearse,          // ─▶ nothing
   kSpawn,             // to a zygote: nothing ─▶ Status, with a socket and a process descriptor
-  kEndOf,             // to a zygote: number of a worker ─▶ int, how it ended as waitpid() has it
+  kEndOf,             // to a zygote: number of a worker ─▶ int, how it ended as in waitpid()
   kRun,               // GuestOptions, Program ─▶ Report
   kThaw,              // GuestOptions, bytes ─▶ Report
   kCreate,            // GuestOptions, TemplateSpec ─▶ Status

@@ -172,7 +172,7 @@ Status allow_setting_up(bool is_zygote) {
   return filter.install();
 }
 
-// Memory that can be run is there already: no more of it is made.
+// Memory that can be run already exists: no more of it is made.
 Status allow_running() {
   using enum Rule::Look;
   Filter filter(SECCOMP_RET_KILL_PROCESS);

@@ -152,7 +152,7 @@ void be_first_to_end(Walls& walls) {
     walls.miss(Wall::kResourceLimits, "the system would not end it before others: " + reason());
 }
 
-// What the guests' memory takes of a process, or with 0 of this one. Gives why it could not be bounded; "": it is.
+// What the guests' memory takes of a process, or with 0 of this one. Returns why it could not be bounded; "": it is.
 std::string bound_memory(const WallLimits& limits, pid_t process = 0) {
   constexpr uint64_t kHostBytes = 1ull << 30;  // of the engine itself: compiling, reports
   // Of a guest's memory: itself, the step back, a fork that completes, what is told.

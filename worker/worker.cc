@@ -438,7 +438,7 @@ uint64_t most_bytes(const policy::Limits& limits) {
   return std::min<uint64_t>(limits.memory_bytes + 8 * limits.output_bytes + kReportBytes, UINT32_MAX);
 }
 
-// A snapshot goes on with the calls that its report lists.
+// A snapshot continues with the calls that its report lists.
 std::optional<std::string> difference_of_snapshot(const Report& report) {
   auto state = state_in_snapshot(report.snapshot);
   if (!state) return "comes with a snapshot that is none";
@@ -460,7 +460,7 @@ std::shared_ptr<policy::Budget> budget_of(const RunOptions& options) {
 
 }  // namespace
 
-// Of a run before it goes on in a worker.
+// Of a run before it continues in a worker.
 struct Worker::Past {
   CallsBefore calls;
   host::FlowState flows;

@@ -59,7 +59,7 @@ class Worker : public std::enable_shared_from_this<Worker> {
   const Walls& raise_walls(const WallLimits& limits);
 
   // Runs a turn of each open template without packages, and a program, all of them empty, and forgets them. The pages of
-  // code and images that most guests use are then in place, which a first guest would wait for. Within the walls. Gives how
+  // code and images that most guests use are then in place, which a first guest would wait for. Within the walls. Returns how
   // many templates there were.
   uint64_t rehearse();
 

@@ -67,7 +67,7 @@ static void try_all(long number) {
 int act_of_call(long number) {
   if (is_left_out(number)) return kHeld;
   prepare();
-  // Those that wait or kill lose one process, and the next goes on with other values.
+  // Those that wait or kill lose one process, and the next continues with other values.
   for (int child = 0; child < 3; ++child) {
     const pid_t process = fork();
     if (process == 0) {

@@ -1,4 +1,4 @@
-// Runs acts one after the other, each in a process of its own, and says of each what came of it:
+// Runs acts one after another, each in a process of its own, and says of each what came of it:
 //
 //   held NAME | escaped NAME | hung NAME
 //

@@ -115,7 +115,7 @@ Result<std::shared_ptr<SSL_CTX>> make_context(X509* certificate, EVP_PKEY* key) 
   const OpenSslApi& api = **openssl();
   std::shared_ptr<SSL_CTX> made(api.context_new(api.server_method()), api.context_free);
   if (made == nullptr) return failed("begin with TLS");
-  // A connection begins anew each time, and once.
+  // A connection starts over each time, and once.
   api.context_set_options(made.get(), SSL_OP_NO_TICKET | SSL_OP_NO_RENEGOTIATION | SSL_OP_NO_COMPRESSION);
   api.context_control(made.get(), SSL_CTRL_SET_SESS_CACHE_MODE, SSL_SESS_CACHE_OFF, nullptr);
   api.context_control(made.get(), SSL_CTRL_MODE, SSL_MODE_RELEASE_BUFFERS, nullptr);

@@ -11,7 +11,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   if (!whole) return 0;
   if (*whole && (*whole)->size() > 253) std::abort();
   const auto less = server_name_of(bytes.substr(0, size / 2));
-  if (!less) std::abort();                                    // what may go on well has begun well
+  if (!less) std::abort();                                    // what may continue well has begun well
   if (*less && (!*whole || **less != **whole)) std::abort();  // and once there, the name stays
   if (!*whole) return 0;
   membrane::computers::HelloWatch at_once(**whole), in_pieces(**whole);

@@ -234,7 +234,7 @@ Status Gateway::tell_hosts_again_if_due() {
 // -- what the kernel process says -------------------------------------------------------------------------------------
 
 void Gateway::listen() {
-  constexpr size_t kMostWaiting = 10'000;  // of a kernel process that goes on after the end
+  constexpr size_t kMostWaiting = 10'000;  // of a kernel process that continues after the end
   for (size_t late = 0; late < kMostWaiting; late += stop_->is_set() ? 1 : 0) {
     std::array<pollfd, 2> looked = {{{ours_.number(), POLLIN, 0}, {stop_->descriptor(), POLLIN, 0}}};
     if (::poll(looked.data(), looked.size(), -1) < 0) {

@@ -86,7 +86,7 @@ class Gateway {
   // The kernel process is gone: nothing comes any more.
   [[nodiscard]] bool is_over() const { return is_over_; }
 
-  // What is granted from now on, on connections that there are, too: what they are in the middle of is cut, unless it would be granted
+  // What is granted from now on, on connections that exist, too: what they are in the middle of is cut, unless it would be granted
   // to the same addresses still. Errors: as of create().
   Status set_grants(std::vector<policy::HttpGrant> grants, host::Secrets secrets);
   // What pays for all that its connections do; for the sandbox's directories, too.

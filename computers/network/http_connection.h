@@ -1,5 +1,5 @@
 // HTTP/1.1 as programs of a Linux sandbox speak it over a connection: each request is read, handed to the egress, which decides
-// and sends it, and answered. Nothing of a program's framing reaches a server: a request is made anew from what it means.
+// and sends it, and answered. Nothing of a program's framing reaches a server: a request is recreated from what it means.
 //
 //   - the Host of a request is the host that the connection was made to, or it is refused (421);
 //   - a refusal of the egress is an answer with its reason as text: 403 for what no grant allows;

@@ -42,7 +42,7 @@ class Stream {
 
 class SocketStream final : public Stream {
  public:
-  // `socket` comes from a kernel process, which may be hostile. Errors: kInvalidInput for what is no stream.
+  // `socket` comes from a kernel process, which may be hostile. Errors: kInvalidInput for anything but a stream.
   static Result<std::unique_ptr<SocketStream>> create(linux::HostFile socket, const Stop& stop);
   size_t read(std::span<char> to) override;
   bool write(std::string_view bytes) override;

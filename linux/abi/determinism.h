@@ -1,4 +1,4 @@
-// What makes a sandbox's runs the same: where its clock begins, and what its random numbers come from.
+// What makes a sandbox's runs repeatable: the start of its clock and the seed of its random numbers.
 #pragma once
 
 #include <cstdint>

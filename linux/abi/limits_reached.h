@@ -1,4 +1,4 @@
-// How often a sandbox has come to each of its limits: what was refused, or ended, because of it.
+// How often a sandbox has hit each of its limits: what was refused or ended because of it.
 #pragma once
 
 #include <cstdint>

@@ -160,7 +160,7 @@ void DatagramSocket::send_inet(Packet packet, const End& receiver, const InetAdd
     if (const auto answer = end_->space->network->answer(to, packet.bytes)) return take_answer(*answer, to);
   }
   if (receiver == nullptr) {
-    // As the message of ICMP says that comes back.
+    // Reports what an ICMP message would report.
     if (is_connected_) end_->error = ECONNREFUSED;
     return;
   }

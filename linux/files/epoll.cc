@@ -112,7 +112,8 @@ size_t EpollFile::collect(std::span<epoll_event> events) {
 
 // -- entries
 
-// The longest way from this one up to an instance that nobody watches. There are no circles, and no way is longer than kMostDepth.
+// The longest path from this instance up to one that nobody watches. There are no cycles, and no path is
+// longer than kMostDepth.
 int EpollFile::depth_above() const {
   int depth = 0;
   for (std::set<const EpollFile*> level = {this}; depth <= kMostDepth; ++depth) {

@@ -1,5 +1,5 @@
-// The network interfaces of a sandbox, as its programs are told: the loopback, and with a network (network.h) one more, which has the
-// address that programs take for the sandbox's own. Nothing can be changed in them. Threads: any.
+// The network interfaces of a sandbox as its programs see them: the loopback and, with a network (network.h),
+// one more whose address programs take to be the sandbox's own. None of them can be changed. Threads: any.
 #pragma once
 
 #include <array>
@@ -31,7 +31,8 @@ std::span<const Interface> interfaces(const Network* network);
 const Interface* find_interface(const Network* network, int index);
 const Interface* find_interface(const Network* network, std::string_view name);
 
-// SIOCGIFCONF and its like. Requests that would change an interface are EPERM. Errors: ENOTTY, ENODEV, EFAULT, EADDRNOTAVAIL.
+// SIOCGIFCONF and the like. Requests that would change an interface are EPERM. Errors: ENOTTY, ENODEV,
+// EFAULT, EADDRNOTAVAIL.
 Try<int64_t> interface_request(Caller& caller, const Network* network, bool is_inet, uint64_t request,
                                uint64_t argument);
 

@@ -1,6 +1,7 @@
-// What a terminal does to bytes on their way: input becomes lines that can be edited, is echoed, and raises signals; output gets its
-// carriage returns. As N_TTY of Linux does it; but output is never stopped (IXON swallows its two characters), and PARMRK is ignored.
-// Every step is a loop over the bytes that it is given and the line that is edited, which has a limit. Threads: the owner's.
+// What a terminal does to bytes on their way: input is collected into editable lines, echoed, and turned into
+// signals; output gets its carriage returns. This follows Linux's N_TTY, except that output is never stopped
+// (IXON swallows its two characters) and PARMRK is ignored. Every step is a loop over the bytes given to it
+// and the line being edited, whose length is limited. Threads: the owner's thread.
 #pragma once
 
 #include <array>
@@ -30,19 +31,19 @@ class LineDiscipline {
   static constexpr size_t kMostInput = 4096;    // bytes that are kept for the reader
   static constexpr size_t kMostOutput = 16384;  // that are kept for the master
 
-  // `raise` is told SIGINT, SIGQUIT, SIGTSTP as they are typed.
+  // Calls `raise` with SIGINT, SIGQUIT or SIGTSTP when one is typed.
   explicit LineDiscipline(std::function<void(int)> raise) : raise_(std::move(raise)) {}
 
   [[nodiscard]] const TerminalModes& modes() const { return modes_; }
   void set_modes(const TerminalModes& modes);
 
   // -- the keyboard
-  // Gives how many bytes it took: fewer when readers must make room first.
+  // Returns how many bytes it took: fewer when readers must make room first.
   size_t receive(std::span<const std::byte> bytes);
   [[nodiscard]] bool has_input_room() const;
 
   // -- readers
-  // Errors: EAGAIN when there is nothing, or, unless `takes_what_is_there`, fewer than VMIN wants.
+  // Errors: EAGAIN when there is nothing or, unless `takes_what_is_there`, less than VMIN requires.
   Try<size_t> read(Buffer& to, bool takes_what_is_there);
   [[nodiscard]] bool is_readable() const;
   [[nodiscard]] size_t readable_bytes() const;

@@ -67,7 +67,7 @@ Try<size_t> RegularFile::write(Caller& caller, Buffer& from) {
 }
 
 Try<size_t> RegularFile::write_at(Caller& caller, Buffer& from, uint64_t offset) {
-  // As Linux, which appends whatever the offset.
+  // Linux appends whatever the offset.
   if ((flags & O_APPEND) != 0) offset = node_->attributes().size;
   return write_from(caller, from, offset);
 }
@@ -156,7 +156,7 @@ Done DirectoryFile::list(const std::function<bool(const DirectoryEntry&)>& add) 
     position_ = 1;
   }
   if (position_ == 1) {
-    // Above a root it is the root itself; what a mount is on, its own file system does not know.
+    // A root's parent is the root itself; a file system does not know the directory that it is mounted on.
     NodeRef parent = location != nullptr && location->parent != nullptr ? location->parent->node : nullptr;
     if (parent == nullptr) parent = node_->parent();
     if (parent == nullptr) parent = node_;

@@ -1,5 +1,5 @@
-// What sockets are made of: ends with packets that wait to be received, and the names by which ends are found. Threads: the kernel's
-// one.
+// The parts of sockets: ends with packets that wait to be received, and the names by which ends are found.
+// Threads: the kernel's thread.
 #pragma once
 
 #include <sys/socket.h>
@@ -24,7 +24,7 @@ struct Sender {
 };
 Sender sender_of(const Caller& caller);
 
-// Files on their way: while there are any, they count.
+// Files being sent: they count while this exists.
 struct FilesInFlight {
   std::vector<FileRef> files;
   std::shared_ptr<void> count;
@@ -43,7 +43,7 @@ struct Packet {
 
 class SocketSpace;
 
-// A socket's own part, which its peer and names refer to. It is closed when its file is gone.
+// A socket's own part, to which its peer and its names refer. It is closed when its file ends.
 struct SocketEnd {
   static constexpr size_t kUsualCapacity = 212992;
   SocketEnd(std::shared_ptr<SocketSpace> in, int of_domain, int of_type)
@@ -74,16 +74,16 @@ struct SocketEnd {
   std::weak_ptr<SocketEnd> connected_by;           // of one that waits: its other side
 
   [[nodiscard]] size_t room() const { return charged < capacity ? capacity - charged : 0; }
-  // Errors: ENOBUFS when the packets of all are too many.
+  // Errors: ENOBUFS when all packets together are too many.
   Done add(Packet packet);
-  // Of a stream: as add(), but joined to the last packet where no one can tell.
+  // For a stream: like add(), but merges with the last packet where nobody can notice.
   Done append(Packet packet);
-  // Takes bytes from the front packet, which goes when nothing of it is left, or with `whole`.
+  // Removes bytes from the front packet. The packet is removed when nothing of it is left, or with `whole`.
   void drop(size_t bytes, bool whole);
   void clear();
 };
 
-// All names of a kernel, and what is on its way.
+// All names of a kernel's sockets, and the files being sent.
 class SocketSpace {
  public:
   static constexpr size_t kMostQueuedBytes = 64u << 20, kMostFilesInFlight = 1024;
@@ -92,9 +92,9 @@ class SocketSpace {
 
   // Errors: ETOOMANYREFS.
   Try<FilesInFlight> count(std::vector<FileRef> files);
-  // Closes sockets that only their own packets keep: those that are on their way to themselves, or to each other.
+  // Closes sockets that only their own packets keep alive: those on their way to themselves or to each other.
   void collect();
-  // A socket was closed; collect() may find something then.
+  // A socket was closed, so collect() may find garbage.
   void expect_garbage() { has_garbage_ |= *files_in_flight_ > 0; }
   [[nodiscard]] bool has_garbage() const { return has_garbage_; }
 
@@ -108,9 +108,9 @@ class SocketSpace {
 
   // -- AF_INET and AF_INET6. A port of 0 is any that is free. Errors: EADDRINUSE.
   Done bind_inet(const InetAddress& address, const End& end);
-  // Whether another end that listens is in the way.
+  // Whether another listening end uses the address.
   [[nodiscard]] bool is_taken_for_listening(const SocketEnd& end) const;
-  // That packets to the address go to: for streams, that listens.
+  // The end to which packets for the address go; for streams, the one that listens.
   [[nodiscard]] End find_inet(const InetAddress& address, int type) const;
 
   void unbind(const SocketEnd& end);

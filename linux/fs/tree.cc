@@ -98,7 +98,7 @@ NodeRef make_tree(TreeOptions options) {
   const auto tree = std::make_shared<Tree>(std::move(options));
   const auto root = has_image ? tree->node(1) : tree->make({.mode = mode});
   tree->keep(*root);
-  // The nodes hold their tree, which holds nodes: what is given out ends that.
+  // The nodes hold their tree, which holds nodes: the root that is handed out breaks the cycle.
   return {root.get(), [tree, root](Node*) { tree->clear(); }};
 }
 

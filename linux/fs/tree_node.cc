@@ -456,7 +456,7 @@ Done TreeNode::set_attribute(std::string_view name, std::string_view value, int 
   uint64_t name_bytes = is_there ? 0 : name.size() + 1;
   for (const auto& [each, its_value] : xattrs()) name_bytes += each.size() + 1;
   if (name_bytes > kMostAttributeBytes) return err(ENOSPC);
-  // What is replaced is given back; what came from the image was never charged.
+  // The charge of what is replaced is returned; what came from the image was never charged.
   const uint64_t cost = kEntryBytes + name.size() + value.size();
   MEMBRANE_TRY(tree_->account()->take(cost));
   charged_bytes_ += cost;

@@ -1,4 +1,4 @@
-// The nodes of a tree (tree.h), and the tree that they are in. Threads: the kernel's one.
+// The nodes of a tree (tree.h), and the tree that they are in. Threads: the kernel's thread.
 #pragma once
 
 #include <map>
@@ -14,19 +14,19 @@ namespace membrane::linux {
 class Pipe;  // linux/files/pipe.h
 class TreeNode;
 
-// Nodes by number. Those of the image have the number of their inode and one; others follow.
+// Nodes by number. A node of the image has the number of its inode plus one; others follow.
 class Tree : public std::enable_shared_from_this<Tree> {
  public:
   explicit Tree(TreeOptions options);
 
-  // nullptr for one that is damaged in the image.
+  // nullptr for a node that is damaged in the image.
   std::shared_ptr<TreeNode> node(uint64_t number);
   std::shared_ptr<TreeNode> make(const NewNode& what);  // charged already
   void keep(TreeNode& node);                            // it has changed
   void drop(TreeNode& node);                            // it has no name any more
   void forget(uint64_t number) { slots_.erase(number); }
   void clear();  // all nodes that only the tree keeps
-  // Whether the node is not as it is in the image.
+  // Whether the node differs from the image.
   [[nodiscard]] bool changed_node(uint64_t number) const {
     const auto slot = slots_.find(number);
     return slot != slots_.end() && slot->second.kept != nullptr;
@@ -50,7 +50,7 @@ class Tree : public std::enable_shared_from_this<Tree> {
   uint64_t next_number_;
 };
 
-// The entries of a directory that was changed. One that was not is read in the image.
+// The entries of a changed directory. An unchanged one is read from the image.
 class Entries {
  public:
   struct Entry {
@@ -60,7 +60,7 @@ class Entries {
   };
   [[nodiscard]] const Entry* find(std::string_view name) const;
   void add(std::string_view name, uint64_t number, uint8_t type);  // not there yet
-  // At the place of what has the name.
+  // Replaces the entry of that name.
   void replace(std::string_view name, uint64_t number, uint8_t type);
   void remove(std::string_view name);
   [[nodiscard]] size_t size() const { return by_position_.size(); }
@@ -107,7 +107,7 @@ class TreeNode final : public Node {
   [[nodiscard]] const std::shared_ptr<Tree>& tree() const { return tree_; }
   [[nodiscard]] uint64_t number() const { return number_; }
   [[nodiscard]] std::optional<LayerInode> image_inode() const { return inode(); }  // which it was
-  // Of a file that was one of the image: whether it has the bytes of then.
+  // For a file of the image: whether it still has the image's bytes.
   [[nodiscard]] bool has_image_content() const {
     return is_from_image_ && (content_ == nullptr || content_->is_base());
   }

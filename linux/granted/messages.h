@@ -1,5 +1,6 @@
-// What a kernel process asks of its sandbox's owner about a directory that the owner grants, over a SOCK_SEQPACKET socket: a request, then
-// its answer, one after the other. Each side takes what the other says as foreign data.
+// The requests of a kernel process to its sandbox's owner about a granted directory, over a SOCK_SEQPACKET
+// socket: a request, then its answer, one after another. Each side treats what the other sends as foreign
+// data.
 //
 // Paths are relative to the granted directory, with '/' between names; "" is the directory itself.
 #pragma once
@@ -17,7 +18,7 @@ enum class GrantedAct : uint32_t {
   kList,        // of `path`, from the entry number `offset` on: GrantedEntry after the other
   kTarget,      // of the link `path`
   kRoom,        // of the file system that `path` is in: GrantedRoom
-  kOpen,        // `flags`; gives `file`
+  kOpen,        // `flags`; returns `file`
   kRead,        // `file`, `offset`, at most `count` bytes
   kWrite,       // `file`, `offset`, `bytes`
   kResize,      // `file`, to `offset`
@@ -53,7 +54,7 @@ struct GrantedAnswer {
   uint64_t file = 0;
   uint64_t size = 0, links = 1, number = 0;  // number 0: none is known
   int64_t accessed_ns = 0, modified_ns = 0, changed_ns = 0;
-  uint32_t entries = 0;  // that there are, of a list
+  uint32_t entries = 0;  // that exist, of a list
   uint32_t bytes = 0;    // that follow
   uint32_t mode = 0;     // permissions, 0777
   uint32_t reserved = 0;

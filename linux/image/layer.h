@@ -1,13 +1,13 @@
-// A file tree as one read-only file: what sandboxes are made over. Opening one takes the same short time however large it is, since
-// nothing is read but its header; names, attributes and contents are found in place.
+// A file tree as one read-only file, over which sandboxes are created. Opening one takes the same short time
+// however large it is: only the header is read; names, attributes and contents are found in place.
 //
-//   header | contents, each at a page's begin and padded with zeros | inodes | entries | strings
+//   header | contents, each at a page's start and padded with zeros | inodes | entries | strings
 //
 // Inodes are numbered breadth first from the root (0), the entries of a directory are next to each other and sorted by name.
 // So a directory's number is greater than its parent's, and the same tree makes the same bytes (layer_writer.h).
 //
-// A file may be hostile: every number in it is checked when it is used, and what is wrong is not there. It must not be
-// made shorter while it is open.
+// A file may be hostile: every number in it is checked when it is used, and invalid entries are treated as
+// absent. The file must not be shortened while it is open.
 //
 // Threads: any; it does not change.
 #pragma once
@@ -31,7 +31,7 @@ namespace membrane::linux {
 constexpr uint64_t kPageBytes = 4096;
 constexpr uint32_t kLayerVersion = 1;
 
-// As they stand in the file, little-endian.
+// The file's structures, little-endian.
 struct LayerHeader {
   char magic[8] = {'M', 'E', 'M', 'B', 'L', 'A', 'Y', 'R'};
   uint32_t version = kLayerVersion;
@@ -66,15 +66,15 @@ struct LayerEntry {
 
 class Layer {
  public:
-  // Errors: kUnavailable; kInvalidInput for what is no such file, or of another version.
+  // Errors: kUnavailable; kInvalidInput if the file is not a layer, or has another version.
   static Result<std::shared_ptr<const Layer>> open(const std::string& path);
-  // Of a file that is open for reading; `name` is for messages. The layer closes it.
+  // For a file that is open for reading; `name` is for messages. The layer closes it.
   static Result<std::shared_ptr<const Layer>> open(int fd, const std::string& name);
   ~Layer();
   Layer(const Layer&) = delete;
   Layer& operator=(const Layer&) = delete;
 
-  // All of it is read. Errors: kInvalidInput when it is not what was written.
+  // Reads all of it. Errors: kInvalidInput when it is not what was written.
   [[nodiscard]] Status verify() const;
 
   [[nodiscard]] int fd() const { return fd_; }
@@ -89,7 +89,7 @@ class Layer {
     std::string_view name;
     uint32_t inode = 0;
   };
-  // The entry of a directory that is `index`th by name.
+  // Returns the entry of a directory with that index, in order of names.
   [[nodiscard]] std::optional<Child> child(const LayerInode& directory, uint64_t index) const;
   [[nodiscard]] std::optional<uint32_t> find(const LayerInode& directory, std::string_view name) const;
   [[nodiscard]] std::optional<std::span<const std::byte>> content(const LayerInode& file) const;
@@ -106,7 +106,7 @@ class Layer {
   LayerHeader header_;
 };
 
-// Of a header, without its last field.
+// The checksum of a header, without its last field.
 uint64_t check_of(const LayerHeader& header);
 
 }  // namespace membrane::linux

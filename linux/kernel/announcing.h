@@ -1,4 +1,4 @@
-// What system calls say to those who watch files (inotify). Without watches nothing is done. Threads: the kernel's one.
+// What system calls say to those who watch files (inotify). Without watches nothing is done. Threads: the kernel's thread.
 #pragma once
 
 #include <sys/inotify.h>

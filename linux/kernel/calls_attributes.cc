@@ -191,7 +191,7 @@ int64_t sys_utimensat(Call& call) {
   int flags = call.int_arg(3);
   if ((flags & ~(AT_SYMLINK_NOFOLLOW | AT_EMPTY_PATH)) != 0) return -EINVAL;
   CALL_ASSIGN(const Times wish, times_at(call, call.arg(2), false));
-  // A null path is the descriptor itself, as futimens() has it.
+  // A null path is the descriptor itself, as in futimens().
   if (call.arg(1) == 0) {
     if (call.int_arg(0) == AT_FDCWD) return -EFAULT;
     flags = AT_EMPTY_PATH;

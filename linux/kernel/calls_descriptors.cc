@@ -156,7 +156,7 @@ int64_t add_seals(Call& call, File& file, uint64_t seals) {
   return answer(node->add_seals(static_cast<uint32_t>(seals), is_mapped_writable(call.kernel, *node)));
 }
 
-// What F_NOTIFY asks for, as inotify has it. A name that changes within the directory is a move from it.
+// What F_NOTIFY asks for, as in inotify. A name that changes within the directory is a move from it.
 uint32_t mask_of_notice(uint64_t asked) {
   constexpr std::array<std::pair<uint64_t, uint32_t>, 6> kKinds = {{{DN_ACCESS, IN_ACCESS},
                                                                     {DN_MODIFY, IN_MODIFY},

@@ -12,7 +12,7 @@
 namespace membrane::linux {
 namespace {
 
-constexpr size_t kMostControlBytes = 20480;  // as Linux has it (optmem_max)
+constexpr size_t kMostControlBytes = 20480;  // as in Linux (optmem_max)
 constexpr uint32_t kMostMessages = 1024;     // of one call
 constexpr int kKnownSendFlags =
     MSG_DONTWAIT | MSG_NOSIGNAL | MSG_EOR | MSG_MORE | MSG_CONFIRM | MSG_DONTROUTE;

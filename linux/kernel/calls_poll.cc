@@ -56,7 +56,7 @@ Done use_mask_during_call(Call& call, uint64_t mask_at, uint64_t size) {
 
 namespace {
 
-// Fills in what is ready; gives for how many.
+// Fills in what is ready; returns for how many.
 int64_t look_at_all(Call& call, std::vector<pollfd>& asked) {
   int64_t count = 0;
   for (pollfd& each : asked) {
@@ -147,7 +147,7 @@ class Sets {
 constexpr std::array<int, 3> kWanted = {POLLIN | POLLRDNORM | POLLRDBAND | POLLHUP | POLLERR,
                                         POLLOUT | POLLWRNORM | POLLWRBAND | POLLERR, POLLPRI};
 
-// Removes what is not ready; gives how many bits are left. Errors: EBADF.
+// Removes what is not ready; returns how many bits are left. Errors: EBADF.
 Try<int64_t> look_at_sets(Call& call, Sets& sets) {
   int64_t count = 0;
   for (uint32_t descriptor = 0; descriptor < sets.count(); ++descriptor) {

@@ -74,7 +74,7 @@ bool is_queued(const PendingSignals& pending, int id) {
 
 void arm(Kernel& kernel, int process, int id, PosixTimer& timer, GuestClock::Time at);
 
-// The next expiration is the first one after now; gives how many there were until then.
+// The next expiration is the first one after now; returns how many there were until then.
 int64_t forward(const Kernel& kernel, PosixTimer& timer) {
   const auto late = kernel.steady_now() - *timer.next;
   if (late.count() < 0) return 0;

@@ -242,7 +242,7 @@ int64_t sys_vmsplice(Call& call) {
                                                : write_to(call, *file, buffer, std::nullopt, how);
 }
 
-// -- disks: what was written is there already
+// -- disks: what was written already exists
 
 int64_t sys_sync(Call&) { return 0; }
 int64_t sys_syncfs(Call& call) {

@@ -1,5 +1,5 @@
 // Capabilities of a process: what it is told that it has, and keeps over a change of its user. The kernel goes by the user: the superuser
-// may do all, and of others' capabilities only CAP_SETUID and CAP_SETGID count. Threads: the kernel's one.
+// may do all, and of others' capabilities only CAP_SETUID and CAP_SETGID count. Threads: the kernel's thread.
 #pragma once
 
 #include <linux/capability.h>

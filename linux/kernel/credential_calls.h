@@ -1,4 +1,4 @@
-// What prctl() asks of capabilities. Threads: the kernel's one.
+// What prctl() asks of capabilities. Threads: the kernel's thread.
 #pragma once
 
 #include <optional>

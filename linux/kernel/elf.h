@@ -27,7 +27,7 @@ struct ElfProgram {
   uint64_t alignment = 4096;
 };
 
-// Errors: ENOEXEC for what is no ELF program of x86-64, or one that is malformed; EIO.
+// Errors: ENOEXEC for anything but an ELF program of x86-64, or one that is malformed; EIO.
 Try<ElfProgram> read_elf(Node& node);
 
 }  // namespace membrane::linux

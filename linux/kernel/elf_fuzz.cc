@@ -1,4 +1,4 @@
-// Programs that nobody has checked: their headers are read, or refused.
+// Programs that are untrusted: their headers are read, or refused.
 #include <algorithm>
 #include <cstdlib>
 #include <cstring>

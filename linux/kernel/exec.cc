@@ -102,7 +102,7 @@ uint64_t size_of(const std::vector<std::string>& words) {
   return bytes;
 }
 
-// Maps the segments; gives by how much the addresses moved.
+// Maps the segments; returns by how much the addresses moved.
 Try<uint64_t> map_program(Memory& memory, const FileRef& file, const ElfProgram& elf, uint64_t wanted_base) {
   uint64_t shift = 0;
   if (elf.moves) {

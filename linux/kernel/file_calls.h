@@ -1,4 +1,4 @@
-// What the handlers of files share: arguments that are descriptors and paths, and new descriptors. Threads: the kernel's one.
+// What the handlers of files share: arguments that are descriptors and paths, and new descriptors. Threads: the kernel's thread.
 #pragma once
 
 #include <cstdint>

@@ -15,7 +15,7 @@ namespace membrane::linux {
 
 namespace {
 
-constexpr int kMostRobust = 2048;  // entries of a list that are looked at, as Linux has it
+constexpr int kMostRobust = 2048;  // entries of a list that are looked at, as in Linux
 
 // The same word in every memory that sees it.
 FutexKey key_of(const Task& task, uint64_t address) {

@@ -8,7 +8,7 @@
 
 namespace membrane::linux {
 
-// Wakes at most `most` tasks that wait at the address in the task's memory, with a set that meets `bits`; gives how many.
+// Wakes at most `most` tasks that wait at the address in the task's memory, with a set that meets `bits`; returns how many.
 int wake_futex(Task& in, uint64_t address, int most, uint32_t bits = UINT32_MAX);
 
 }  // namespace membrane::linux

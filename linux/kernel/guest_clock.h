@@ -3,7 +3,7 @@
 //
 // Deadlines are points of now(). The kernel tells a virtual clock what has happened; a host's clock does not listen.
 //
-// Threads: the kernel's one.
+// Threads: the kernel's thread.
 #pragma once
 
 #include <time.h>
@@ -34,7 +34,7 @@ class GuestClock {
   void pass_until(Time time);
   // How much time has passed on a virtual clock.
   [[nodiscard]] std::chrono::nanoseconds passed() const { return passed_; }
-  // A sandbox that was kept goes on from when it was: now() is `then`. The realtime clock of the host stays what it is.
+  // A sandbox that was kept resumes from when it was: now() is `then`. The realtime clock of the host stays what it is.
   void go_on_from(Time then);
   // How far the clocks that only count time are ahead of the host's.
   [[nodiscard]] std::chrono::nanoseconds ahead() const { return ahead_; }

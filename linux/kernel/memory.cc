@@ -224,7 +224,7 @@ Try<uint64_t> Memory::remap(uint64_t from, uint64_t length, uint64_t new_length,
   if (length == 0 || !fits(from, length) || !is_mapped(from, length)) return err(EFAULT);
   if (areas_.size() + 2 >= kMostAreas) return err(ENOMEM);
   const auto at = std::prev(areas_.upper_bound(from));
-  if (at->second.end < from + length) return err(EFAULT);  // one area only, as Linux has it
+  if (at->second.end < from + length) return err(EFAULT);  // one area only, as in Linux
   const bool is_fixed = (flags & MREMAP_FIXED) != 0;
   if (!is_fixed && new_length <= length) {
     if (new_length < length) MEMBRANE_TRY(unmap(from + new_length, length - new_length));

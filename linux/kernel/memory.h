@@ -2,7 +2,7 @@
 //
 //   lowest    program (PIE at 0x5555_5555_4000), heap (brk) ──►      ◄── mappings, from the top down     stack   highest
 //
-// Threads: the kernel's one. All lengths are rounded up to whole pages by those who call.
+// Threads: the kernel's thread. All lengths are rounded up to whole pages by those who call.
 #pragma once
 
 #include <sys/mman.h>

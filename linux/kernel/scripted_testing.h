@@ -35,7 +35,7 @@ class ScriptedSpace final : public Space {
   uint64_t resident_bytes() override;
   std::vector<PageRun> own_pages(uint64_t address, uint64_t length) override;
   [[nodiscard]] std::shared_ptr<ScriptedSpace> copy() const { return std::make_shared<ScriptedSpace>(*this); }
-  // What is touched after so many bytes were moved is not there: no call moves gigabytes.
+  // What is touched after that many bytes were moved is not there: no call moves gigabytes.
   uint64_t moves_at_most = 256u << 20;
 
  private:
@@ -125,7 +125,7 @@ struct ScriptedKernel {
   std::unique_ptr<Kernel> kernel;
 };
 
-// Calls one after the other: each step is given the result of the one before. After the last one the process ends with 0.
+// Calls one after another: each step is given the result of the one before. After the last one the process ends with 0.
 std::function<void(ScriptedThread&)> steps(std::vector<std::function<void(ScriptedThread&)>> all);
 
 }  // namespace membrane::linux

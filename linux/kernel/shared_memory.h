@@ -1,4 +1,4 @@
-// Memory that several processes may map and that is no file: MAP_SHARED | MAP_ANONYMOUS, segments of System V. Threads: the kernel's one.
+// Memory that several processes may map and that is no file: MAP_SHARED | MAP_ANONYMOUS, segments of System V. Threads: the kernel's thread.
 #pragma once
 
 #include <memory>

@@ -27,7 +27,7 @@ constexpr uint64_t kIgnore = 1, kDefault = 0;
 constexpr uint64_t kRestorer = 0x04000000;  // SA_RESTORER
 constexpr uint64_t kUserFlags = 0x240dd5;   // of rflags: what user code may change
 
-// The frame, as the kernel's ABI has it.
+// The frame, as in the kernel's ABI.
 struct Context {
   uint64_t r8, r9, r10, r11, r12, r13, r14, r15, rdi, rsi, rbp, rbx, rdx, rax, rcx, rsp, rip, rflags;
   uint16_t cs, gs, fs, ss;

@@ -38,7 +38,7 @@ bool is_on(const SignalStack& stack, uint64_t sp);
 // Until the call that the task is in has its answer: sigsuspend(), ppoll() and their like.
 void set_mask_during_call(Task& task, SignalSet mask);
 
-// Before the task returns to its guest: acts on each signal that is there; a handler's frame is put in place. False when the
+// Before the task returns to its guest: acts on each signal that exists; a handler's frame is put in place. False when the
 // task has ended or is stopped.
 bool deliver_signals(Kernel& kernel, Task& task);
 // rt_sigreturn(): puts back what the frame has. Errors: EFAULT.

@@ -1,4 +1,4 @@
-// What the calls of sockets share: descriptors, addresses, waiting. Threads: the kernel's one.
+// What the calls of sockets share: descriptors, addresses, waiting. Threads: the kernel's thread.
 #pragma once
 
 #include <chrono>
@@ -17,7 +17,7 @@ Try<SocketRef> socket_at(Call& call, int descriptor);
 
 // Of guest memory; no bytes for a null pointer. The node of a path of AF_UNIX is not looked for. Errors: EFAULT, EINVAL.
 Try<SocketAddress> read_address(Call& call, uint64_t at, int length);
-// The node of its path, if it has one. Errors: ECONNREFUSED for what is no socket, and those of a walk.
+// The node of its path, if it has one. Errors: ECONNREFUSED for anything but a socket, and those of a walk.
 Done find_node(Call& call, SocketAddress& address);
 // As much of it as `room` bytes take. Errors: EFAULT, EINVAL for a negative room.
 Done write_address(Call& call, const SocketAddress& address, uint64_t at, int room);

@@ -1,5 +1,5 @@
 // System V IPC: segments of shared memory, sets of semaphores, queues of messages, which programs know by keys and numbers. They are
-// there until a program removes them. Threads: the kernel's one.
+// there until a program removes them. Threads: the kernel's thread.
 #pragma once
 
 #include <sys/ipc.h>
@@ -142,7 +142,7 @@ Done may_control(const Call& call, const IpcOwner& owner);
 void take_owner(IpcOwner& owner, const ipc_perm& told);
 [[nodiscard]] int64_t ipc_time(const Call& call);
 
-// shmget(), semget(), msgget(): by key, or a new one. `check` looks at one that is there already.
+// shmget(), semget(), msgget(): by key, or a new one. `check` looks at one that already exists.
 template <typename T>
 Try<int> get_object(Call& call, IpcTable<T>& table, int key, int flags,
                     const std::function<Done(const T&)>& check,

@@ -1,4 +1,4 @@
-// Timers of processes: by ITIMER_* (calls_time.cc), and those of POSIX (calls_timers.cc). Threads: the kernel's one.
+// Timers of processes: by ITIMER_* (calls_time.cc), and those of POSIX (calls_timers.cc). Threads: the kernel's thread.
 #pragma once
 
 #include "linux/kernel/task.h"

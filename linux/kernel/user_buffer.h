@@ -1,4 +1,4 @@
-// Guest memory as a Buffer: one range, or those of an iovec list. Threads: the kernel's one.
+// Guest memory as a Buffer: one range, or those of an iovec list. Threads: the kernel's thread.
 #pragma once
 
 #include <cstdint>

@@ -1,4 +1,4 @@
-// What calls that wait share: their time limit and their signal mask. Threads: the kernel's one.
+// What calls that wait share: their time limit and their signal mask. Threads: the kernel's thread.
 #pragma once
 
 #include <chrono>

@@ -7,7 +7,7 @@
 //
 // Buffers are those of the two sockets: a guest that does not read stops the owner's writing, and the other way round.
 //
-// Threads: the kernel's one, but for a thread of its own that waits for the host's sockets.
+// Threads: the kernel's thread, but for a thread of its own that waits for the host's sockets.
 #pragma once
 
 #include <functional>

@@ -33,7 +33,7 @@ class Reachable {
   static constexpr size_t kMostHosts = 4096, kMostNames = 4096, kMostNameBytes = 253;
 
   Reachable() = default;
-  // Errors: kInvalidInput for what is no list of hosts.
+  // Errors: kInvalidInput for anything but a list of hosts.
   static Result<Reachable> parse(std::string_view text);
   static std::string to_text(const std::vector<ReachableHost>& hosts);
 

@@ -15,7 +15,7 @@ struct PlatformDescription {
   std::string reason;      // of the choice
 };
 
-// All that there are. Starts and measures each: some ten milliseconds.
+// All that exist. Starts and measures each: some ten milliseconds.
 std::vector<PlatformDescription> describe_platforms();
 
 // "trap" or "kvm": the one for who demands none. It is found once for a process; only where the processor itself has

@@ -27,7 +27,7 @@ inline constexpr uint64_t kCodeAt = 0x400000, kStackAt = 0x700000, kStackBytes =
 
 // "trap" or "kvm". Errors: kUnsupported, as they give it.
 Result<std::unique_ptr<Platform>> start_platform(std::string_view name);
-// A new thread with that code, a stack and a page of data, at the code's begin; nullptr when it cannot be had.
+// A new thread with that code, a stack and a page of data, at the code's start; nullptr when it cannot be had.
 std::unique_ptr<Thread> load_guest(Platform& platform, std::span<const std::byte> code);
 // Resumes it, and waits until a thread stops (as long as a slow machine takes); nullptr when none did.
 Thread* run_guest(Platform& platform, Thread& thread);

@@ -99,7 +99,7 @@ class Space {
   // Everything that is mapped goes.
   virtual void clear() = 0;
 
-  // The guest's bytes, by its page protections. Gives how many there were before the first that cannot be had.
+  // The guest's bytes, by its page protections. Returns how many there were before the first that cannot be had.
   virtual size_t read(uint64_t address, std::span<std::byte> bytes) = 0;
   virtual size_t write(uint64_t address, std::span<const std::byte> bytes) = 0;
   // As write(), also where the guest may not write: for loading programs.

@@ -1,4 +1,4 @@
-// What the kernel relies on, of each platform, for guests that mean well; trap_attack_test.cc and kvm_attack_test.cc have the
+// What the kernel relies on, of each platform, for guests that are well-behaved; trap_attack_test.cc and kvm_attack_test.cc have the
 // others.
 #include "linux/platform/platform.h"
 

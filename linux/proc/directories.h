@@ -1,5 +1,5 @@
 // The roots of /proc and /sys. They hold a reference to the kernel, which outlives what its processes have open.
-// Threads: the kernel's one.
+// Threads: the kernel's thread.
 #pragma once
 
 #include "linux/kernel/kernel.h"

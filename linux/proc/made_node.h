@@ -1,5 +1,5 @@
 // Nodes that are made up when they are looked at: directories, texts and links of /proc and /sys. They hold ids of processes, not
-// the processes, and are made anew with each look-up. Threads: the kernel's one.
+// the processes, and are recreated with each look-up. Threads: the kernel's thread.
 #pragma once
 
 #include <functional>

@@ -1,4 +1,4 @@
-// What the kernel mounts by itself: /proc, /sys, and /dev with its terminals and devices. Threads: the kernel's one.
+// What the kernel mounts by itself: /proc, /sys, and /dev with its terminals and devices. Threads: the kernel's thread.
 #pragma once
 
 #include <memory>

@@ -1,4 +1,4 @@
-// /proc/PID and /proc/PID/task/TID. Threads: the kernel's one.
+// /proc/PID and /proc/PID/task/TID. Threads: the kernel's thread.
 #pragma once
 
 #include "linux/kernel/kernel.h"

@@ -1,4 +1,4 @@
-// The texts of /proc/PID. Threads: the kernel's one.
+// The texts of /proc/PID. Threads: the kernel's thread.
 #pragma once
 
 #include <string>

@@ -3,7 +3,7 @@
 // What the kernel mounts by itself (/proc, /sys, /dev) is left out, with the directories that were made for it. Nothing here recurses
 // on what a guest has made.
 //
-// Threads: the kernel's one.
+// Threads: the kernel's thread.
 #pragma once
 
 #include <string_view>

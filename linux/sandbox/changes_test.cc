@@ -51,7 +51,7 @@ class ChangesTest : public LiveTest {
     run(*computer_, script);
     return changes();
   }
-  // Saves it; gives the digest.
+  // Saves it; returns the digest.
   std::string save(const std::string& name, const std::string& config = "{}") {
     const HostFile file(open(in(name).c_str(), O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0600));
     const Status saved = computer_->save_image(file.number(), config);

@@ -88,7 +88,7 @@ class CommandEar {
   bool add_input_room(uint64_t bytes);
   void end(const CommandEnd& end);
 
-  // Waits for room; gives how much of it there is, `most` at most. 0: the command has ended.
+  // Waits for room; returns how much of it there is, `most` at most. 0: the command has ended.
   size_t take_input_room(size_t most);
   std::optional<CommandEnd> wait(std::optional<std::chrono::steady_clock::time_point> until);
 

@@ -5,7 +5,7 @@
 
 namespace membrane::linux {
 
-// Nothing of the owner's process is kept: its files, its terminal, what it does with signals. Gives the one file that stays.
+// Nothing of the owner's process is kept: its files, its terminal, what it does with signals. Returns the one file that stays.
 HostFile leave_owner(HostFile socket);
 
 }  // namespace membrane::linux

@@ -1,4 +1,4 @@
-// Sandboxes that are kept in a file, and go on from it.
+// Sandboxes that are kept in a file, and resume from it.
 #include <fcntl.h>
 #include <signal.h>
 #include <sys/mman.h>
@@ -220,7 +220,7 @@ TEST_F(KeptCommandTest, ATerminalGoesOn) {
   EXPECT_NE(heard_fork.output().find("kept\r\n20 91\r\n"), std::string::npos) << heard_fork.output();
 }
 
-// Of everything that a process may have (kept_guest_main.c), in two forks, a fork of a fork, and the first one, which goes on.
+// Of everything that a process may have (kept_guest_main.c), in two forks, a fork of a fork, and the first one, which continues.
 TEST_F(KeptCommandTest, EverythingIsAsItWas) {
   const Made first = make(spec());
   Heard heard;

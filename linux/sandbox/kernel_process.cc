@@ -75,7 +75,7 @@ Status check(const Frame& frame, const BeginOrder& order, const Prepared& prepar
   return {};
 }
 
-// What it goes on from, and what lies beyond it.
+// What it resumes from, and what lies beyond it.
 struct Before {
   std::optional<KeptFile> kept;
   OutsideNetwork* network = nullptr;

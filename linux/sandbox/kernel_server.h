@@ -1,5 +1,5 @@
 // The part of the kernel process that obeys its owner: takes the orders in the kernel's thread, between two system calls of guests,
-// and answers them. Threads: the kernel's one.
+// and answers them. Threads: the kernel's thread.
 #pragma once
 
 #include <atomic>

@@ -9,7 +9,7 @@
 namespace membrane::linux {
 
 // Before the platform is started, by a process with one thread: namespaces of its own, and an empty root with nothing but /proc, by
-// which the platform reaches the memory of guests. Gives what this machine refuses.
+// which the platform reaches the memory of guests. Returns what this machine refuses.
 std::vector<MissingWall> leave_host();
 
 // After everything is open: all threads are left with the system calls of kernel_calls.def; another one ends the process.

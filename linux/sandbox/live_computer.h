@@ -34,13 +34,13 @@ struct LiveSpec {
   std::string image;
   int image_file =
       -1;  // that file, open for reading, so that nothing else may have come to stand there. Borrowed as `kept` is
-  // A file that keep() wrote: the sandbox goes on from there. Borrowed until create() has returned; its bytes must not change while the
+  // A file that keep() wrote: the sandbox resumes from there. Borrowed until create() has returned; its bytes must not change while the
   // sandbox lives.
   int kept = -1;
   bool kept_files_only = false;  // none of the processes that `kept` may have
   std::string host_name = "membrane";
   ComputerLimits limits;  // memory, disk and tasks; output and wall are of a command
-  // As of Computer. A sandbox that goes on with its processes is as deterministic as it was, whatever this says.
+  // As of Computer. A sandbox that continues with its processes is as deterministic as it was, whatever this says.
   std::optional<Determinism> deterministic;
   std::string platform;       // "trap", "kvm"; "" for the faster one of this machine
   bool stands_still = false;  // no guest runs before thaw(): for looking whether it can go on
@@ -155,8 +155,8 @@ class LiveComputer {
   virtual Status freeze() = 0;
   virtual Status thaw() = 0;
   // All of it as it stands at one moment (linux/kept/), into a file that is open for reading and writing; it goes on then as before. kFiles:
-  // without its processes, for what is to begin anew over the files. A memory file that may be sealed is, so that nobody can change what
-  // was kept. Errors: kExhausted for a sandbox whose keeping takes too long, which goes on as before.
+  // without its processes, for what is to start over over the files. A memory file that may be sealed is, so that nobody can change what
+  // was kept. Errors: kExhausted for a sandbox whose keeping takes too long, which continues as before.
   enum class Keep : uint8_t { kAll, kFiles };
   virtual Status keep(int file, Keep what) = 0;
   virtual Result<ComputerUsage> usage() = 0;

@@ -78,7 +78,7 @@ class LiveTest : public ImageTest {
     command.environment = {"PATH=/bin"};
     return command;
   }
-  // Starts it, and waits for its end. Gives its output.
+  // Starts it, and waits for its end. Returns its output.
   static std::string run(LiveComputer& computer, const std::string& script, int status = 0) {
     Heard heard;
     const auto command = computer.start(shell(script), heard.events());

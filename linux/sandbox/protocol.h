@@ -1,6 +1,6 @@
 // What the owner of a sandbox and its kernel process say to each other over one stream socket.
 //
-//   frame: header (bytes u32, kind u16, descriptors u16, number u64), then so many bytes
+//   frame: header (bytes u32, kind u16, descriptors u16, number u64), then that many bytes
 //
 // The owner gives orders, each with a number of its own. Most are answered: pieces of the answer, if it is long, then kAnswer, all with
 // the order's number. A command has the number of the order that started it: its input, its output and its end go by that.
@@ -85,7 +85,7 @@ struct Frame {
   std::vector<HostFile> files;
 };
 
-// Makes frames of bytes as they come. Errors: kInvalidInput for what is no frame of the other side; then nothing more is read.
+// Makes frames of bytes as they come. Errors: kInvalidInput for anything but a frame of the other side; then nothing more is read.
 class FrameReader {
  public:
   enum class From : uint8_t { kOwner, kKernelProcess };

@@ -1,5 +1,5 @@
 // A command of the owner's, in the kernel process: its process, its streams or its terminal, and the room that the owner has made for
-// what it prints. Threads: the kernel's one, but for `wake`.
+// what it prints. Threads: the kernel's thread, but for `wake`.
 #pragma once
 
 #include <chrono>

@@ -124,7 +124,7 @@ Answer<void> prepare(const Service& service, const SharedCall& call, std::string
   return {};
 }
 
-// The exec of a language's code, in a context that is there, and its lines as the answer.
+// The exec of a language's code, in a context that exists, and its lines as the answer.
 void run(const Service& service, const SharedCall& call, std::string_view language, ExecSpec spec) {
   const uint64_t number = call->known->count_execution(spec.context);
   if (const auto prepared = prepare(service, call, language, number, spec); !prepared)

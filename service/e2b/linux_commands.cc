@@ -19,7 +19,7 @@ std::string directory_of(const Command& command, std::string_view user) {
   return given.starts_with("~/") ? given.substr(2) : given;
 }
 
-// What the command needs to be there; gives the program, which is another shell where there is no bash.
+// What the command needs to be there; returns the program, which is another shell where there is no bash.
 Answer<std::string> prepare(Guest& guest, const Command& command, const std::string& directory,
                             bool is_usual_user) {
   const auto stat = [&](const std::string& path) {

@@ -3,7 +3,7 @@
 
 #include <stdint.h>
 
-#define VDSO_DATA_AT 4096  // from the image's begin; vdso.lds has it, too
+#define VDSO_DATA_AT 4096  // from the image's start; vdso.lds has it, too
 
 struct VdsoData {
   // Of a function as clock_gettime(), which needs no system call; 0: there is none on this platform.

@@ -1,4 +1,4 @@
-// Guests that know that they are in a machine, and mean ill: what a machine's supervisor could do, calls and jumps from odd places,
+// Guests that know that they are in a machine, and are hostile: what a machine's supervisor could do, calls and jumps from odd places,
 // and its gates. They may lose themselves; the kernel process and the other guests must not notice.
 #include <fcntl.h>
 #include <gtest/gtest.h>
@@ -34,7 +34,7 @@ class KvmAttackTest : public testing::Test {
     innocent_ = load_guest(*platform_, code_of(kvm_well));
     ASSERT_NE(innocent_, nullptr);
   }
-  // Another guest goes on as before.
+  // Another guest continues as before.
   void expect_all_is_well() {
     const uint64_t before = innocent_->registers.rbx;
     ASSERT_EQ(run_guest(*platform_, *innocent_), innocent_.get());

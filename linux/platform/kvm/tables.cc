@@ -228,7 +228,7 @@ std::optional<GuestTables::Slot> GuestTables::needs_slot(uint64_t address) {
   return slot;
 }
 
-// All large pages of the window that lie in one area and in slots that are there.
+// All large pages of the window that lie in one area and in slots that exist.
 GuestTables::Answer GuestTables::fill_large(uint64_t* directory, uint64_t address, uint64_t window,
                                             Areas::const_iterator area) {
   const uint64_t first = address / kSlotBytes * kSlotBytes, base = address / kWindow * kWindow;

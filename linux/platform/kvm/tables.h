@@ -2,7 +2,7 @@
 // page tables of a space. The tables are filled on page faults, by the protections that the kernel asked for: a
 // guest's page is at the address that it has in the monitor's process, whose own mappings the host looks at besides.
 //
-// Processors may go on using entries that were taken away (kvm keeps shadows of them), but never miss ones that were added. So
+// Processors may continue using entries that were taken away (kvm keeps shadows of them), but never miss ones that were added. So
 // entries only gain rights; what must lose some gets tables that are all new, at addresses that had none before.
 #pragma once
 

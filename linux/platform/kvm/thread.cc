@@ -1,4 +1,4 @@
-// What the exits of a machine mean, and what a thread's machine needs before it goes on: TrapThread's part on `kvm`.
+// What the exits of a machine mean, and what a thread's machine needs before it continues: TrapThread's part on `kvm`.
 #include <linux/kvm.h>
 #include <signal.h>
 

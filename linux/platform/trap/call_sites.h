@@ -1,7 +1,7 @@
 // Call sites of a guest process that are patched: where `mov $number, %eax; syscall` stands in code of a file, the `mov` becomes a
 // jump to a gate (stub/layout.h), which comes to the stub without a signal. The `syscall` stays, for whoever comes to it otherwise.
 //
-// This class keeps the books: which code may be patched, which sites are hot, which are patched. TrapSpace writes the bytes.
+// This class does the bookkeeping: which code may be patched, which sites are hot, which are patched. TrapSpace writes the bytes.
 //
 // A site is patched only while its process has one thread, which is stopped, in a private mapping of a file that cannot be written.
 // The kernel sees the code as it was: whatever reads a guest's memory for it calls restore() on what it has read.
@@ -26,7 +26,7 @@ class CallSites {
 
   // A private mapping of a file, to be read and executed.
   void add_code(uint64_t address, uint64_t length);
-  // These addresses are not such code any more. Gives the patched sites there, which are forgotten.
+  // These addresses are not such code any more. Returns the patched sites there, which are forgotten.
   std::vector<std::pair<uint64_t, Original>> remove(uint64_t address, uint64_t length);
   // All patched sites are forgotten; the code may be patched again.
   std::vector<std::pair<uint64_t, Original>> remove_patches();

@@ -1,4 +1,4 @@
-// Patched call sites: guests that mean well, and those that know of gates and mean ill.
+// Patched call sites: guests that are well-behaved, and those that know of gates and are hostile.
 #include "linux/platform/trap/call_sites.h"
 
 #include <gtest/gtest.h>
@@ -229,7 +229,7 @@ TEST_F(CallSitesTest, InterruptsComeBetweenTwoInstructionsOfTheGuest) {
   }
 }
 
-// ---- guests that mean ill ----
+// ---- guests that are hostile ----
 
 // Jumps to what rax says, with all registers as they are.
 GUEST_CODE(jump, "jmp *%rax");

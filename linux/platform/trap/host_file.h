@@ -31,7 +31,7 @@ class HostFile {
   int number_ = -1;
 };
 
-// One message on a SOCK_SEQPACKET socket. Gives whether it was sent.
+// One message on a SOCK_SEQPACKET socket. Returns whether it was sent.
 bool send_message(int socket, std::span<const std::byte> bytes, std::span<const int> descriptors);
 // Receives a message of exactly that length, and the descriptor in it, if any.
 bool receive_message(int socket, std::span<std::byte> bytes, HostFile* descriptor = nullptr);

@@ -232,7 +232,7 @@ bool TrapPlatform::order(HostThread& thread, uint32_t order) {
 bool TrapPlatform::order_new(HostThread& thread, uint32_t order) {
   // A guest cannot have a monitor call, and the host makes a thread of each machine's own when it first runs.
   if (is_kvm()) return this->order(thread, order);
-  // Those that there are, those that have ended and are still counted, the nursery, the first process, and this one.
+  // Those that exist, those that have ended and are still counted, the nursery, the first process, and this one.
   constexpr rlim_t kOthers = 256;
   const pid_t process = thread.space->process();
   allow_processes(process, threads_.size() - free_indexes_.size() + ending_ + kOthers);

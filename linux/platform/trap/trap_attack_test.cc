@@ -1,4 +1,4 @@
-// Guests that know the stub, and mean ill: they jump to its instruction, write its pages, and say what is not so. They
+// Guests that know the stub, and are hostile: they jump to its instruction, write its pages, and say what is not so. They
 // may lose themselves; the kernel process and the other guests must not notice.
 #include <elf.h>
 #include <fcntl.h>
@@ -108,7 +108,7 @@ class TrapAttackTest : public testing::Test {
     EXPECT_NE(load_guest(*platform_, code_of(well)), nullptr);
   }
 
-  // The guest makes a call of the host from the stub's instruction. Gives the result; 0 with stop.kind kGone.
+  // The guest makes a call of the host from the stub's instruction. Returns the result; 0 with stop.kind kGone.
   int64_t call(Thread& guest, uint64_t number, std::array<uint64_t, 6> arguments) {
     begin_call(guest, number, arguments);
     EXPECT_EQ(run_guest(*platform_, guest), &guest);

@@ -145,7 +145,7 @@ class TrapSpace final : public Space {
   void change(const MemoryChange& change);
   [[nodiscard]] int host_protection(int protection) const;
   [[nodiscard]] static bool is_within(uint64_t address, uint64_t length);
-  // Before bytes there are looked at: what is pending for them is done. Gives how many of them a guest may name.
+  // Before bytes there are looked at: what is pending for them is done. Returns how many of them a guest may name.
   size_t settle(uint64_t address, size_t length);
   bool await_flight();
   void restore_sites(uint64_t address, uint64_t length) { put_back(sites_.remove(address, length)); }
@@ -254,7 +254,7 @@ class TrapPlatform final : public Platform {
   // An order to end.
   void end(HostThread& thread);
   void kick(HostThread& thread);
-  // A running thread stops; that is learned by wait() as ever. False: the space is lost.
+  // A running thread stops; that is learned by wait() as usual. False: the space is lost.
   bool hold(HostThread& thread);
 
   // Numbers of threads.

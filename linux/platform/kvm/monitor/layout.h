@@ -38,7 +38,7 @@ enum {
   kKvmProcessors = 64,
   kKvmFiles = kKvmProcessors + kTrapSlots + 16,
   kKvmVectorRoom = 0x4000,  // at the begin of each thread's stack
-  kKvmKernelCode = 0x10,    // selectors, as Linux has them
+  kKvmKernelCode = 0x10,    // selectors, as in Linux
   kKvmUserData = 0x2b,
   kKvmUserCode = 0x33,
 };

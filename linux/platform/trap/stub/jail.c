@@ -53,7 +53,7 @@ static __attribute__((noreturn)) void end(void) {
 
 // ---- messages ----
 
-// Gives the length; *count descriptors at most are taken, and it becomes how many came.
+// Returns the length; *count descriptors at most are taken, and it becomes how many came.
 static long receive(void* bytes, long length, int* descriptors, int* count) {
   char control[CMSG_SPACE(kStubDescriptors * sizeof(int))];
   struct iovec io = {bytes, (size_t)length};
@@ -193,7 +193,7 @@ static __attribute__((noreturn)) void be_first(int pipe) {
   end();
 }
 
-// Gives its process number, or an error.
+// Returns its process number, or an error.
 static int make_first(void) {
   int pipe[2];
   const long failed = CALL2(SYS_pipe2, pipe, O_CLOEXEC);

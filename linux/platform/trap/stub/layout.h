@@ -103,7 +103,7 @@ struct TrapBell {
 
 // What the kernel process tells the nursery first.
 // inner_user is another than user where the kernel process names it in the nursery's user namespace; the nursery then tells by an
-// int32_t that it is there (or its error), and is told by another that it may go on (or an error: it is to name its own user).
+// int32_t that it is there (or its error), and is told by another that it may continue (or an error: it is to name its own user).
 struct TrapNurseryStart {
   uint32_t user, group, inner_user, inner_group;
   uint64_t most_processes;

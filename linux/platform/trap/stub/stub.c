@@ -34,7 +34,7 @@ asm(".text\n"
     ".globl _start\n"
     "_start: and $-16,%rsp\n call trap_nursery\n hlt\n");
 
-// A guest comes through a gate: rcx is where it goes on, eax the number of its call. Until it is on the trap stack nothing of
+// A guest comes through a gate: rcx is where it continues, eax the number of its call. Until it is on the trap stack nothing of
 // it is lost: it can be sent back to its call site. From trap_gate_leave on everything is loaded from the control page: it can be
 // sent back to there. In between a signal only leaves a note.
 #define CONTROL "__executable_start+0x10000000+"
