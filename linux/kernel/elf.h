@@ -1,4 +1,5 @@
-// Reads the headers of ELF programs: what is to be mapped where. The bytes are foreign: all sizes are bounded and checked.
+// Reads the headers of ELF programs: what to map where. The bytes are foreign: all sizes are bounded and
+// checked.
 #pragma once
 
 #include <cstdint>
@@ -27,7 +28,7 @@ struct ElfProgram {
   uint64_t alignment = 4096;
 };
 
-// Errors: ENOEXEC for anything but an ELF program of x86-64, or one that is malformed; EIO.
+// Errors: ENOEXEC for a file that is not an ELF program of x86-64, or is malformed; EIO.
 Try<ElfProgram> read_elf(Node& node);
 
 }  // namespace membrane::linux

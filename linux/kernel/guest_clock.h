@@ -1,7 +1,7 @@
-// The clocks of a sandbox: those of the host, or a virtual one, on which time passes only by what guests do. Under a virtual clock
-// the same program reads the same times in every run.
+// The clocks of a sandbox: those of the host, or a virtual one that only advances by what guests do. Under a
+// virtual clock the same program reads the same times in every run.
 //
-// Deadlines are points of now(). The kernel tells a virtual clock what has happened; a host's clock does not listen.
+// Deadlines are points of now(). The kernel reports events to a virtual clock; a host clock ignores them.
 //
 // Threads: the kernel's thread.
 #pragma once
@@ -25,20 +25,21 @@ class GuestClock {
   [[nodiscard]] bool is_virtual() const { return start_ms_.has_value(); }
 
   [[nodiscard]] Time now() const;
-  // CLOCK_REALTIME, CLOCK_MONOTONIC and those that are like them.
+  // CLOCK_REALTIME, CLOCK_MONOTONIC and similar clocks.
   [[nodiscard]] timespec read(int clock) const;
 
   // A guest has made a system call.
   void count_call() { passed_ += kCall; }
-  // Nothing happens until then.
+  // Advances a virtual clock: nothing happens until then.
   void pass_until(Time time);
   // How much time has passed on a virtual clock.
   [[nodiscard]] std::chrono::nanoseconds passed() const { return passed_; }
-  // A sandbox that was kept resumes from when it was: now() is `then`. The realtime clock of the host stays what it is.
+  // A restored sandbox continues from when it was kept: now() becomes `then`. The host's realtime clock is
+  // not affected.
   void go_on_from(Time then);
   // How far the clocks that only count time are ahead of the host's.
   [[nodiscard]] std::chrono::nanoseconds ahead() const { return ahead_; }
-  // When it is, by the host's clock: for waiting.
+  // The corresponding time of the host's clock, for waiting.
   [[nodiscard]] Time host_time(Time time) const { return time - ahead_; }
 
  private:

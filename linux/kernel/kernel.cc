@@ -43,7 +43,7 @@ using HostClock = std::chrono::steady_clock;
 
 constexpr uint64_t kMappingBytes = 256;  // of the host, for each
 
-// What is allocated in this process. A sanitizer has an allocator of its own, with a count of its own.
+// The bytes allocated in this process. A sanitizer has an allocator and a count of its own.
 uint64_t heap_bytes() {
   if (__sanitizer_get_current_allocated_bytes != nullptr) return __sanitizer_get_current_allocated_bytes();
   const struct mallinfo2 all = mallinfo2();
@@ -83,7 +83,7 @@ Kernel::Kernel(KernelOptions options)
 
 Kernel::~Kernel() {
   end_all();
-  // Those that were not read to their end have files still, which may call this kernel as they go.
+  // Processes of a failed restore still have files, which may call this kernel while they are closed.
   for (const auto& [id, process] : processes_) {
     process->terminal.reset();
     process->descriptors.reset();
@@ -92,7 +92,8 @@ Kernel::~Kernel() {
   processes_.clear();
 }
 
-// An end may take other processes with it, so each is looked for anew. One without tasks was not read to its end (linux/kept/).
+// The end of one may end others, so each step looks again. A process without tasks was not restored
+// completely (linux/kept/).
 void Kernel::end_all() {
   for (;;) {
     const auto alive = std::ranges::find_if(
@@ -212,7 +213,7 @@ void Kernel::end_process(Process& process, int status) {
   while (!process.tasks.empty()) end_task(*process.tasks.front(), status);
 }
 
-// Its children are those of the next subreaper above it, or nobody's.
+// Its children move to the next subreaper above it, or have no parent.
 void Kernel::adopt_children(Process& process) {
   Process* heir = process.parent;
   while (heir != nullptr && (heir->is_zombie || (!heir->is_subreaper && heir->parent != nullptr)))
@@ -231,7 +232,7 @@ void Kernel::adopt_children(Process& process) {
   }
 }
 
-// The end of a session's leader takes its terminal away.
+// The end of a session's leader releases its terminal.
 void Kernel::hang_up_session(Process& leader) {
   const FileRef terminal = leader.terminal;
   if (leader.id != leader.session || terminal == nullptr) return;
@@ -282,7 +283,7 @@ void Kernel::forget(Process& process) {
   processes_.erase(found);
 }
 
-// What has become of it, by its status.
+// Builds its report from its status.
 void Kernel::tell_parent(Process& process) {
   Process* const parent = process.parent;
   if (parent == nullptr || parent->is_zombie) {
@@ -368,7 +369,7 @@ void Kernel::go_on(Task& task) {
   impl_->queue.push_back(task.id);
 }
 
-// Its signals are delivered, and it runs, unless it is stopped.
+// Delivers its signals, and runs it unless it is stopped.
 void Kernel::run_task(Task& task) {
   Task* const before = std::exchange(current_, &task);
   const bool lives = deliver_signals(*this, task);
@@ -403,7 +404,7 @@ void Kernel::tell_identity(Task& task) {
        .effective_group = who.egid});
 }
 
-// On a virtual clock one runs at a time.
+// On a virtual clock one thread runs at a time.
 void Kernel::run_next() {
   const Task* const running = task_of(impl_->running);
   if (running == nullptr || running->state != TaskState::kRunning || running->is_queued) impl_->running = 0;
@@ -414,7 +415,7 @@ void Kernel::run_next() {
   }
 }
 
-// Asks the handler of the call that the task is in.
+// Asks the handler of the task's current call.
 void Kernel::ask(Task& task) {
   const CallRow* const row = row_of(task.call_number);
   int64_t value = -ENOSYS;
@@ -443,7 +444,7 @@ void Kernel::ask(Task& task) {
   go_on(task);
 }
 
-// Of a sleep that a signal ends.
+// For a sleep that a signal ends.
 static void tell_rest(Task& task) {
   if (task.waiting.rest_at == 0 || !task.waiting.deadline) return;
   const auto rest =
@@ -452,7 +453,7 @@ static void tell_rest(Task& task) {
   static_cast<void>(task.put(task.waiting.rest_at, timespec{ns / 1'000'000'000, ns % 1'000'000'000}));
 }
 
-// A signal comes before the call's answer: the guest makes the call again after it, unless a handler says that it is interrupted.
+// A signal precedes the call's answer: the guest repeats the call after it, unless a handler interrupts it.
 void Kernel::restart(Task& task) {
   Registers& r = task.thread->registers;
   if (restarts_after_signal(task)) {
@@ -464,7 +465,7 @@ void Kernel::restart(Task& task) {
   go_on(task);
 }
 
-// The call waits no more: something that it waits for has happened, its time is over, or a signal is there.
+// The call stops waiting: an event that it waits for has happened, its time is over, or a signal is pending.
 void Kernel::ask_again(Task& task) {
   task.is_ready = false;
   if (task.process->is_stopped) return;
@@ -481,7 +482,7 @@ void Kernel::ask_again(Task& task) {
   go_on(task);
 }
 
-// Whether each handler that is about to be called lets the call go on.
+// Whether every signal handler about to run lets the call restart.
 bool Kernel::restarts_after_signal(const Task& task) const {
   const SignalSet there = (task.pending.set() | task.process->pending.set()) & ~task.blocked;
   for (int number = 1; number <= 64; ++number) {
@@ -519,7 +520,8 @@ void Kernel::look_at(Thread& thread) {
   }
 }
 
-// `rdtsc` and `rdtscp` of a guest whose platform does not let it read the host's counter: that of the virtual clock.
+// `rdtsc` and `rdtscp` of a guest whose platform does not let it read the host's counter: returns the virtual
+// clock's.
 bool Kernel::answer_time_stamp(Task& task) {
   Registers& r = task.thread->registers;
   if (!options_.clock->is_virtual() || task.thread->stop.signal != SIGSEGV) return false;
@@ -545,7 +547,7 @@ void Kernel::do_due() {
   }
 }
 
-// What this kernel has for guests, but for contents of files: those have an account of their own, the disk's.
+// What this kernel allocates for guests, except the contents of files, which count against the disk limit.
 uint64_t Kernel::own_bytes() {
   const uint64_t of_files = use_of(root == nullptr ? nullptr : root->node).heap_bytes +
                             use_of(memory_files).heap_bytes +
@@ -582,7 +584,7 @@ Process* Kernel::count_memory() {
   return largest;
 }
 
-// Memory is counted now and then; when it is too much, the largest process ends, as Linux would have it.
+// Memory is counted periodically; when it exceeds the limit, the largest process is killed, as Linux would.
 void Kernel::watch_memory() {
   Process* const largest = count_memory();
   if (memory_bytes_ <= options_.limits.memory_bytes || largest == nullptr) return;
@@ -680,7 +682,7 @@ Thread* Kernel::wait_for_guests() {
     until = std::min(until, options_.clock->host_time(next->first));
   else if (impl_->running != 0 && !impl_->queue.empty()) until = std::min(until, impl_->turn_ends);
   else if (impl_->running == 0 && next != impl_->timers.end()) {
-    // What may come from outside has as long as it has by the host's clock.
+    // Events from outside may take as long as they need by the host's clock.
     if (!impl_->idle_since) impl_->idle_since = HostClock::now();
     const auto due = *impl_->idle_since + (next->first - steady_now());
     if (!expects_outside || !expects_outside() || HostClock::now() >= due) {
@@ -704,7 +706,7 @@ Thread* Kernel::wait_for_guests() {
 
 // -- freezing -----------------------------------------------------------------------------------------------------
 
-// What it has stopped for is looked at when the kernel thaws.
+// The reason why it stopped is handled when the kernel thaws.
 void Kernel::hold(Thread& thread) {
   Task& task = *static_cast<Task*>(thread.owner);
   if (impl_->running == task.id) impl_->running = 0;

@@ -1,5 +1,5 @@
-// Processes and their threads as the kernel knows them. Plain data with few functions: what acts on it is in the file of its
-// subject (signals.h, exec.h, memory.h, calls_*.cc).
+// Processes and threads as the kernel sees them. Plain data with few functions: the functions that act on it
+// are in the file of their subject (signals.h, exec.h, memory.h, calls_*.cc).
 //
 //   Session 1─* group 1─* Process 1─* Task ─1 platform Thread
 //   Process ─1 Memory, Descriptors, Place     shared after clone() with CLONE_VM, CLONE_FILES, CLONE_FS
@@ -56,7 +56,7 @@ struct SignalStack {
   int flags = SS_DISABLE;
 };
 
-// What the kernel keeps of a call that waits.
+// The kernel's state of a waiting call.
 struct Waiting {
   bool is_again = false;      // the call has waited, and is asked again
   bool is_interrupt = false;  // OnSignal::kInterrupt
@@ -69,7 +69,8 @@ struct Waiting {
   bool has_saved_mask = false;
 };
 
-// On the processors: `user` is that of the guest's own instructions, and of its faults and traps; `system` is the kernel's for it.
+// CPU time: `user` covers the guest's own instructions, faults and traps; `system` is the kernel's work for
+// it.
 struct CpuTime {
   std::chrono::nanoseconds user{0}, system{0};
   CpuTime& operator+=(const CpuTime& more) {
@@ -80,7 +81,7 @@ struct CpuTime {
   [[nodiscard]] std::chrono::nanoseconds total() const { return user + system; }
 };
 
-// What a futex is known by (futexes.h).
+// The identity of a futex (futexes.h).
 struct FutexKey {
   const void* memory = nullptr;
   uint64_t offset = 0;
@@ -189,7 +190,7 @@ struct Process {
   LocationRef executable_at;           // as it was found
   bool has_executed = false;           // since it was forked (setpgid asks)
 
-  // Its end, or its stop, until someone has waited for it.
+  // Its end or its stop, until someone waits for it.
   bool is_zombie = false;
   bool is_from_outside = false;  // Kernel::start() made it
   bool was_out_of_memory = false;

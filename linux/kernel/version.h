@@ -1,4 +1,4 @@
-// What the kernel says of itself and its machine. Threads: any.
+// What the kernel reports about itself and its machine. Threads: any.
 #pragma once
 
 #include <string_view>

@@ -32,7 +32,7 @@ struct Question {
   size_t end = 0;  // where it ends in the query
 };
 
-// Names in a question are not compressed, since nothing stands before them.
+// Names in a question are not compressed, since nothing precedes them.
 std::optional<Question> read_question(std::span<const std::byte> query) {
   Question question;
   size_t at = kHeaderBytes;

@@ -1,11 +1,13 @@
-// What a kernel process and its sandbox's owner say to each other about connections, over a SOCK_SEQPACKET socket.
+// The messages about connections between a kernel process and its sandbox's owner, over a SOCK_SEQPACKET
+// socket.
 //
-//   owner ─► kernel: Greeting, with a descriptor: a file whose text says which hosts are reachable (reachable.h), and after it has the
-//                    certificate in PEM that programs are to trust besides the image's, where there is one. The first greeting is
-//                    there before the kernel process has the socket; another one takes its place
-//   kernel ─► owner: Connecting, with a descriptor: one end of a stream; or Refused, without
+//   owner ─► kernel: Greeting, with a descriptor of a file that lists the reachable hosts (reachable.h),
+//                    followed by the PEM certificate, if any, that programs are to trust in addition to the
+//                    image's. The first greeting is sent before the kernel process gets the socket; a later
+//                    one replaces it
+//   kernel ─► owner: Connecting, with a descriptor, one end of a stream; or Refused, without one
 //
-// All of it is foreign data to whoever receives it.
+// The receiver of a message treats it as foreign data.
 #pragma once
 
 #include <cstdint>

@@ -1,4 +1,4 @@
-// Which platforms this machine has, and which of them is the faster one.
+// Which platforms this machine has, and which of them is faster.
 #pragma once
 
 #include <string>
@@ -15,11 +15,11 @@ struct PlatformDescription {
   std::string reason;      // of the choice
 };
 
-// All that exist. Starts and measures each: some ten milliseconds.
+// All platforms. Starts and measures each, in some ten milliseconds.
 std::vector<PlatformDescription> describe_platforms();
 
-// "trap" or "kvm": the one for who demands none. It is found once for a process; only where the processor itself has
-// machines, by measuring.
+// "trap" or "kvm": the platform to use when none is demanded. It is determined once per process, and measured
+// only where the processor has hardware virtualization.
 const std::string& fastest_platform();
 
 }  // namespace membrane::linux

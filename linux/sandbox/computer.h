@@ -1,9 +1,10 @@
-// A Linux sandbox: an image, a command, its standard streams, limits, and what became of it.
+// A Linux sandbox: an image, a command, its standard streams, limits, and a report of its run.
 //
 //   the caller's process ──pipes, one socket──► the kernel process ──► the platform's processes, in which guests run
 //
-// The kernel process is forked from the caller, which has one thread then. It answers the guests' system calls, and ends when the
-// command has ended, when a limit is reached, or when the caller's end of the socket is closed.
+// The kernel process is forked from the caller, which must have one thread then. It answers the guests'
+// system calls, and ends when the command has ended, when a limit is reached, or when the caller's end of the
+// socket is closed.
 #pragma once
 
 #include <chrono>
@@ -38,7 +39,8 @@ struct ComputerLimits {
   std::optional<std::chrono::milliseconds> wall;
 };
 
-// A directory of the owner's machine that guests see. `socket` is one end of a pair whose other end a DirectoryBroker serves.
+// A directory of the owner's machine, visible to guests. `socket` is one end of a pair whose other end a
+// DirectoryBroker serves.
 struct MountedDirectory {
   std::string path;  // where guests see it; made when it is not there
   int socket = -1;   // borrowed until create() has returned
@@ -55,7 +57,8 @@ struct Computer {
   ComputerLimits limits;
   std::optional<TerminalSize> terminal = {};  // as of CommandSpec
   std::string platform = {};                  // as LiveSpec::platform
-  // Its programs do the same in every run: the clock is virtual, and random numbers are a seed's.
+  // Makes its programs behave the same in every run: the clock is virtual, and random numbers come from a
+  // seed.
   std::optional<Determinism> deterministic = {};
   int network = -1;  // as LiveSpec::network
   std::vector<MountedDirectory> directories = {};
@@ -87,25 +90,27 @@ struct ComputerReport {
   std::map<std::string, uint64_t> absent_calls;  // system calls that this kernel does not have: how often
 };
 
-// What shells tell of a program that cannot be started: 127 where it is not there, 126 where it is none or may not be run. Nothing where it is
-// not the program that is at fault.
+// The exit status that shells use for a program that cannot be started: 127 where it does not exist, 126
+// where it is not a program or may not be run. Nothing where the program is not at fault.
 std::optional<int> status_of_unstarted(const Error& error);
 
 struct ComputerStreams {
   int input = -1;  // read as the guest reads; -1: none
   std::function<void(std::string_view)> on_output, on_error;
-  // As of LiveSpec.
+  // As in LiveSpec.
   std::function<Status()> on_forked = {};
-  // Called when the kernel process is there, before it starts the command: the caller may have threads from then on. May be null.
+  // Called when the kernel process exists, before it starts the command: from then on the caller may have
+  // threads. May be null.
   std::function<void()> on_made = {};
-  // Called when the command has started; what it gives goes before the command does.
+  // Called when the command has started; the result is destroyed before the command is.
   std::function<std::shared_ptr<void>(Command&)> accompany = {};
-  // Called when the command has ended, before its sandbox does; not when that is lost.
+  // Called when the command has ended, before its sandbox does; not when the sandbox is lost.
   std::function<void(LiveComputer&)> at_end = {};
 };
 
-// Runs it to its end. `cancelled` is asked now and then. The caller's process must have one thread. Errors: kNotFound for an image
-// that is not there; kUnsupported where no platform can be started; kInvalidArgument for a working directory that is not there.
+// Runs it to its end. Polls `cancelled`. The caller's process must have one thread. Errors: kNotFound for a
+// missing image; kUnsupported where no platform can be started; kInvalidArgument for a missing working
+// directory.
 Result<ComputerReport> run_computer(const Computer& computer, const ComputerStreams& streams,
                                     const std::function<bool()>& cancelled);
 

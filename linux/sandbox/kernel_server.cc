@@ -44,7 +44,7 @@ void KernelServer::wake() {
   kernel_.platform().wake();
 }
 
-// Numbers of orders begin at 1, and never come so far.
+// Numbers of orders begin at 1, and never come that far.
 void KernelServer::adopt(std::vector<KeptCommand> commands) {
   uint64_t number = UINT64_MAX;
   for (KeptCommand& each : commands) {
@@ -64,7 +64,7 @@ void KernelServer::run() {
   has_news_ = true;
   if (!is_frozen_by_owner_) kernel_.thaw();  // of a sandbox that was kept
   kernel_.run_while([this] { return !is_over_; });
-  // What processes do at their end is nobody's any more.
+  // Nobody receives what processes do at their end.
   kernel_.on_outside = {};
   kernel_.on_end = {};
   kernel_.expects_outside = {};
@@ -109,7 +109,7 @@ void KernelServer::obey(Frame& frame) {
 
 // -- commands ---------------------------------------------------------------------------------------------------------
 
-// One that has ended, or was never started, is no error: the owner may not know yet.
+// A command that has ended, or was never started, is not an error: the owner may not know yet.
 bool KernelServer::obey_for_command(const Frame& frame) {
   const auto found = commands_.find(frame.number);
   if (found == commands_.end()) {

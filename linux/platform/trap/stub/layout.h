@@ -1,5 +1,5 @@
-// What the kernel process and the stubs share: where a stub's own parts lie in a guest's address space, the control page
-// that each guest thread has, and the page of the bell. C and C++.
+// What the kernel process and the stubs share: where a stub's own parts are in a guest's address space, the
+// control page of each guest thread, and the page of the bell. C and C++.
 //
 // The stub is the program that runs guests (stub.c). A hostile guest can write all of this memory at any time: the kernel
 // process reads each field once and checks it.
@@ -7,7 +7,7 @@
 
 #include <stdint.h>
 
-// The stub has the addresses from here on; the guest has those below.
+// The stub's addresses start here; the guest's are below.
 #define TRAP_LOWEST 0x10000UL
 #define TRAP_STUB 0x7ffe00000000UL
 #define TRAP_BELL (TRAP_STUB + 0x8000000UL)
@@ -51,8 +51,8 @@ enum {
 // The order of the registers in a signal frame.
 enum { kTrapRegisters = 18 };
 
-// A call of the host that the stub makes as it is told. descriptor, if not -1, takes the place of argument 4: the number
-// among the descriptors that came with the batch.
+// A host call that the stub makes as ordered. descriptor, if not -1, replaces argument 4: an index into the
+// descriptors that came with the batch.
 struct TrapCall {
   uint32_t number;
   int16_t descriptor;
@@ -78,8 +78,9 @@ struct TrapControl {
   uint32_t by_gate;       // it has come through a gate: there is no frame
   uint32_t is_kicked;     // SIGUSR1 came while it was the stub's turn
   uint32_t answers[8];    // of calls that gates answer by themselves (kTrapAnswers)
-  // Of kvm: the page tables' root, which registers' bits are set in cr4 besides; whether the stored vector state is loaded
-  // first. Back: why KVM_RUN came back (an exit reason, or a negative error), and the processor's privilege level then.
+  // For kvm: the page tables' root, which bits to set in cr4, and whether to load the stored vector state
+  // first. Results: why KVM_RUN returned (an exit reason or a negative error), and the processor's privilege
+  // level then.
   uint64_t root, more_cr4;
   uint32_t loads_vectors;
   int32_t exit;
@@ -87,13 +88,14 @@ struct TrapControl {
   struct TrapCall calls[kTrapBatch];
 };
 
-// A gate is what a patched call site jumps to: the kernel process writes it. Only a process of one thread, in slot 0, has any.
+// A gate is the target of a patched call site: the kernel process writes it. Only a process of one thread, in
+// slot 0, has gates.
 //
 //   lea site+7(%rip), %rcx;  mov $number, %eax;  jmp trap_gate_entry        or, for a call that needs no stop:
 //   lea site+7(%rip), %rcx;  mov answers[N](%rip), %eax;  jmp *%rcx
 
-// One for all stubs. The hints say which threads may have stopped; whoever clears others' hints delays them a little,
-// since the kernel process looks at all running threads now and then.
+// Shared by all stubs. The hints say which threads may have stopped; a guest that clears others' hints delays
+// them a little, since the kernel process checks all running threads from time to time.
 struct TrapBell {
   uint32_t rings;  // a futex word
   uint32_t is_kernel_asleep;
@@ -101,9 +103,10 @@ struct TrapBell {
   uint64_t hints[kTrapMostThreads / 64];
 };
 
-// What the kernel process tells the nursery first.
-// inner_user is another than user where the kernel process names it in the nursery's user namespace; the nursery then tells by an
-// int32_t that it is there (or its error), and is told by another that it may continue (or an error: it is to name its own user).
+// The kernel process's first message to the nursery.
+// inner_user differs from user where the kernel process maps it in the nursery's user namespace; the nursery
+// then reports by an int32_t that it has started (or its error), and receives another that lets it continue
+// (or an error: it is to map its own user).
 struct TrapNurseryStart {
   uint32_t user, group, inner_user, inner_group;
   uint64_t most_processes;
@@ -111,7 +114,7 @@ struct TrapNurseryStart {
   uint64_t most_files;
 };
 
-// The walls that the nursery raises (trap.cc names them); errors of each in its answer.
+// The walls that the nursery raises (named in trap.cc); its answer contains each one's error.
 enum {
   kTrapUserNamespace,
   kTrapPidNamespace,
@@ -131,6 +134,6 @@ struct TrapNurseryAnswer {
   int32_t errors[kTrapWalls];  // 0: the wall stands
 };
 
-// The clone flags that a stub may use, and no others (the signal at its end is that of its parent's child).
+// The only clone flags that a stub may use (the exit signal is that of its parent's child).
 #define TRAP_FORK_FLAGS 0x00008000UL    // CLONE_PARENT
 #define TRAP_THREAD_FLAGS 0x00250f00UL  // CLONE_VM FS FILES SIGHAND THREAD SYSVSEM CHILD_CLEARTID
