@@ -1,8 +1,9 @@
-// One RUN of a Dockerfile: its flags, and its command.
+// One RUN of a Dockerfile: its flags and its command.
 //
-// A command that is granted hosts begins without them, in a deterministic sandbox. Where it asks for anything beyond that, it is ended at
-// once, and starts over over the same files with its grants, this machine's clock and true random numbers: certificates are valid at a
-// time of day, and keys are to be secret. So one that asks for nothing leaves the same files each time, whatever it was granted.
+// A command that is granted hosts first runs without them, in a deterministic sandbox. If it asks for
+// anything beyond that sandbox, it is ended at once and starts over on the same files with its grants, this
+// machine's clock and true random numbers: certificates depend on the time of day, and keys must be secret.
+// So a command that asks for nothing leaves the same files each time, whatever it was granted.
 //
 // Threads: one at a time.
 #pragma once
@@ -27,7 +28,7 @@ namespace membrane::computers {
 
 inline constexpr const char* kDiskIsFull = "The disk of the build is full; raise --disk.";
 
-// A word of "type=secret,id=x", as Docker writes mounts and secrets.
+// A word of "type=secret,id=x", the form in which Docker writes mounts and secrets.
 struct MountWord {
   std::string name;
   std::optional<std::string> value;
@@ -66,11 +67,12 @@ struct RunEnd {
   std::vector<sandbox::HostCallRecord> calls;
   uint64_t unlisted_calls = 0;  // more of them
 };
-// A sandbox over the files that the step begins with. `network`: as LiveSpec has it.
+// Starts a sandbox over the files with which the step begins. `network`: as in LiveSpec.
 using StartComputer =
     std::function<Result<std::unique_ptr<linux::LiveComputer>>(bool is_deterministic, int network)>;
 
-// Errors: kInvalidInput for a command that fails, with what would allow what it tried to reach; those of `start` and of the gateway.
+// Errors: kInvalidInput for a command that fails, with what would allow what it tried to reach; those of
+// `start` and of the gateway.
 Result<RunEnd> carry_out_run(const RunStep& step, const StartComputer& start);
 
 }  // namespace membrane::computers

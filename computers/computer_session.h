@@ -1,7 +1,8 @@
-// A Linux sandbox as a session: a turn is a script of its shell, and files and processes stay between turns.
+// A Linux sandbox as a session: a turn is a script for its shell, and files and processes persist between
+// turns.
 //
-// What only languages have (pausing, keeping as bytes, completion) it has not. A fork continues with the parent's files and
-// processes as they stand, but for connections that led out of it.
+// It lacks what only languages have (pausing, saving as bytes, completion). A fork continues with the
+// parent's files and processes, except for connections that led out of it.
 //
 // Threads: one at a time; forks are independent.
 #pragma once

@@ -1,12 +1,13 @@
-// Images from Dockerfiles. Stages that the one that is built does not take from are left out. Each RUN, COPY, ADD and WORKDIR happens in a sandbox of its own over what the instructions before it made, and
-// what then differs is a layer of the cache (layer_cache.h). Its key is the digest of all that makes it: the image at the bottom, the
-// instruction with its variables, what is copied.
+// Builds images from Dockerfiles. Stages that the target does not depend on are skipped. Each RUN, COPY, ADD
+// and WORKDIR happens in a sandbox of its own over the result of the previous instructions, and the
+// difference that it makes is a layer of the cache (layer_cache.h). A layer's key is the digest of everything
+// that determines it: the base image, the instruction with its variables, what is copied.
 //
 // A RUN that uses the network is cached by its text and its grants (build_run.h).
 //
-// The other sandboxes are deterministic: the clock begins at the newest file of the image at the bottom, an hour later for each layer, and random
-// numbers come from the key. So the same input gives the same image, byte for byte, as far as its programs do not wait for each
-// other without a system call (docs/linux.md).
+// The other sandboxes are deterministic: the clock begins at the newest file of the base image, an hour later
+// for each layer, and random numbers are derived from the key. So the same input gives the same image, byte
+// for byte, unless its programs wait for each other without a system call (docs/linux.md).
 //
 // Threads: one at a time. build_image() forks, so its caller has one thread.
 #pragma once
@@ -24,7 +25,7 @@
 
 namespace membrane::computers {
 
-// What a limit is when nothing names it.
+// The default limits.
 policy::Limits usual_build_limits();
 
 struct ImageBuild {
@@ -36,11 +37,12 @@ struct ImageBuild {
   std::string target = {};                            // a stage; "" for the last
   bool uses_cache = true;                             // otherwise every instruction is carried out
   std::string platform = {};                          // as LiveSpec::platform
-  // Of each RUN; `disk_bytes` of all that the instructions of a stage add to the image at its bottom.
+  // The limits of each RUN; `disk_bytes` limits everything that the instructions of a stage add to its base
+  // image.
   policy::Limits limits = usual_build_limits();
   std::vector<policy::HttpGrant> grants = {};       // of RUN, and of ADD of a URL
   std::map<std::string, std::string> secrets = {};  // of RUN --mount=type=secret, by id
-  // Null: not told.
+  // Null: not reported.
   std::function<void(const std::string&)> on_step = {};  // "step 2/5: RUN make", "… (cached)"
   std::function<void(std::string_view)> on_output = {};  // of RUN
   std::function<void(const std::string&)> on_warning = {};
@@ -61,14 +63,14 @@ struct BuiltImage {
   linux::StoredImage image;
   std::string digest;
   int carried_out = 0, cached = 0;  // instructions that change files
-  // In the order of the stages; also of steps of stages that the image takes nothing but files from.
+  // In the order of the stages; includes steps of stages from which the image only copies files.
   std::vector<NetworkStep> network = {};
 };
 
-// Errors: kInvalidInput with the line of the Dockerfile, for what it says and for a RUN that fails; kUnsupported for what is not done here;
-// kNotFound for an image or a file; kTooLong; kUnavailable.
+// Errors: kInvalidInput with the line of the Dockerfile, for invalid instructions and for a RUN that fails;
+// kUnsupported for features that are not supported; kNotFound for an image or a file; kTooLong; kUnavailable.
 Result<BuiltImage> build_image(const ImageBuild& build);
-// The same with sandboxes of a source.
+// The same with sandboxes from a source.
 Result<BuiltImage> build_image(const ImageBuild& build, linux::ComputerSource& source);
 
 }  // namespace membrane::computers

@@ -31,7 +31,7 @@ std::string temporary_name() {
   return "new." + std::to_string(getpid()) + "." + std::to_string(++count);
 }
 
-// Whether nobody writes it any more: its process is gone.
+// Whether its writer's process is gone.
 bool is_left_over(const std::string& name) {
   if (!name.starts_with("new.")) return false;
   const int process = std::atoi(name.c_str() + 4);
@@ -134,7 +134,7 @@ Status LayerCache::name_image(const std::string& key, const std::string& name,
 
 Result<LayerCache::Pruned> LayerCache::prune() const {
   if (flock(lock_.number(), LOCK_EX | LOCK_NB) != 0)
-    return fail(ErrorCode::kUnavailable, "an image is being built, of layers that no image uses yet",
+    return fail(ErrorCode::kUnavailable, "an image is being built from layers that no image uses yet",
                 "Prune when it is done.");
   std::set<std::string> used;  // file names
   MEMBRANE_ASSIGN(const auto images, linux::list_images());

@@ -1,6 +1,6 @@
-// What a worker tries that runs code of its choice: the rows of hostile_calls.def, each a system call or a few.
+// What a worker that runs arbitrary code tries: the rows of hostile_calls.def, each a system call or a few.
 //
-// Threads: for processes with one thread, which end after a try.
+// Threads: for processes with one thread, which end after an attempt.
 #pragma once
 
 #include <sys/types.h>
@@ -13,7 +13,7 @@
 
 namespace membrane::worker {
 
-// What a supervisor on this machine has that a worker could want; made before the worker is.
+// Resources of a supervisor on this machine that a worker could want; created before the worker.
 struct Bait {
   pid_t supervisor = 0;
   std::string directory;        // of this try alone; files in it:
@@ -31,7 +31,7 @@ struct Bait {
   std::string* secret = nullptr;                                // in the supervisor's memory
 };
 
-// -errno of what was refused; 0 when there was nothing; else it was done.
+// Returns -errno for a refusal; 0 when there was nothing; anything else means that it succeeded.
 using Act = int (*)(const Bait& bait);
 
 enum class When : uint8_t { running, setting_up, orphaned };

@@ -1,4 +1,5 @@
-// What a worker and its supervisor say to each other. The frame's subject is the session that it is about; 0 for none.
+// The messages between a worker and its supervisor. The frame's subject is the session that it concerns; 0
+// for none.
 //
 //   supervisor                          worker
 //   kOpenTemplate spec ───────────────▶ opens a template by the file of its warm image
@@ -9,8 +10,8 @@
 //        ◀────── kOutput, kFile ──────  as the program writes; not answered
 //        ◀──────────────── kDone ─────  the command is over: its answer
 //
-// The commands are listed once, with what goes along: commands of the supervisor have a kDone, requests of the worker a
-// kAnswer.
+// The commands are listed once, with their payloads: a kDone follows each command of the supervisor, a
+// kAnswer each request of the worker.
 #pragma once
 
 #include <cstdint>
@@ -84,7 +85,8 @@ enum class Kind : uint16_t {
   kDone,          // the answer to a command
 };
 
-// What the worker asks while a command runs: a call of the broker by its number (broker_calls.h), or one of these.
+// The worker's requests while a command runs: a call of the broker by its number (broker_calls.h), or one of
+// these.
 enum class Question : uint8_t {
   kBroker,       // call, left_for_call, arguments
   kDirectories,  // granted ─▶ HostResult<vector<string>>
@@ -107,7 +109,7 @@ struct GuestSources {
 };
 inline auto wire_fields(GuestSources& s) { return std::tie(s.sleep, s.key, s.skipped_ns); }
 
-// What a guest's run or session needs of RunOptions in the worker.
+// The parts of RunOptions that a guest's run or session needs in the worker.
 struct GuestOptions {
   policy::Policy policy;
   engine::Tier tier = engine::Tier::kAuto;
@@ -129,7 +131,7 @@ inline auto wire_fields(GuestOptions& o) {
 
 inline auto wire_fields(WallLimits& l) { return std::tie(l.hashes, l.memory_bytes); }
 
-// What a budget that others share has left for a turn.
+// What is left for a turn of a budget that others share.
 struct SharedLeft {
   std::optional<uint64_t> fuel, wall_ms;
 };

@@ -7,8 +7,8 @@
 //   lock_up()            an empty root, no descriptors but those that it needs, limits of resources, no capabilities,
 //                        the second filter: memory, its socket, and the end
 //
-// Each wall is a row of walls.def. One that this machine cannot raise is named in Walls::missing with the reason; the
-// others stand all the same, and who called decides.
+// Each wall is a row of walls.def. A wall that this machine cannot raise is named in Walls::missing with the
+// reason; the others are raised all the same, and the caller decides.
 //
 // Threads: for processes with one thread.
 #pragma once
@@ -55,9 +55,9 @@ struct NewProcess {
   pid_t pid = -1;         // 0 in the new process
   int process_file = -1;  // a pidfd of it, in the parent; the caller's
 };
-// Forks, into new user and pid namespaces where the system has them, else without. Errors: kUnavailable.
+// Forks, into new user and pid namespaces if the system has them. Errors: kUnavailable.
 Result<NewProcess> new_process(Walls& walls);
-// What the new process is for.
+// The purpose of the new process.
 struct Enclosure {
   bool is_zygote = false;        // it forks workers into networks that it has (network_pool.h)
   bool has_network = false;      // it was forked into such a one, in which there is no other worker
@@ -67,8 +67,8 @@ struct Enclosure {
 void enclose(const Enclosure& how, Walls& walls);
 // From here on there is no way back. `kept` are the descriptors that stay open.
 void lock_up(std::span<const int> kept, const WallLimits& limits, Walls& walls);
-// For the supervisor of a process that locked itself up before it was known how much memory its guests may have: the limits
-// of memory and of files. `process_file` is its pidfd.
+// For the supervisor of a process that locked itself up before its guests' memory limit was known: sets the
+// limits of memory and of files. `process_file` is its pidfd.
 void limit_memory(int process_file, const WallLimits& limits, Walls& walls);
 
 // The filters (system_calls.cc). Errors: kUnsupported with the reason.

@@ -54,7 +54,7 @@ class DirectoryBroker::Served {
   enum Bound : uint8_t { kMaxFile, kMaxTotal, kMaxFiles, kBytesIn, kBytesOut, kBounds };
   static constexpr std::array<const char*, kBounds> kNames = {"max_file", "max_total", "max_files",
                                                               "bytes_in", "bytes_out"};
-  // How often a request came to it. Any thread.
+  // How many requests reached it. Any thread.
   [[nodiscard]] uint64_t reached(size_t bound) const { return reached_[bound]; }
 
   Served(const policy::FsGrant& grant, policy::Budget& budget)
@@ -93,7 +93,7 @@ class DirectoryBroker::Served {
     policy.fs.front().links = true;  // the kernel process follows them itself, in the sandbox's own files
     return policy;
   }
-  // A request as it came, taken apart.
+  // A parsed request.
   struct Request {
     GrantedRequest head;
     std::string path, other;  // as the grant has them
@@ -129,7 +129,7 @@ class DirectoryBroker::Served {
     answer.head.bytes = static_cast<uint32_t>(answer.bytes.size());
     std::string told(reinterpret_cast<const char*>(&answer.head), sizeof answer.head);
     told += answer.bytes;
-    // The kernel process waits for it: there is room, or it is none of ours.
+    // The kernel process is waiting for the answer, so there is room, or the socket is not ours.
     return ::send(ours_.number(), told.data(), told.size(), MSG_NOSIGNAL | MSG_DONTWAIT) ==
            static_cast<ssize_t>(told.size());
   }
@@ -151,14 +151,14 @@ class DirectoryBroker::Served {
     request.bytes = message.substr(size_t{head.path_bytes} + head.other_bytes);
     return request;
   }
-  // The broker refuses ".." and what else is no path.
+  // The broker refuses ".." and anything else that is not a path.
   [[nodiscard]] std::string below(std::string_view path) const {
     const std::string& guest = policy_.fs.front().guest;
     if (path.empty()) return guest;
     return (guest.ends_with('/') ? guest : guest + "/") + std::string(path);
   }
 
-  // What has been done is told as a use of the directory, but for looking at itself.
+  // Reports an operation as a use of the directory, except for looking at the directory itself.
   void note_use(const Request& request, const Answer& answer) {
     const GrantedAct act = request.head.act;
     if (act == GrantedAct::kClose || act == GrantedAct::kSync || act == GrantedAct::kRoom) return;
@@ -319,8 +319,8 @@ Result<std::unique_ptr<DirectoryBroker>> DirectoryBroker::create(const std::vect
   for (const policy::FsGrant& grant : grants) {
     std::error_code error;
     if (!std::filesystem::is_directory(grant.host, error))
-      return fail(ErrorCode::kNotFound, grant.host + " is no directory",
-                  "A Linux sandbox is granted directories: name one that is there.");
+      return fail(ErrorCode::kNotFound, grant.host + " is not a directory",
+                  "A Linux sandbox is granted directories: name an existing one.");
     auto served = std::make_unique<Served>(grant, budget);
     if (!served->is_readable())
       return fail(ErrorCode::kUnavailable, grant.host + " cannot be opened",

@@ -1,4 +1,5 @@
-// Bytes with which a guest begins a connection: whatever they are, they are read or refused, and no less of them is complete.
+// Bytes with which a guest begins a connection: they are parsed or refused, and no prefix of them gives
+// another result.
 #include "computers/network/client_hello.h"
 
 #include <cstdint>

@@ -88,7 +88,7 @@ std::vector<PlatformDescription> describe_platforms() {
   if (!kvm.is_usable) chosen.reason = "/dev/kvm cannot be used";
   else if (!trap.is_usable) chosen.reason = "the other platform cannot be used";
   else if (!has_machines())
-    chosen.reason = "the processor has no virtual machines, so that /dev/kvm is emulated";
+    chosen.reason = "the processor has no hardware virtualization, so /dev/kvm is emulated";
   else chosen.reason = "its system calls are faster";
   return all;
 }
