@@ -1,5 +1,5 @@
-// How a service is set up: membrane.toml, and the flags of `membrane serve`, which come on top of it. Both are read from one
-// list of settings.
+// The configuration of a service: membrane.toml, and the flags of `membrane serve`, which override it. One
+// list of settings defines both.
 //
 // Threads: values.
 #pragma once
@@ -61,11 +61,12 @@ std::span<const Setting> settings();
 // $XDG_STATE_HOME/membrane/service, or ~/.local/state/membrane/service. "" without a home.
 std::string default_state_directory();
 
-// What the text says, over what `config` says. Errors: kInvalidInput, with the line, and a hint for a key that is none.
+// Applies the text's settings to `config`. Errors: kInvalidInput, with the line, and a hint for an unknown
+// key.
 Status read_config(std::string_view toml, Config& config);
-// The same of a file; kNotFound, kUnavailable.
+// The same for a file; kNotFound, kUnavailable.
 Status read_config_file(const std::string& path, Config& config);
-// Each flag writes into `config`, which must stay.
+// Each flag writes into `config`, which must outlive `app`.
 void add_flags(CLI::App& app, Config& config);
 
 }  // namespace membrane::service

@@ -1,5 +1,5 @@
-// Requests and responses of HTTP as plain values: what a handler sees and gives. The server that reads and writes them
-// is http_server.h.
+// HTTP requests and responses as plain values, as handlers see them. For the server that reads and writes
+// them see http_server.h.
 //
 // Threads: values.
 #pragma once
@@ -16,13 +16,13 @@
 
 namespace membrane::service {
 
-// In the order of the message. Names are compared without regard to case.
+// In the order of the message. Names are case-insensitive.
 class Headers {
  public:
   Headers() = default;
   Headers(std::initializer_list<std::pair<std::string, std::string>> fields) : fields_(fields) {}
 
-  // The first of this name; nothing when there is none.
+  // The first header of this name; nothing when there is none.
   [[nodiscard]] std::optional<std::string_view> find(std::string_view name) const;
   void add(std::string name, std::string value) { fields_.emplace_back(std::move(name), std::move(value)); }
   [[nodiscard]] const std::vector<std::pair<std::string, std::string>>& all() const { return fields_; }
@@ -45,14 +45,15 @@ struct RequestHead {
   [[nodiscard]] std::optional<std::string_view> query_value(std::string_view name) const;
 };
 
-// Whether the client of a request is still there. Who handles the request can ask to hear of it.
+// Whether the client of a request is still connected. A handler can ask to be notified.
 //
 // Threads: any.
 class Presence {
  public:
-  // Calls `then`, soon after the client has closed its side of the connection, and at most once; on a thread of the server's,
-  // which must not wait. A body that comes piece by piece ends then. To be asked within HttpApplication::handle(). Who has not asked
-  // hears nothing, and a client that only reads on is answered.
+  // Calls `then` soon after the client has closed its side of the connection, at most once, on a thread of
+  // the server that must not wait. A streamed body ends then. Call it within HttpApplication::handle().
+  // Without this call nothing is notified, and a client that has only closed its sending side still gets its
+  // answer.
   void when_gone(std::function<void()> then);
 
   // -- for the server
@@ -71,10 +72,10 @@ struct Request : RequestHead {
   std::shared_ptr<Presence> presence = {};  // null where there is no connection
 };
 
-// A body that comes piece by piece, for as long as it takes. The connection asks for the next piece when the one before
-// was written, so a slow reader costs no more memory than the source keeps by itself.
+// A streamed body, for as long as it takes. The connection asks for the next piece when the previous one was
+// written, so a slow reader costs no more memory than the source itself keeps.
 //
-// Threads: next() and abandon() are called by one thread at a time; `wake` may be called by any, also within next().
+// Threads: one thread at a time calls next() and abandon(); any may call `wake`, even within next().
 class BodySource {
  public:
   virtual ~BodySource() = default;
@@ -83,12 +84,12 @@ class BodySource {
     std::string bytes;
     bool is_end = false;
   };
-  // What is there by now, at most about `most_bytes`. With neither bytes nor the end nothing is there yet, and `wake` is
-  // called once when that has changed. A `wake` that was given before is forgotten.
+  // Returns the bytes so far, at most about `most_bytes`. If there are neither bytes nor the end, `wake` is
+  // called once when that has changed. An earlier `wake` is discarded.
   virtual Piece next(size_t most_bytes, std::function<void()> wake) = 0;
-  // What is sent when nothing came for a while, so that a client that went away is noticed; "" for nothing.
+  // Sent when nothing came for a while, so that a lost client is noticed; "" for nothing.
   [[nodiscard]] virtual std::string keep_alive() const { return {}; }
-  // The client is gone; no call comes after it.
+  // The client is gone; no further call follows.
   virtual void abandon() {}
 };
 
@@ -102,8 +103,8 @@ struct Response {
 // A JSON body with this status.
 Response json_response(int status, std::string json);
 
-// Where the answer to one request goes. Copies are of the same reply. The first answer counts; when the last copy goes
-// and there was none, the answer is an internal error, so no client waits for nothing.
+// The destination of one request's answer. Copies refer to the same reply. The first answer counts; when the
+// last copy is destroyed without one, the answer is an internal error, so no client waits in vain.
 //
 // Threads: any.
 class Reply {
@@ -116,8 +117,8 @@ class Reply {
   std::shared_ptr<Once> once_;
 };
 
-// What serves requests. Both functions are called on a thread of the server's, which serves other connections, too: what
-// takes longer than a moment goes to another thread.
+// The request handler. Both functions are called on a thread of the server that serves other connections too,
+// so longer work goes to another thread.
 class HttpApplication {
  public:
   virtual ~HttpApplication() = default;
@@ -131,12 +132,13 @@ class HttpApplication {
   virtual void handle(Request request, Reply reply) = 0;
 };
 
-// Splits and decodes a request's target. False for one that is none: no leading "/", a "%" without two hex digits, NUL,
-// a fragment, bytes that are no UTF-8, more than kMostSegments segments or kMostQuery names. `head.target` is read.
+// Splits and decodes a request's target. False for an invalid one: no leading "/", a "%" without two hex
+// digits, NUL, a fragment, bytes that are not UTF-8, more than kMostSegments segments or kMostQuery names.
+// Reads `head.target`.
 inline constexpr size_t kMostSegments = 32, kMostQuery = 64;
 bool read_target(RequestHead& head);
 
-// A client's own name for its request: 1 to 128 of A-Z a-z 0-9 . _ - : @ / + =
+// A client's own id for its request: 1 to 128 of A-Z a-z 0-9 . _ - : @ / + =
 bool is_request_id(std::string_view text);
 
 }  // namespace membrane::service

@@ -18,7 +18,7 @@ using mcp::Ran;
 using mcp::SessionInfo;
 
 constexpr std::string_view kWat = "wat", kJavaScript = "js", kTypeScript = "typescript";
-// Of a sandbox whose programs are in another language than its template says. Forks have it, too.
+// A label for a sandbox whose programs are in another language than its template says. Forks inherit it.
 constexpr const char* kLanguageKey = "mcp.language";
 constexpr std::chrono::milliseconds kPatience(50);  // until the next look whether the call was cancelled
 constexpr size_t kMostTold = 16;                    // handles in a hint
@@ -43,11 +43,11 @@ ErrorCode code_of(ApiCode code) {
   }
 }
 
-// As REST says it; a time to wait that REST says in a header is a sentence here.
+// In REST's words; a retry time that REST puts into a header becomes a sentence here.
 Error error_of(const ApiError& error) {
   Error as = {code_of(error.code), error.message, error.hint};
   if (error.retry_after_s)
-    as.hint += (as.hint.empty() ? "" : " ") + std::string("It can be tried again in ") +
+    as.hint += (as.hint.empty() ? "" : " ") + std::string("Try again in ") +
                std::to_string(*error.retry_after_s) + " seconds.";
   return as;
 }
@@ -67,7 +67,7 @@ Status need(const Caller& caller, std::initializer_list<std::string_view> scopes
   return {};
 }
 
-// What Sandboxes answers by a callback, for a thread that waits for it.
+// Lets a thread wait for an answer that Sandboxes gives by a callback.
 template <typename T>
 class Awaited {
  public:
@@ -83,7 +83,7 @@ class Awaited {
     state_->came.wait(lock, [&] { return state_->answer.has_value(); });
     return taken();
   }
-  // Until it is there, or the call was cancelled.
+  // Waits until it is there, or the call was cancelled.
   Result<T> get_unless_cancelled(const Caller& caller) const {
     std::unique_lock lock(state_->mutex);
     while (!state_->came.wait_for(lock, kPatience, [&] { return state_->answer.has_value(); }))
@@ -107,12 +107,13 @@ class Awaited {
   std::shared_ptr<State> state_ = std::make_shared<State>();
 };
 
-// Who takes something from the one to the other has read there what was read. Null: nobody keeps account.
+// A client that moves data from one session to another has read there what the session has read. Null: nobody
+// keeps account.
 void carry(const std::shared_ptr<host::Flows>& from, const std::shared_ptr<host::Flows>& to) {
   if (from != nullptr && to != nullptr) to->add(host::carried(from->state()));
 }
 
-// What is heard of an exec.
+// What was received of an exec.
 struct Heard {
   std::mutex mutex;  // over what follows
   std::condition_variable changed;
@@ -156,15 +157,15 @@ class SandboxBackend final : public mcp::Backend {
   [[nodiscard]] policy::Policy policy_of(std::string_view template_name) const;
   [[nodiscard]] SessionInfo info_of(const SandboxInfo& sandbox) const;
   Result<SandboxInfo> create(const Caller& caller, const Language& language, bool seal);
-  // Of an exec of a sandbox that there still is. Errors: kNotFound.
+  // For an exec of a sandbox that still exists. Errors: kNotFound.
   Result<mcp::ReceiptTexts> receipt_of(const Caller& caller, const std::string& sandbox,
                                        const std::string& exec);
-  // Waits for its end. `session`: as reports name it, "" for a program of its own.
+  // Waits for its end. `session`: its name in reports, "" for a program of its own.
   Result<Ran> run_in(const Caller& caller, const std::string& sandbox, ExecSpec spec,
                      const std::string& session, const std::string& language);
   Result<SandboxInfo> find(const Caller& caller, const std::string& session);
   void carry_out(const Caller& caller, const std::string& report) const;
-  // With what there is, where an id means nothing.
+  // Lists what exists, when an id is unknown.
   Error with_known_sessions(const Caller& caller, Error error);
 
   Sandboxes& sandboxes_;
@@ -267,7 +268,7 @@ Error SandboxBackend::with_known_sessions(const Caller& caller, Error error) {
   if (!page) return error;
   std::string list;
   for (const SandboxInfo& each : page->sandboxes) list += (list.empty() ? "" : ", ") + each.id;
-  if (list.empty()) error.hint += " There is no session: create_session begins one.";
+  if (list.empty()) error.hint += " There is no session: create one with create_session.";
   else error.hint += " There are " + list + (page->next_cursor.empty() ? "." : " and more.");
   return error;
 }
@@ -337,7 +338,7 @@ Result<std::vector<SessionInfo>> SandboxBackend::sessions(const Caller& caller) 
 
 // -- programs -------------------------------------------------------------------------------------------------------
 
-// What the exec has printed since; whether more may be there already.
+// The output of the exec since the last call; there may be more already.
 void tell_output(const Caller& caller, Exec& exec, uint64_t& next, const std::shared_ptr<Heard>& heard) {
   constexpr size_t kPiece = 64u << 10;
   const auto wake = [heard] {
@@ -389,7 +390,7 @@ Result<Ran> SandboxBackend::run_in(const Caller& caller, const std::string& sand
   }
   Ran ran = {exec.id, std::move(heard->report)};
   lock.unlock();
-  // The sandbox of a program of its own goes now, and its receipt with it.
+  // Ends the sandbox of a program of its own, and with it its receipt.
   mcp::ReceiptTexts receipt;
   if (session.empty()) receipt = receipt_of(caller, sandbox, exec.id).value_or(mcp::ReceiptTexts());
   mcp::ReportInfo info{exec.id, session, language, std::string(name_of(ran.report.outcome))};

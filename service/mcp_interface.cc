@@ -16,7 +16,7 @@
 namespace membrane::service {
 namespace {
 
-// A message of more bytes is not read on the server's thread.
+// Larger messages are not parsed on the server's thread.
 constexpr size_t kMostReadAtOnce = 64u << 10;
 
 Headers headers_of(mcp::HttpHeaders fields) {
@@ -25,7 +25,7 @@ Headers headers_of(mcp::HttpHeaders fields) {
   return headers;
 }
 
-// Lets a browser give the answer to the page that asked, where the page may ask.
+// Lets a browser pass the answer to the page that asked, if that page may ask.
 void let_page_read(const mcp::HttpEndpoint& endpoint, const Headers& asked, Response& response) {
   const auto origin = asked.find("Origin");
   if (!origin || !endpoint.lets_in(*origin)) return;
@@ -34,7 +34,7 @@ void let_page_read(const mcp::HttpEndpoint& endpoint, const Headers& asked, Resp
   response.headers.add("Vary", "Origin");
 }
 
-// What a browser asks before it sends a page's request; no token comes with it.
+// A browser's preflight request, which carries no token.
 std::optional<Response> preflight(const mcp::HttpEndpoint& endpoint, const RequestHead& head) {
   const auto origin = head.headers.find("Origin");
   if (head.method != "OPTIONS" || !origin || !endpoint.lets_in(*origin)) return std::nullopt;
@@ -47,8 +47,8 @@ std::optional<Response> preflight(const mcp::HttpEndpoint& endpoint, const Reque
                   {"Access-Control-Max-Age", "3600"}}};
 }
 
-// The events of one call, between the thread that answers it and the connection. How much there can be is bounded by what
-// mcp::Server says of a call.
+// The events of one call, between the thread that answers it and the connection. mcp::Server limits how many
+// there can be.
 class EventPipe final : public BodySource {
  public:
   explicit EventPipe(std::function<void()> when_abandoned) : when_abandoned_(std::move(when_abandoned)) {}
@@ -96,14 +96,14 @@ class Job : public std::enable_shared_from_this<Job> {
 
   const std::string tenant;
 
-  // Reads the message: once, before run().
+  // Parses the message: once, before run().
   void receive() {
     auto call = endpoint_.receive(std::move(request_));
     const std::lock_guard lock(mutex_);
     call_ = std::move(call);
     if (is_cancelled_) call_->cancel();
   }
-  // After receive().
+  // Call it after receive().
   [[nodiscard]] bool is_answered() const { return call_->is_answered(); }
   void run() {
     try {

@@ -55,7 +55,7 @@ bool is_json_type(std::string_view type) {
   return name == "application/json" || name.ends_with("+json");
 }
 
-// Where a body stops being JSON; "" for one that is JSON, and wrong otherwise.
+// Describes where a body stops being JSON; for a body that is JSON but invalid, "".
 std::string json_hint(std::string_view body) {
   if (body.empty()) return "It is empty; send an object, as {}.";
   if (is_json(body)) return "";
@@ -80,7 +80,7 @@ std::string component_named(std::string_view definition) {
   return name;
 }
 
-// The report's schema becomes one of the document's: its own references lead to where it stands there.
+// Makes the report's schema one of the document's, and updates its own references.
 void move_references(Json& schema) {
   if (schema.is_array())
     for (Json& each : schema) move_references(each);
@@ -93,7 +93,7 @@ void move_references(Json& schema) {
   }
 }
 
-// Report, and each of its parts that has a name: programs that make clients of the document follow no reference into a
+// Report, and each of its named parts: client generators follow no reference into a schema.
 // schema.
 void add_report(Json report, nlohmann::ordered_json& schemas) {
   report.erase("$schema");
@@ -227,7 +227,7 @@ Answer<void> Operations::check_query(const Operation& operation, const RequestHe
     const auto known =
         std::ranges::find_if(rule.query, [&](const Parameter& parameter) { return parameter.has(name); });
     if (known == rule.query.end())
-      return refuse(ApiCode::kInvalidRequest, "there is no query parameter \"" + name + "\" here",
+      return refuse(ApiCode::kInvalidRequest, "there is no query parameter \"" + name + "\"",
                     "GET /openapi.json describes " + operation.id + ".");
     if (++given[name] > 1)
       return refuse(ApiCode::kInvalidRequest, "the query parameter \"" + name + "\" is given twice",

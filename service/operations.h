@@ -1,7 +1,7 @@
-// The operations of the REST interface, read from one description of them: openapi.json. The router, what a token must
-// allow, what bodies and parameters must be, and the document that is served all come from it.
+// The operations of the REST interface, from one description: openapi.json. The router, the required scopes,
+// the schemas of bodies and parameters, and the published document all derive from it.
 //
-// Of the document's own fields for Membrane there is one: "x-most-body-bytes", how large a body may be.
+// The document has one extension field of Membrane's: "x-most-body-bytes", how large a body may be.
 //
 // Threads: constant once read.
 #pragma once
@@ -27,7 +27,7 @@ struct Operation {
   std::string id;  // "createSandbox"
   std::string method;
   std::string path;  // "/v1/sandboxes/{sandbox}"
-  // What a token must allow: "sandboxes:write". Nothing: anybody may; "": any token.
+  // The scope that a token needs: "sandboxes:write". Nothing: anybody may; "": any token.
   std::optional<std::string> scope;
   BodyForm body = BodyForm::kNone;
   bool needs_body = false;
@@ -37,7 +37,7 @@ struct Operation {
 
 class Operations {
  public:
-  // Errors: kInvalidInput, for a document that says what is not kept here.
+  // Errors: kInvalidInput for a document that uses unsupported features.
   static Result<Operations> read(std::string_view openapi, std::string_view report_schema);
   Operations(Operations&&) noexcept;
   ~Operations();
@@ -51,15 +51,14 @@ class Operations {
   };
   [[nodiscard]] Match match(std::string_view method, const std::vector<std::string>& segments) const;
 
-  // Whether parameters of the query are known, given once, and as they are described. Errors: kInvalidRequest,
-  // kInvalidValue.
+  // Checks that query parameters are known, unique and valid. Errors: kInvalidRequest, kInvalidValue.
   [[nodiscard]] Answer<void> check_query(const Operation& operation, const RequestHead& head) const;
-  // The body of an operation that takes JSON, checked; null when there is none and none is needed, and of an operation without
-  // a body, to which clients send "" or {}. Errors: kInvalidRequest for anything but a JSON, and for a body where there is none;
-  // kUnsupportedMediaType, kInvalidValue with the field's name.
+  // The checked body of an operation that takes JSON; null when there is none and none is needed, and for an
+  // operation without a body, to which clients send "" or {}. Errors: kInvalidRequest for anything but JSON,
+  // and for an unexpected body; kUnsupportedMediaType; kInvalidValue with the field's name.
   [[nodiscard]] Answer<nlohmann::json> read_body(const Operation& operation, const Request& request) const;
 
-  // The document as it is served, with the report's schema in it.
+  // The published document, with the report's schema in it.
   [[nodiscard]] const std::string& document() const;
 
  private:

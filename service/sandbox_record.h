@@ -1,4 +1,4 @@
-// What Sandboxes knows of one sandbox. Only its own files include this.
+// What Sandboxes knows about one sandbox. Only its own files include this.
 #pragma once
 
 #include <algorithm>
@@ -43,8 +43,8 @@ struct Sandboxes::Sandbox {
   std::deque<std::shared_ptr<Exec>> execs;     // the newest last
   std::vector<std::shared_ptr<FileWatch>> watches;
 
-  // Of the task that runs, which changes them under the mutex; a guest that runs may be stopped by others under it. One
-  // of the three is there.
+  // Belong to the running task, which changes them under the mutex; others may stop a running guest under it.
+  // Exactly one of the three is set.
   std::shared_ptr<Guest> guest;  // also what runs in it has it
   struct Parked {
     std::vector<KeptContext> contexts;

@@ -1,5 +1,5 @@
-// Sandboxes as they stood at one moment, kept until their owner removes them; those that were given a name are templates of
-// the tenant.
+// Sandboxes in their state at one moment, kept until their owner removes them; a snapshot with a name is a
+// template of the tenant.
 //
 // Threads: any.
 #pragma once
@@ -32,7 +32,7 @@ struct Snapshot {
 
 class Snapshots {
  public:
-  // Both are borrowed. `state`: where they outlive the service; null: nowhere.
+  // Both are borrowed. `state`: where they are stored beyond the service's end; null: nowhere.
   explicit Snapshots(Images& images, State* state = nullptr, size_t most_of_tenant = 1'000)
       : images_(images), state_(state), most_of_tenant_(most_of_tenant) {}
 

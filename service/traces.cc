@@ -133,8 +133,8 @@ std::shared_ptr<host::EgressWatch> trace_egress(Traces& traces, const std::strin
 Result<std::unique_ptr<Traces>> Traces::start(const std::string& endpoint, Log& log) {
   MEMBRANE_TRY(curl());
   if (!endpoint.starts_with("http://") && !endpoint.starts_with("https://"))
-    return fail(ErrorCode::kInvalidArgument, "traces.endpoint is no URL of HTTP: " + endpoint,
-                "Give one like http://127.0.0.1:4318/v1/traces.");
+    return fail(ErrorCode::kInvalidArgument, "traces.endpoint is not an HTTP URL: " + endpoint,
+                "Use one like http://127.0.0.1:4318/v1/traces.");
   std::unique_ptr<Traces> traces(new Traces(endpoint, log));
   traces->thread_ = std::thread([self = traces.get()] { self->work(); });
   return traces;
@@ -174,7 +174,7 @@ void Traces::work() {
       const bool sent = send(some);
       if (!sent && !has_failed_)  // said once, until it works again
         log_.write(Level::kWarning, "traces",
-                   {{"why", std::string_view("the collector does not take them")}});
+                   {{"why", std::string_view("the collector does not accept them")}});
       has_failed_ = !sent;
       if (!sent) break;
     }

@@ -1,6 +1,6 @@
-// What an exec prints and gives, on its way to a client in a form of the client's own.
+// Streams the output and results of an exec to a client, in the client's own format.
 //
-// Threads: as BodySource.
+// Threads: as for BodySource.
 #pragma once
 
 #include <functional>
