@@ -243,7 +243,7 @@ class AgentTest(unittest.TestCase):
             self.assertEqual(self.membrane("verify", receipts / name).returncode, 0)
         done = self.membrane("replay", receipts / names[0])
         self.assertEqual(done.returncode, 2)
-        self.assertIn(b"lived on", done.stderr)
+        self.assertIn(b"long-lived", done.stderr)
 
     def test_the_prompt_says_what_there_is(self):
         prompt = self.membrane("agent", "--kind", "linux", "--copy", self.repo, "--print-prompt", check=True).stdout.decode()

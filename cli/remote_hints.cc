@@ -31,11 +31,11 @@ constexpr Phrase kPhrases[] = {
     {", or GET …/approvals, lists", " lists"},
     {"(membrane cp, PUT …/files)", "(membrane cp FILE ID:/tmp/)"},
     {"(PUT …/files)", "(membrane cp FILE ID:/tmp/)"},
-    {"Over HTTP files", "In a service files"},
+    {"Over HTTP nobody is granted files of the machine", "A service grants nobody files of its machine"},
     {"more time: timeout_ms; timeout of the clients; --timeout of membrane exec.", "more time: --timeout."},
     {"with \"context\" left out", "without --context"},
     {"Begin it with \"open_stdin\": true.", "Begin it with membrane exec -i."},
-    {"Make one with \"seal\": true:", "Make one with membrane create --seal:"},
+    {"Create one with \"seal\": true:", "Create one with membrane create --seal:"},
 };
 
 // Members of requests, and the options that fill them.

@@ -19,14 +19,14 @@ TEST(ClientHint, SaysWhatToDoInsteadOfGrantingAFile) {
                                  "fs:read:../data:/data, and /data/x.csv."})
     EXPECT_EQ(
         client_hint(hint),
-        "Over HTTP files of the machine are granted to nobody: copy them into the sandbox (PUT …/files).");
+        "Over HTTP nobody is granted files of the machine: copy them into the sandbox (PUT …/files).");
 }
 
 TEST(ClientHint, SaysWhatToDoInsteadOfGrantingWhatAServiceLacks) {
   EXPECT_EQ(client_hint("It would be allowed by --allow ai"),
             "A service has no model: a program reaches one by \"http\", with a secret in its headers.");
   EXPECT_EQ(client_hint("It would be allowed by --allow ask"),
-            "A service has nobody to ask: give the program what it needs with its code, its input or its "
+            "A service has nobody to ask: pass the program what it needs with its code, its input or its "
             "files.");
 }
 

@@ -52,7 +52,7 @@ ApiError computer_error(const Error& error) {
 ApiError file_error(const Error& error) {
   ApiError told = computer_error(error);
   if (told.code == ApiCode::kNotFound && told.hint.empty())
-    told.hint = "To list the files: files.list() of the clients, GET …/files/list.";
+    told.hint = "The list of files says what there is: files.list() of the clients, GET …/files/list.";
   return told;
 }
 

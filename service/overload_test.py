@@ -116,8 +116,8 @@ class Stops(unittest.TestCase):
         self.assertEqual(service.exec(sandbox, "open('/tmp/f').read(), n")["result"], "('\"go on\"', 44999850000)")
         error = service.request("GET", f"{path}s/{running}").error
         self.assertIn("since the service was started", error["message"])
-        self.assertIn("those before its start are not known any more", error["hint"])
-        self.assertNotIn("not known any more", service.request("GET", f"{path}s/other").error["hint"])
+        self.assertIn("those from before its start are gone", error["hint"])
+        self.assertNotIn("from before its start", service.request("GET", f"{path}s/other").error["hint"])
 
     def test_who_waits_for_an_exec_that_is_cut_hears_so(self):
         service = self.start("--drain", "0")

@@ -304,7 +304,7 @@ void Sandboxes::set_policy(const std::string& tenant, const std::string& id, pol
     if (may_widen || policy::restrict(policy, has).policy == policy) return {};
     return refuse(
         ApiCode::kForbidden, "the policy grants more than the sandbox has",
-        "GET …/policy returns its policy; remove the rest, or use a token with the scope policy:widen.");
+        "GET …/policy says what it grants; remove the rest, or use a token with the scope policy:widen.");
   };
   if (const auto checked = check(**sandbox, wanted); !checked) return then(std::unexpected(checked.error()));
   with_sandbox<SandboxInfo>(

@@ -29,7 +29,7 @@ ApiError file_error(const host::HostError& error, const std::string& path) {
           error.reason.empty() ? path + ": " + std::string(host::describe(error.code)) : error.reason,
           !path.starts_with('/') ? "Paths in a sandbox are absolute, as /tmp/data.csv."
           : error.code == kNotFound
-              ? "To list the files: files.list() of the clients, GET "
+              ? "The list of files says what there is: files.list() of the clients, GET "
                 "…/files/list."
           : error.code == kNotEmpty ? "Remove it with recursive=true."
                                     : ""};
@@ -248,7 +248,7 @@ class SessionGuest final : public Guest {
   static Answer<void> check_seal(const Context& context, const GuestTurn& turn) {
     if ((context.recorder != nullptr) != (turn.seal != nullptr))
       return refuse(ApiCode::kConflict, "the sandbox was made without \"seal\"",
-                    "Make one with \"seal\": true: receipts are of a session from its first turn on.");
+                    "Create one with \"seal\": true: receipts cover a session from its first turn on.");
     if (context.recorder == nullptr) return {};
     if (const Status usable = context.recorder->usable(); !usable) {
       ApiError error = api_error(usable.error());

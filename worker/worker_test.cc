@@ -665,7 +665,7 @@ TEST(MisbehavingWorker, ItListsWhatWasDoneBeforeItGoesOn) {
     const Report report = ended(outcome);
     ASSERT_EQ(report.errors.size(), 1u);
     EXPECT_EQ(report.errors[0].message,
-              "the worker's report leaves out http.post of https://bank/, pay, which was done before");
+              "the worker's report leaves out http.post of https://bank/, pay, which was done earlier");
     ASSERT_EQ(report.host_calls.size(), 1u);
   }
   EXPECT_TRUE(ended(Outcome::kInvalid).errors.empty()) << "it was refused";

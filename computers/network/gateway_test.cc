@@ -431,7 +431,7 @@ TEST_F(GatewayTest, TellsOfProgramsThatDoNotTrustIt) {
   }
   EXPECT_TRUE(std::ranges::any_of(account.calls, [](const auto& each) {
     return each.reason.contains(
-        "unknown ca; it has certificates of its own: give it /sys/membrane/ca.pem as one");
+        "unknown ca; it uses its own certificates: add /sys/membrane/ca.pem to them");
   }));
 }
 

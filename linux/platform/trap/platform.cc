@@ -56,7 +56,7 @@ Result<std::unique_ptr<Platform>> TrapPlatform::start(const TrapOptions& options
     platform->clock_ = host_clock_of(platform->nursery_->process());
   if (!platform->prepare())
     return fail(ErrorCode::kUnavailable, "cannot make a process for a guest",
-                "End other processes, or raise the limit of them.");
+                "End other processes, or raise the limit on processes.");
   return platform;
 }
 
