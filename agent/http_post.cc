@@ -87,7 +87,7 @@ std::unexpected<Error> timed_out(std::string what, uint64_t ms) {
               "Ask for less at once, or raise the time-out.");
 }
 
-// The owner's wishes and the clocks; libcurl itself holds only the connect time.
+// Checks the owner's requests and the clocks; libcurl itself only enforces the connect time.
 Status watch(const Transfer& transfer) {
   const HttpPost& post = transfer.post;
   const auto now = Clock::now();
@@ -157,7 +157,7 @@ void configure(Transfer& transfer, curl_slist* headers) {
   set(CURLOPT_WRITEDATA, &transfer);
 }
 
-// Runs the transfer until libcurl says how it ended, or the watch ends it.
+// Runs the transfer until libcurl reports its end, or the watch ends it.
 Result<CURLcode> drive(Transfer& transfer, CURLM* multi) {
   const CurlApi& api = *transfer.api;
   for (;;) {

@@ -1,21 +1,19 @@
-// The ReAct loop: the model thinks and acts (a program, or the answer), the program
-// runs in the sandbox, the model observes the report; until it submits or a budget
-// is used up.
+// The ReAct loop: the model thinks and acts (a program, or the answer), the program runs in the sandbox, the
+// model observes the report; until it submits or a budget is used up.
 //
 //   task ─▶ model ─▶ reply ─┬─ program ─▶ executor ─▶ report ─▶ observation ─▶ model …
 //                           └─ answer ─▶ TaskResult
 //
-// Budgets: tokens, fuel, host calls, bytes and wall time come out of one prepaid
-// policy::Budget, which the executor's programs (and their ai.* calls) share. Steps
-// and repairs are counted here. When steps, repairs or fuel are used up, or the model
-// goes around in circles, it is asked once more, for the answer alone.
+// Budgets: tokens, fuel, host calls, bytes and wall time come out of one prepaid policy::Budget, which the
+// executor's programs (and their ai.* calls) share. Steps and repairs are counted here. When steps, repairs
+// or fuel are used up, or the model repeats itself, it is asked once more, only for the answer.
 //
-// A program that is not valid costs a repair, not a step; only repairs in a row are
-// counted. A question about host functions is a step. What the model sees is bounded: each observation by its bytes, the whole
-// conversation by its tokens (the oldest steps are cut, and a digest says so).
+// An invalid program costs a repair, not a step; only consecutive repairs are counted. A question about host
+// functions is a step. What the model sees is bounded: each observation in bytes, the whole conversation in
+// tokens (the oldest steps are cut, and a digest says so).
 //
-// Threads: a Loop is used by one thread; the cancel flag may be set from any, also
-// from a signal handler. Observers are called on the loop's thread.
+// Threads: one thread uses a Loop; any thread, and a signal handler, may set the cancel flag. Observers are
+// called on the loop's thread.
 #pragma once
 
 #include <atomic>
@@ -82,7 +80,7 @@ struct TaskResult {
 // The table that closes a task, one line a row, for a terminal.
 std::string render_totals(const TaskResult& result);
 
-// Watches a task. Every member does nothing unless it is overridden.
+// Observes a task. Every member does nothing unless it is overridden.
 class Observer {
  public:
   virtual ~Observer() = default;
@@ -106,7 +104,7 @@ struct StepContext {
   const std::atomic<bool>* cancel = nullptr;
   std::function<void(std::string_view)> on_stdout;
 };
-// Runs one program on the shared budget. executor.h has the one over the sandbox.
+// Runs one program on the shared budget. See executor.h for the sandbox's.
 using Executor = std::function<sandbox::Report(const Program&, const StepContext&)>;
 
 struct LoopOptions {
@@ -127,12 +125,13 @@ class Loop {
        std::string system_prompt, LoopOptions options = {});
 
   void add_observer(Observer& observer) { observers_.push_back(&observer); }
-  // Asked after a cancelled step: what the person wants the model to know, or nothing to end the task.
+  // Called after a cancelled step: returns what the person wants to tell the model, or nothing to end the
+  // task.
   void set_on_cancelled(std::function<std::optional<std::string>()> ask) { on_cancelled_ = std::move(ask); }
 
-  // Runs one task to its end, with the conversation so far before it. `cancel` is borrowed; setting it ends
-  // the step that is under way (the loop clears it when it goes on), and with it the task unless on_cancelled
-  // says otherwise.
+  // Runs one task to its end, after the conversation so far. `cancel` is borrowed; setting it ends the step
+  // in progress (the loop clears it when it continues), and with it the task unless on_cancelled says
+  // otherwise.
   TaskResult run(std::string_view task, std::atomic<bool>& cancel);
 
   // Forgets the conversation, not the budget.

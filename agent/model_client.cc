@@ -64,8 +64,8 @@ struct ModelClient::Failure {
   }
 };
 
-// One answer on its way in: a stream of events, a JSON body, or the body of an error. Which of them is told
-// by the status and the first byte, since content types are not to be trusted.
+// One answer while it arrives: a stream of events, a JSON body, or the body of an error. The status and the
+// first byte decide, since content types are not to be trusted.
 struct ModelClient::Attempt {
   enum class Kind : uint8_t { kUnknown, kStream, kJson, kOther };
 
@@ -247,7 +247,7 @@ std::expected<Completion, ModelClient::Failure> ModelClient::attempt(const ChatQ
     return counted(std::move(answer.decoder).finish());  // cut behind the end
   if (!head) {
     const ErrorCode code = head.error().code;
-    // What is malformed today may be whole tomorrow; a limit or a cancel stays.
+    // A malformed answer may succeed later; a limit or a cancellation will not.
     return broken(head.error(), code == ErrorCode::kUnavailable || code == ErrorCode::kTimedOut ||
                                     code == ErrorCode::kInvalidInput);
   }

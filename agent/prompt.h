@@ -1,6 +1,5 @@
-// The system message: what a model must know to act, and no more, since every step
-// pays for it again. Built from the live registry, policy and catalog, so that it
-// never promises what is not there.
+// The system message: what a model must know to act, and no more, since every step pays for it again. Built
+// from the live registry, policy and catalog, so that it never promises what does not exist.
 //
 // Threads: pure functions.
 #pragma once
@@ -29,7 +28,7 @@ struct PromptParts {
 
 std::string build_system_prompt(const PromptParts& parts);
 
-// Of a Linux sandbox, where the model acts by commands and edits (computer_actions.h).
+// For a Linux sandbox, where the model acts by commands and edits (computer_actions.h).
 struct ComputerPromptParts {
   std::string directory;              // where commands begin
   std::vector<std::string> programs;  // programs_in()
@@ -40,10 +39,11 @@ struct ComputerPromptParts {
   std::vector<std::string> without = {};  // entries that cannot be had
 };
 std::string build_computer_prompt(const ComputerPromptParts& parts);
-// What a policy gives a Linux sandbox: network, directories, clock and limits.
+// What a policy grants a Linux sandbox: network, directories, clock and limits.
 std::string explain_computer(const policy::Policy& policy);
 
-// The host functions: with WAT, host::capabilities_prompt(); without, those alone that a language has not by itself.
+// The host functions: with WAT, host::capabilities_prompt(); otherwise only those that the language itself
+// lacks.
 std::string functions_prompt(std::span<const Language> languages,
                              std::span<const std::string_view> ungranted);
 

@@ -72,7 +72,7 @@ class Order {
         return fail(
             ErrorCode::kInvalidArgument,
             word + " gives a program's text, and the program is " + positionals_[before_] + " already",
-            "Write -- before what belongs to the program: " + words + " -- " + word + " …");
+            "Write -- before the program's arguments: " + words + " -- " + word + " …");
       }
       has_text_ = true;
     }
@@ -92,7 +92,7 @@ class Order {
     if (near.empty()) return {};
     return fail(ErrorCode::kInvalidArgument, "unknown option " + name,
                 "Did you mean " + std::string(near) + "? Write -- before " + name +
-                    " if it belongs to the program: what follows -- is the program's.");
+                    " if it belongs to the program: everything after -- does.");
   }
 
   const CLI::App& command_;

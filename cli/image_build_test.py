@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""`membrane image build` and `prune`, and what `membrane run` makes of an image's configuration.
+"""`membrane image build` and `prune`, and how `membrane run` uses an image's configuration.
 
 MEMBRANE_COMMAND names the command. The image at the bottom is made of this machine's own programs (linux_testing.py).
 """
@@ -308,7 +308,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
 
 
 class NetworkTest(BuildTest):
-    """A server on this machine's loopback, which programs of the image reach by bash's own means."""
+    """A server on this machine's loopback, which programs of the image reach with bash alone."""
 
     def setUp(self):
         super().setUp()
@@ -347,7 +347,7 @@ class Network(NetworkTest):
         self.assertTrue(step["instruction"].startswith("RUN exec 3<>"))
         self.assertEqual(step["hosts"], [{"host": self.host, "calls": 1, "refused": 0, "bytes_in": 5, "bytes_out": 0}])
         self.assertIn(f"network: line 4, RUN exec 3<>/dev/tcp", built["told"])
-        self.assertIn("--no-cache does them anew", built["told"])
+        self.assertIn("--no-cache repeats them", built["told"])
 
     def test_nothing_is_granted_unless_somebody_says_so(self):
         told = self.build("FROM host\nSHELL [\"/bin/bash\", \"-ec\"]\nRUN true < /dev/tcp/192.0.2.1/80\n", code=2)

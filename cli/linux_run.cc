@@ -61,14 +61,14 @@ Result<linux::Computer> computer_of(const LinuxCommand& command) {
   return computer;
 }
 
-// Before the command runs, so that its work is not lost to a path that is wrong.
+// Checked before the command runs, so that a wrong path does not cost its work.
 Status check_diff_file(const std::string& file) {
   if (file.empty() || std::ofstream(file, std::ios::binary | std::ios::app)) return {};
   return fail(ErrorCode::kUnavailable, "cannot write the patch to " + file + ": " + std::strerror(errno),
-              "Give --diff a file in a directory that can be written to.");
+              "Name a file in a writable directory for --diff.");
 }
 
-// What the command changed, as a git patch in a file.
+// Writes the command's changes, as a git patch in a file.
 Status write_diff(linux::LiveComputer& computer, const std::string& image, const std::string& file) {
   MEMBRANE_ASSIGN(const auto layer, linux::Layer::open(image));
   MEMBRANE_ASSIGN(const computers::MadePatch patch, computers::make_patch(computer, layer.get()));
@@ -141,7 +141,7 @@ Result<sandbox::Report> run_linux(const LinuxCommand& command, std::atomic<bool>
   MEMBRANE_TRY(computers::check_limits(command.policy.limits));
   if (!command.directory.empty() && !command.directory.starts_with('/'))
     return fail(ErrorCode::kInvalidArgument, "--workdir " + command.directory + " is not absolute",
-                "Write it from / on, as the command sees it: --workdir /work.");
+                "Use an absolute path, as the command sees it: --workdir /work.");
   if (!command.platform.empty() && !command.policy.platform.empty() &&
       command.platform != command.policy.platform)
     return fail(
@@ -155,7 +155,7 @@ Result<sandbox::Report> run_linux(const LinuxCommand& command, std::atomic<bool>
   if (command.has_terminal) {
     MEMBRANE_ASSIGN(terminal, OuterTerminal::take(cancelled));
   }
-  // Also where no host is granted: the report says what the command tried to reach.
+  // Also if no host is granted: the report says what the command tried to reach.
   MEMBRANE_ASSIGN(const auto gateway, computers::Gateway::create({.grants = command.policy.http,
                                                                   .limits = command.policy.limits,
                                                                   .greets_later = true}));
@@ -186,7 +186,7 @@ Result<sandbox::Report> run_linux(const LinuxCommand& command, std::atomic<bool>
       written = write_diff(ended, computer.image, command.diff_file);
     };
   streams.on_forked = [&gateway] { return gateway->greet(); };
-  // Threads may begin when the kernel process is there.
+  // Threads may start once the kernel process exists.
   streams.on_made = [&gateway, &directories] {
     gateway->begin();
     directories->begin();
@@ -196,8 +196,7 @@ Result<sandbox::Report> run_linux(const LinuxCommand& command, std::atomic<bool>
   MEMBRANE_ASSIGN(const linux::ComputerReport ended, std::move(outcome));
   MEMBRANE_TRY(written);
   if (!command.diff_file.empty() && !command.policy.fs.empty())
-    print(stderr,
-          "note: what was changed in granted directories is changed there, and no part of the patch\n");
+    print(stderr, "note: changes in granted directories are made there, and are not part of the patch\n");
   for (const std::string& wall : ended.missing_walls)
     print(stderr, "warning: this machine refuses a wall of Linux sandboxes: " + wall + "\n");
   if (ended.preemptions > 0)

@@ -31,21 +31,22 @@ struct LinuxCommand {
   std::string diff_file;      // where a git patch of what the command changed goes; "" for none
   policy::Policy policy;
   std::function<void(std::string_view)> on_output, on_error;  // heard besides; may be null
-  // Hears what the sandbox is made of and how the command is called, before it runs: for a receipt. `input` is all of its input then.
+  // Called with the sandbox's description and the command's settings, before it runs: for a receipt. `input`
+  // then contains all of its input.
   std::function<void(std::string description, sandbox::Invocation)> on_made = {};
 };
 
-// Errors: kNotFound without the image; kUnsupported for a grant that this kind cannot hold, or a machine without its platform.
-// kInvalidArgument for a terminal where there is none.
+// Errors: kNotFound without the image; kUnsupported for a grant that this kind cannot enforce, or a machine
+// without its platform; kInvalidArgument for a terminal if there is none.
 Result<sandbox::Report> run_linux(const LinuxCommand& command, std::atomic<bool>& cancelled);
 
-// What a limit is when nothing names it; the same for a command on a terminal.
+// The default limits; the same for a command on a terminal.
 policy::Limits linux_limits();
 policy::Limits terminal_limits();
-// What the options say, for this kind: the working directory is granted at /work, and a directory that a flag grants, which names no
-// bounds, has room for a build.
+// The policy of the options, for this kind: the working directory is granted at /work, and a directory that a
+// flag grants without bounds has room for a build.
 Result<policy::Policy> linux_policy(const PolicyOptions& options, const policy::Limits& unless_given);
-// --env, as a command has it.
+// The variables of --env for a command.
 Result<std::vector<std::string>> linux_environment(const std::vector<std::string>& written);
 // The best shell that an image has.
 std::vector<std::string> login_shell();

@@ -64,7 +64,7 @@ std::string new_key() {
   return key;
 }
 
-// Of an answer 429 or 503: waiting alone does not mend it.
+// For an answer 429 or 503: waiting alone does not help.
 bool is_for_good(const std::string& body) {
   const auto json = read_json(body, "the answer");
   if (!json || !json->is_object()) return false;
@@ -88,8 +88,9 @@ void RemoteOptions::add_to(CLI::App& command) {
       ->type_name("URL")
       ->group("Service");
   command
-      .add_option("--token", token,
-                  "Who asks (else MEMBRANE_TOKEN, else what `membrane serve` left on this machine)")
+      .add_option(
+          "--token", token,
+          "The token to use (else MEMBRANE_TOKEN, else the one that `membrane serve` left on this machine)")
       ->type_name("TOKEN")
       ->group("Service");
 }
@@ -158,15 +159,15 @@ Result<Remote> Remote::open(const RemoteOptions& options) {
   const bool is_url = api->url_set(url.get(), CURLUPART_URL, remote.url_.c_str(), 0) == CURLUE_OK;
   const std::string scheme = is_url ? part_of(*api, url, CURLUPART_SCHEME) : "";
   if (scheme != "http" && scheme != "https")
-    return fail(ErrorCode::kInvalidArgument, remote.url_ + " is no URL of a service",
+    return fail(ErrorCode::kInvalidArgument, remote.url_ + " is not the URL of a service",
                 "Write it as " + std::string(kUsualUrl) + ".");
   remote.is_local_ = is_loopback(part_of(*api, url, CURLUPART_HOST));
   remote.token_ = options.token.empty() ? environment_variable("MEMBRANE_TOKEN") : options.token;
-  // The token of this machine goes to no other.
+  // The token of this machine is sent to no other.
   if (remote.token_.empty() && remote.is_local_) remote.token_ = token_of_this_machine();
   if (std::ranges::any_of(remote.token_, [](unsigned char c) { return c <= ' ' || c == 0x7f; }))
     return fail(ErrorCode::kInvalidArgument, "the token holds white space or control characters",
-                "Give it as `membrane serve` printed it.");
+                "Use the token that `membrane serve` printed.");
   return remote;
 }
 
@@ -201,7 +202,8 @@ Status Remote::transfer(Transfer& transfer, const RemoteRequest& request, const 
   set(CURLOPT_XFERINFOFUNCTION, &Transfer::on_progress);
   set(CURLOPT_XFERINFODATA, &transfer);
   if (is_local_) set(CURLOPT_PROXY, "");
-  // As for the clients in Python and Node's --use-openssl-ca; libcurl itself knows its own path alone.
+  // The same path as for the clients in Python and for Node's --use-openssl-ca; libcurl itself knows only its
+  // own.
   const std::string trusted = environment_variable("SSL_CERT_FILE");
   if (!trusted.empty()) set(CURLOPT_CAINFO, trusted.c_str());
   if (request.method != "GET" && request.method != "DELETE") {
@@ -221,7 +223,7 @@ Status Remote::transfer(Transfer& transfer, const RemoteRequest& request, const 
                 is_local_ ? "Start one: membrane serve" : "Is the URL right, and does the service run?");
   if (code == CURLE_PEER_FAILED_VERIFICATION || code == CURLE_SSL_CACERT_BADFILE)
     return fail(ErrorCode::kDenied, "the certificate of " + url_ + " is not trusted here: " + why,
-                "SSL_CERT_FILE names a file with the certificates that are, in PEM.");
+                "SSL_CERT_FILE can name a PEM file of trusted certificates.");
   return fail(ErrorCode::kUnavailable, "the connection to the service at " + url_ + " failed: " + why);
 }
 
@@ -238,7 +240,7 @@ Error Remote::error_of(const Transfer& transfer, const RemoteRequest& request) c
               in_words_of_command(text("hint"), sandbox)};
   if (error.message.empty()) {
     error.message =
-        "what answers at " + url_ + " is no Membrane service: status " + std::to_string(transfer.status);
+        "what answers at " + url_ + " is not a Membrane service: status " + std::to_string(transfer.status);
     return error;
   }
   if (transfer.status == 401) error.hint = "Give --token or MEMBRANE_TOKEN: what `membrane serve` printed.";

@@ -33,7 +33,8 @@ TEST(RemoteHints, NameOptions) {
             "it has files: read it with --context ctx1.");
   EXPECT_EQ(told("read it with \"context\" left out."), "read it without --context.");
   EXPECT_EQ(told("the sandbox was made without \"seal\""), "the sandbox was made without --seal");
-  EXPECT_EQ(told("Create one with \"seal\": true: receipts"), "Create one with membrane create --seal: receipts");
+  EXPECT_EQ(told("Create one with \"seal\": true: receipts"),
+            "Create one with membrane create --seal: receipts");
   EXPECT_EQ(told("can make the sandbox with \"packages\": [\"rich\", \"httpx\"]. Until then"),
             "can make the sandbox with --with rich --with httpx. Until then");
   EXPECT_EQ(told("\"\" and \"what\" and \"count\" is \"odd"), "\"\" and \"what\" and -n is \"odd");

@@ -1,6 +1,6 @@
-// This command's standard input for an exec of a service.
+// Passes this command's standard input to an exec of a service.
 //
-// Threads: one of its own, from its beginning to its end.
+// Threads: one of its own, from construction to destruction.
 #pragma once
 
 #include <atomic>
@@ -13,7 +13,7 @@
 
 namespace membrane::cli {
 
-// Returns an exec the input as it comes, until that ends or the exec takes no more.
+// Sends the input to an exec as it comes, until it ends or the exec accepts no more.
 class RemoteInput {
  public:
   RemoteInput(Remote remote, const std::string& sandbox, std::string exec);

@@ -189,8 +189,7 @@ class Copying {
 
   static std::unexpected<Error> too_large(const std::string& source) {
     return fail(ErrorCode::kTooLong,
-                "the archive " + source + " contains more than the sandbox's disk may hold",
-                "Raise --disk.");
+                "the archive " + source + " contains more than the sandbox's disk may hold", "Raise --disk.");
   }
 
   Result<std::shared_ptr<linux::Spool>> spooled(const std::string& source) {

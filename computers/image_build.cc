@@ -394,9 +394,8 @@ class Building {
   // file, which could pass for another image.
   static Result<linux::StoredImage> image_named(const std::string& name) {
     if (name.find('/') != name.npos)
-      return wrong(
-          '"' + name + "\" is not a name of an image",
-          "FROM takes the name of an image; `membrane image import FILE --tag NAME` imports one.");
+      return wrong('"' + name + "\" is not a name of an image",
+                   "FROM takes the name of an image; `membrane image import FILE --tag NAME` imports one.");
     return linux::find_image(name);
   }
 

@@ -193,7 +193,8 @@ class Applying {
       if (S_ISDIR(before_.at(path).mode)) {
         MEMBRANE_ASSIGN(const bool is_left, is_left_empty(*entry.of, path));
         if (!is_left)
-          return wrong_in_patch(*entry.of, entry.of->line, path + " is a directory that still contains files");
+          return wrong_in_patch(*entry.of, entry.of->line,
+                                path + " is a directory that still contains files");
       }
       MEMBRANE_TRY(check_parents(*entry.of, path));
     }

@@ -42,10 +42,9 @@ Status check(const sandbox::SealedRun& run, const sandbox::ComputerDescription& 
                 "this was a step in a long-lived Linux sandbox, whose earlier state is not in the receipt",
                 "A replay needs a whole run: membrane run --kind linux --deterministic --seal FILE.");
   if (!computer.deterministic)
-    return fail(
-        ErrorCode::kUnsupported,
-        "the command saw the real clock and real random numbers, so it cannot be repeated exactly",
-        "Run it with --deterministic to replay it. The receipt verifies all the same.");
+    return fail(ErrorCode::kUnsupported,
+                "the command saw the real clock and real random numbers, so it cannot be repeated exactly",
+                "Run it with --deterministic to replay it. The receipt verifies all the same.");
   return {};
 }
 

@@ -36,9 +36,9 @@ Status check_grants(const policy::Policy& policy) {
 Status check_limits(const policy::Limits& limits) {
   const policy::Limits usual = usual_limits();
   const auto unheld = [](const char* name, const std::string& why) {
-    return fail(ErrorCode::kUnsupported,
-                "a Linux sandbox " + why + ": a limit of " + name + " would not be held",
-                std::string("Leave ") + name + " out; use cpu, wall, memory, disk, tasks and output instead.");
+    return fail(
+        ErrorCode::kUnsupported, "a Linux sandbox " + why + ": a limit of " + name + " would not be held",
+        std::string("Leave ") + name + " out; use cpu, wall, memory, disk, tasks and output instead.");
   };
   constexpr uint64_t kLeastMemory = 1u << 20;
   if (limits.memory_bytes < kLeastMemory)

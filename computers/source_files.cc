@@ -164,7 +164,8 @@ class ComputerFiles final : public SourceFiles {
  public:
   explicit ComputerFiles(linux::LiveComputer& computer) : computer_(computer) {}
   Result<SourceFile> stat(const std::string& path) override {
-    if (is_mounted(path)) return fail(ErrorCode::kNotFound, "/" + path + " belongs to the kernel and is not a file");
+    if (is_mounted(path))
+      return fail(ErrorCode::kNotFound, "/" + path + " belongs to the kernel and is not a file");
     MEMBRANE_ASSIGN(const auto facts, computer_.stat("/" + path, false));
     return source_of(facts);
   }

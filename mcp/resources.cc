@@ -33,7 +33,7 @@ OrderedJson all_resources(Backend& backend, const Caller& caller, Revision revis
       resource({.place = Place::kPolicy}, "policy", "What programs may do, in sentences", kText, revision));
   all.push_back(
       resource({.place = Place::kSessions}, "sessions", "The sessions that there are", kJson, revision));
-  // What the caller may not see is not listed; reading it says which scope is missing.
+  // What the caller may not see is not listed; reading it names the missing scope.
   const auto reports = backend.reports(caller).value_or(std::vector<ReportInfo>());
   for (const ReportInfo& report : reports)
     all.push_back(resource({.place = Place::kReport, .id = report.id}, report.id,
@@ -113,7 +113,7 @@ std::expected<Listing, ProtocolError> list_resources(Backend& backend, const Cal
     const char* const end = cursor.data() + cursor.size();
     const auto [at, error] = std::from_chars(cursor.data(), end, from);
     if (error != std::errc() || at != end)
-      return std::unexpected(ProtocolError{Code::kInvalidParams, "The cursor is none that was given."});
+      return std::unexpected(ProtocolError{Code::kInvalidParams, "The cursor is unknown."});
   }
   const OrderedJson all = all_resources(backend, caller, revision);
   OrderedJson page = OrderedJson::array();
@@ -146,7 +146,7 @@ std::expected<Listing, ProtocolError> read_resource(Backend& backend, const Call
   const auto name = read_uri(uri);
   if (!name)
     return std::unexpected(
-        not_found(uri, "resources/list and resources/templates/list say what there is.", revision));
+        not_found(uri, "resources/list and resources/templates/list list what exists.", revision));
   auto found = read(backend, caller, *name);
   if (!found) return std::unexpected(not_found(uri, found.error().to_string(), revision));
   if (found->bytes.size() > kMaxResourceBytes)

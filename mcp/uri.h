@@ -1,4 +1,4 @@
-// The names of what can be read as a resource:
+// The names of resources:
 //
 //   membrane://policy                            what is granted, in sentences
 //   membrane://sessions                          the sessions, as JSON
@@ -25,7 +25,7 @@ struct ResourceName {
 inline constexpr size_t kMaxUriBytes = 8u << 10;
 
 std::string uri_of(const ResourceName& name);
-// Nothing for what is not one of them.
+// Nothing if it is not one of them.
 std::optional<ResourceName> read_uri(std::string_view uri);
 
 }  // namespace membrane::mcp

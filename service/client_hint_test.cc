@@ -17,9 +17,8 @@ TEST(ClientHint, SaysWhatToDoInsteadOfGrantingAFile) {
   for (const char* const hint : {"It would be allowed by --allow fs:read:/data",
                                  "Grant the directory at a place, and open the file there: --allow "
                                  "fs:read:../data:/data, and /data/x.csv."})
-    EXPECT_EQ(
-        client_hint(hint),
-        "Over HTTP nobody is granted files of the machine: copy them into the sandbox (PUT …/files).");
+    EXPECT_EQ(client_hint(hint),
+              "Over HTTP nobody is granted files of the machine: copy them into the sandbox (PUT …/files).");
 }
 
 TEST(ClientHint, SaysWhatToDoInsteadOfGrantingWhatAServiceLacks) {

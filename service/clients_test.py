@@ -1369,7 +1369,7 @@ class Command(unittest.TestCase):
                 told = f"http.request POST {url}, {len(url) + 5} bytes\n"
                 self.assertRegex(line, f"^approval apr_\\S+ waiting: {re.escape(told)}$")
                 approval = line.split()[1]
-                self.assertIn(f"membrane approve {sandbox} {approval} lets it go", process.stderr.readline())
+                self.assertIn(f"membrane approve {sandbox} {approval} approves it", process.stderr.readline())
                 shown = self.command("approvals", sandbox).stdout
                 self.assertEqual(shown.splitlines()[0] + "\n", f"{approval}  {told}")
                 self.assertIn("  private: input\n", shown)

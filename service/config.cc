@@ -64,7 +64,8 @@ const Setting kSettings[] = {
      "it is secrets.key of the state's directory, which the service makes"},
     {"audit.enabled", "", "BOOL", &Config::audit, 0, 0, "Whether audit.log is written (true)"},
     {"mcp.hosts", "", "NAME", &Config::mcp_hosts, 0, 0,
-     "Host names by which clients of /mcp call this service, besides localhost and the address it listens on"},
+     "Host names by which clients of /mcp call this service, besides localhost and the address it listens "
+     "on"},
     {"mcp.origins", "", "URL", &Config::mcp_origins, 0, 0,
      "Pages that may use /mcp from a browser, besides those of this machine: https://chat.example.org"},
     {"traces.endpoint", "--traces", "URL", &Config::traces, 0, 0,

@@ -62,9 +62,9 @@ HttpApplication::Admission Front::admit(const RequestHead& head) {
   Interface* const interface = find(head);
   Admission admission;
   if (interface == nullptr)
-    admission.refusal = error_response({ApiCode::kNotFound, "there is nothing at " + path_of(head),
-                                        "GET /openapi.json describes the API."},
-                                       head.request_id);
+    admission.refusal = error_response(
+        {ApiCode::kNotFound, "there is nothing at " + path_of(head), "GET /openapi.json describes the API."},
+        head.request_id);
   else admission = interface->admit(head);
   if (admission.refusal) note(head, *admission.refusal, now_us());
   return admission;

@@ -658,8 +658,8 @@ class LinuxGuest final : public Guest {
                                                   facts->image_digest);
     hold_image(path);
     if (!image_file())
-      return refuse(ApiCode::kConflict, "the image of the sandbox no longer exists", "Import it again under
-      the same name; GET /v1/templates lists the images.");
+      return refuse(ApiCode::kConflict, "the image of the sandbox no longer exists",
+                    "Import it again under the same name; GET /v1/templates lists the images.");
     if (facts->image_digest != stored_.digest) begin_as(path, facts->image_digest);
     return {};
   }
@@ -694,7 +694,8 @@ class LinuxGuest final : public Guest {
     }();
     const auto made = build(spec, policy);
     if (made) return {};
-    return refuse(ApiCode::kConflict, "the sandbox cannot be saved in its current state: " + made.error().message,
+    return refuse(ApiCode::kConflict,
+                  "the sandbox cannot be saved in its current state: " + made.error().message,
                   "It continues to run. End unusual processes, and try again.");
   }
   // A sandbox in which nothing runs, with the files of the saved one.

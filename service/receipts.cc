@@ -114,10 +114,11 @@ Answer<void> Receipts::has_room(const std::string& tenant, const std::string& sa
   const std::lock_guard lock(mutex_);
   const auto bytes = bytes_of_tenant_.find(tenant);
   if (bytes != bytes_of_tenant_.end() && bytes->second >= bounds_.most_bytes_of_tenant)
-    return refuse(ApiCode::kQuotaExceeded,
-                  "the receipts of the token's sandboxes have " + std::to_string(bytes->second) +
-                      " bytes, and the limit is " + std::to_string(bounds_.most_bytes_of_tenant),
-                  "Download them, and end sandboxes that are not needed: their receipts are removed with them.");
+    return refuse(
+        ApiCode::kQuotaExceeded,
+        "the receipts of the token's sandboxes have " + std::to_string(bytes->second) +
+            " bytes, and the limit is " + std::to_string(bounds_.most_bytes_of_tenant),
+        "Download them, and end sandboxes that are not needed: their receipts are removed with them.");
   const auto of = of_sandbox_.find(sandbox);
   if (of == of_sandbox_.end() || of->second.receipts.size() < bounds_.most_of_sandbox) return {};
   return refuse(

@@ -239,8 +239,7 @@ void Rest::Impl::exec(const SharedCall& call) {
         {ApiCode::kInvalidValue, "\"open_stdin\" is for an exec that streams or runs in the background",
          "Add \"stream\": true or \"background\": true: its id is then known while it runs."});
   if (body.contains("code") == body.contains("command"))
-    return call->refuse({ApiCode::kInvalidValue,
-                         "\"code\" and \"command\": exactly one of them is needed",
+    return call->refuse({ApiCode::kInvalidValue, "\"code\" and \"command\": exactly one of them is needed",
                          "Pass \"code\", or for a Linux sandbox \"command\": [\"git\", \"status\"]."});
   const auto begun = sandboxes.exec(call->caller.tenant, call->parameter("sandbox"),
                                     {.code = body.value("code", ""),

@@ -155,7 +155,8 @@ class Lifecycle {
       return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '-' || c == '_' || c == '.';
     };
     if (!std::ranges::all_of(name, is_of_name))
-      return call->refuse({ApiCode::kInvalidValue, "\"name\" has characters that a template's name cannot have",
+      return call->refuse({ApiCode::kInvalidValue,
+                           "\"name\" has characters that a template's name cannot have",
                            "Use lower-case letters, digits, and - _ . only."});
     for (const TemplateInfo& each : sandboxes_.guests().templates())
       if (lang::language_named(each.name) == lang::language_named(name))

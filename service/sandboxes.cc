@@ -406,7 +406,8 @@ Answer<std::shared_ptr<Sandboxes::Sandbox>> Sandboxes::find(const std::string& t
     if (const std::string why = watcher_.why_gone(tenant, id); !why.empty()) {
       error.message = "the sandbox " + id + " is lost: " + why;
       error.hint =
-          "Create another; pause a sandbox, or take a snapshot of it, to make it outlive the service's process.";
+          "Create another; pause a sandbox, or take a snapshot of it, to make it outlive the service's "
+          "process.";
     }
     return std::unexpected(std::move(error));
   }
@@ -621,10 +622,10 @@ Answer<std::shared_ptr<Exec>> Sandboxes::exec(const std::string& tenant, const s
     if (const auto checked = check_command(**sandbox, spec); !checked)
       return std::unexpected(checked.error());
     if ((*sandbox)->at_once.size() >= options_.most_at_once_each)
-      return refuse(ApiCode::kTooManyRequests,
-                    "the sandbox runs " + std::to_string((*sandbox)->at_once.size()) +
-                        " programs, which is the limit",
-                    "Wait for some, or cancel them; programs that they start do not count.");
+      return refuse(
+          ApiCode::kTooManyRequests,
+          "the sandbox runs " + std::to_string((*sandbox)->at_once.size()) + " programs, which is the limit",
+          "Wait for some, or cancel them; programs that they start do not count.");
   }
   if (const auto may = watcher_.may_exec(tenant); !may) return std::unexpected(may.error());
   if (const auto sealable = check_seal(tenant, **sandbox, spec.seal); !sealable)
@@ -734,8 +735,8 @@ Answer<void> Sandboxes::has_room_for_input(const Sandbox& in, size_t bytes) cons
   if (bytes == 0 || unread + bytes <= options_.most_input_bytes) return {};
   return refuse(ApiCode::kTooManyRequests,
                 "the execs of the sandbox have " + std::to_string(unread) +
-                    " bytes of unread input, and the limit is " +
-                    std::to_string(options_.most_input_bytes) + " together",
+                    " bytes of unread input, and the limit is " + std::to_string(options_.most_input_bytes) +
+                    " together",
                 "Send it again when they have read, or cancel those that wait.");
 }
 

@@ -878,7 +878,8 @@ class RemoteSession final : public sandbox::Session {
     if (!bytes) return without_report(bytes.error(), options.cancel, what.was_late);
     Reader in(*bytes);
     TurnEnd ended = in.get<TurnEnd>();
-    if (!in.is_done()) return without_report(worker_->lose("the worker's report is malformed"), nullptr, false);
+    if (!in.is_done())
+      return without_report(worker_->lose("the worker's report is malformed"), nullptr, false);
     Report& report = ended.report;
     if (part == Part::kRefused) {
       report.flows = world.flow_report();

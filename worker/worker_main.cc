@@ -11,8 +11,7 @@ int main(int count, char** arguments) {
     return 0;
   }
   if (count != 1 || !membrane::worker::is_started_by_library()) {
-    std::fputs("membrane-worker is started by libmembrane, for sessions in separate processes.\n",
-               stderr);
+    std::fputs("membrane-worker is started by libmembrane, for sessions in separate processes.\n", stderr);
     return 2;
   }
   membrane::worker::be_program();

@@ -107,8 +107,9 @@ Result<std::string> name_in_hello(std::string_view message) {
     const std::string_view extension = extensions.part(2);
     if (!extensions.is_sound()) break;
     if (std::ranges::find(kHiddenHelloExtensions, type) != std::end(kHiddenHelloExtensions))
-      return fail(ErrorCode::kDenied,
-                  "the program hides the server's name from everybody but the server (encrypted_client_hello)");
+      return fail(
+          ErrorCode::kDenied,
+          "the program hides the server's name from everybody but the server (encrypted_client_hello)");
     if (type != kServerNameExtension) continue;
     if (name) return malformed("it names its server twice");
     MEMBRANE_ASSIGN(name, name_in(extension));

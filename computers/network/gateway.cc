@@ -314,9 +314,9 @@ void Gateway::refused_for_many(const linux::NetworkMessage& message, const std::
   sandbox::HostCallRecord record;
   record.name = kConnect;
   record.arguments = text_of(host, message.port);
-  const HostError error = {Errno::kBudget,
-                           "Sandboxes of this owner have " + std::to_string(connections_bound_->most()) +
-                               " connections open, which is the limit. Close idle ones."};
+  const HostError error = {Errno::kBudget, "Sandboxes of this owner have " +
+                                               std::to_string(connections_bound_->most()) +
+                                               " connections open, which is the limit. Close idle ones."};
   note(std::move(record), &error);
 }
 
@@ -344,7 +344,8 @@ void Gateway::end_use(Connection& connection) {
 
 std::optional<HostError> Gateway::why_cut(const Connection& connection) const {
   if (!connection.stop->is_set() || stop_->is_set()) return std::nullopt;
-  return HostError{Errno::kCancelled, "The policy no longer grants it, so the connection was closed.", "", true};
+  return HostError{Errno::kCancelled, "The policy no longer grants it, so the connection was closed.", "",
+                   true};
 }
 
 HostResult<void> Gateway::pay_call() {
@@ -402,10 +403,9 @@ HostResult<Gateway::Heard> Gateway::hear(const std::string& host, uint16_t port,
   record.arguments = url->origin();
   record.decided_by = {url->text()};
   if (hello->server_name != url->host && !(url->address && hello->server_name.empty()))
-    return host::refuse(Errno::kAccess, "The connection is to " + url->host +
-                                            ", but the program's TLS handshake names " +
-                                            (hello->server_name.empty() ? "nobody" : hello->server_name) +
-                                            ".");
+    return host::refuse(Errno::kAccess,
+                        "The connection is to " + url->host + ", but the program's TLS handshake names " +
+                            (hello->server_name.empty() ? "nobody" : hello->server_name) + ".");
   return Heard{*std::move(hello), *std::move(url)};
 }
 

@@ -430,8 +430,7 @@ TEST_F(GatewayTest, TellsOfProgramsThatDoNotTrustIt) {
     EXPECT_EQ(call.error, "EPROTO");
   }
   EXPECT_TRUE(std::ranges::any_of(account.calls, [](const auto& each) {
-    return each.reason.contains(
-        "unknown ca; it uses its own certificates: add /sys/membrane/ca.pem to them");
+    return each.reason.contains("unknown ca; it uses its own certificates: add /sys/membrane/ca.pem to them");
   }));
 }
 

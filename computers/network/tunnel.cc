@@ -153,7 +153,8 @@ host::HostResult<HostFile> dial(const std::vector<Address>& addresses, uint16_t 
     HostFile socket(
         ::socket(address.is_v4() ? AF_INET : AF_INET6, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
     if (!socket)
-      return host::refuse(Errno::kHost, std::string("No socket could be created: ") + std::strerror(errno) + ".");
+      return host::refuse(Errno::kHost,
+                          std::string("No socket could be created: ") + std::strerror(errno) + ".");
     sockaddr_storage to = {};
     const socklen_t size = fill(to, address, port);
     why = ::connect(socket.number(), reinterpret_cast<const sockaddr*>(&to), size) == 0 ? 0 : errno;

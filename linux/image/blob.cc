@@ -48,8 +48,7 @@ Result<std::string> text_of(const Blob& blob, uint64_t most_bytes) {
   size_t done = 0;
   while (done < text.size()) {
     MEMBRANE_ASSIGN(const size_t got, blob.read(done, std::as_writable_bytes(std::span(text).subspan(done))));
-    if (got == 0)
-      return fail(ErrorCode::kInvalidInput, "a file of the image shrank while it was read");
+    if (got == 0) return fail(ErrorCode::kInvalidInput, "a file of the image shrank while it was read");
     done += got;
   }
   return text;

@@ -75,7 +75,8 @@ TEST(Dockerfile, HasDocuments) {
             (std::vector<HereDocument>{{"EOF", "echo $A\n", true}, {"TWO", "text\n", false}}));
   EXPECT_EQ(all[2].documents, (std::vector<HereDocument>{{"x.txt", "# no comment\n", true}}));
   EXPECT_TRUE(all[3].documents.empty());
-  EXPECT_EQ(error_of("FROM a\nRUN <<EOF\necho"), "line 2 of the Dockerfile: the document <<EOF is not closed");
+  EXPECT_EQ(error_of("FROM a\nRUN <<EOF\necho"),
+            "line 2 of the Dockerfile: the document <<EOF is not closed");
 }
 
 TEST(Dockerfile, SaysWhatIsWrongWhere) {

@@ -138,7 +138,8 @@ class Import {
 
   Status read_files(const ImageFiles& files) {
     if (!is_oci(files) && !is_docker(files))
-      return fail(ErrorCode::kInvalidInput, "this is not an image: it has no index.json and no manifest.json");
+      return fail(ErrorCode::kInvalidInput,
+                  "this is not an image: it has no index.json and no manifest.json");
     MEMBRANE_ASSIGN(FoundImage found, is_oci(files) ? read_oci(files, name_) : read_docker(files, name_));
     config_ = std::move(found.config);
     for (const Blob& layer : found.layers) MEMBRANE_TRY(apply_tar(tree_, layer, spool_));

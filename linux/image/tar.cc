@@ -74,7 +74,9 @@ class TarReading {
         break;
       case AE_IFDIR:
       case AE_IFIFO: break;
-      default: return fail(ErrorCode::kInvalidInput, "the archive has an entry of a kind that images do not support");
+      default:
+        return fail(ErrorCode::kInvalidInput,
+                    "the archive has an entry of a kind that images do not support");
     }
     take_attributes(entry, item);
     return item;

@@ -18,7 +18,8 @@ class TarWriting {
     MEMBRANE_TRY(load_libarchive());
     archive_.reset(libarchive().archive_write_new());
     entry_.reset(libarchive().archive_entry_new());
-    if (!archive_ || !entry_) return fail(ErrorCode::kExhausted, "there is not enough memory to write an archive");
+    if (!archive_ || !entry_)
+      return fail(ErrorCode::kExhausted, "there is not enough memory to write an archive");
     libarchive().archive_write_set_format_pax_restricted(archive_.get());
     if (libarchive().archive_write_open(archive_.get(), this, nullptr, &write_out, nullptr) != ARCHIVE_OK)
       return refused();

@@ -36,7 +36,8 @@ uint64_t check_of(const KeptHeader& header) {
 }  // namespace
 
 std::unexpected<Error> damaged_kept_file(std::string_view what) {
-  return fail(ErrorCode::kInvalidInput, "the file is not a saved sandbox of this version: " + std::string(what),
+  return fail(ErrorCode::kInvalidInput,
+              "the file is not a saved sandbox of this version: " + std::string(what),
               "Save the sandbox again with this build of Membrane.");
 }
 

@@ -104,8 +104,8 @@ void Connection::read_all() {
     if (!frame) return lose(frame.error());
     if (take(*frame)) continue;
     socket_.shut();
-    return lose({ErrorCode::kUnavailable,
-                 "the kernel process of the sandbox broke the protocol and was ended", ""});
+    return lose(
+        {ErrorCode::kUnavailable, "the kernel process of the sandbox broke the protocol and was ended", ""});
   }
 }
 

@@ -270,9 +270,8 @@ Result<HostFile> open_image(const std::string& path) {
   if (file) return file;
   if (errno != ENOENT && errno != ENOTDIR)
     return fail(ErrorCode::kUnavailable, "the image " + path + " cannot be opened: " + std::strerror(errno));
-  return fail(
-      ErrorCode::kNotFound, "there is no image " + path + ": " + std::strerror(errno),
-      "`membrane image ls` lists the images; `membrane image import FILE.tar -t NAME` makes one.");
+  return fail(ErrorCode::kNotFound, "there is no image " + path + ": " + std::strerror(errno),
+              "`membrane image ls` lists the images; `membrane image import FILE.tar -t NAME` makes one.");
 }
 
 HostFile handle_of(pid_t child) { return HostFile(static_cast<int>(syscall(SYS_pidfd_open, child, 0))); }

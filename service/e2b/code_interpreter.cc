@@ -168,8 +168,8 @@ void open_context(const Service& service, const SharedCall& call, CodeContext wa
         then(context);
       });
 }
- ApiError no_context(const std::string& id) { return {ApiCode::kNotFound, "there is no context " + id, "GET
- /contexts lists them."};
+ApiError no_context(const std::string& id) {
+  return {ApiCode::kNotFound, "there is no context " + id, "GET /contexts lists them."};
 }
 
 // A context by the id that clients use, whether it was opened here or by another interface. Nothing if there

@@ -81,8 +81,8 @@ Answer<std::vector<Upload>> uploads_of(const Request& request) {
 void write(const Service& service, const SharedCall& call) {
   const Request& request = call->request;
   if (request.headers.find("Content-Encoding").value_or("identity") != "identity")
-    return call->refuse(
-        {ApiCode::kUnsupportedMediaType, "compressed uploads are not supported", "Send the file without gzip."});
+    return call->refuse({ApiCode::kUnsupportedMediaType, "compressed uploads are not supported",
+                         "Send the file without gzip."});
   const auto is_metadata = [](const auto& field) {
     return lower_case(field.first).starts_with("x-metadata-");
   };
