@@ -43,8 +43,8 @@ struct Action {
   enum class Kind : uint8_t {
     kRun,      // `program`
     kSubmit,   // `answer`
-    kAsk,      // about host functions; `description` says what they do
-    kUnclear,  // `problem` says what is wrong with it; the model can mend that
+    kAsk,      // about host functions; `description` is the answer
+    kUnclear,  // `problem` says what is wrong, so that the model can fix it
   };
   Kind kind = Kind::kUnclear;
   Program program;
@@ -56,7 +56,7 @@ struct Action {
 
 struct Reply {
   std::vector<Action> actions;  // in order; at most one from text, several from tool calls
-  std::string note;             // for the model: what was passed over; may be empty
+  std::string note;             // for the model: what was ignored; may be empty
 };
 
 // `languages`: those that were chosen, at least one.

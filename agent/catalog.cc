@@ -15,7 +15,7 @@ namespace membrane::agent {
 namespace {
 
 struct Line {
-  std::string key;  // empty: continues with the one before
+  std::string key;  // empty: continues the previous one
   std::string value;
   size_t number = 0;  // 1-based
 };

@@ -316,7 +316,7 @@ bool StreamDecoder::began() const {
 }
 
 Status StreamDecoder::delta(std::string_view data) {
-  if (done_) return {};  // nothing counts behind the mark
+  if (done_) return {};  // everything after the end mark is ignored
   if (data == "[DONE]") {
     done_ = true;
     return {};

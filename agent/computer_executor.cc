@@ -18,9 +18,9 @@ namespace membrane::agent {
 
 namespace {
 
-constexpr uint64_t kMostFileBytes = 16u << 20;  // of one that is edited or read
+constexpr uint64_t kMostFileBytes = 16u << 20;  // for a file that is edited or read
 constexpr size_t kMostCheckpoints = 16;
-constexpr uint64_t kMostCheckpointBytes = 512u << 20;  // of all together: they are in memory
+constexpr uint64_t kMostCheckpointBytes = 512u << 20;  // for all together: they are in memory
 constexpr uint64_t kUsualLines = 200;
 constexpr uint64_t kMostCopiedBytes = 1u << 30;
 constexpr size_t kMostCopiedFiles = 200'000;
@@ -272,7 +272,7 @@ class Computer {
     if (!file) return why(file.error().message);
     Checkpoint made{*std::move(file)};
     if (const Status kept = computer_->keep(made.file.number(), linux::LiveComputer::Keep::kFiles); !kept) {
-      checkpoints_.clear();  // what is before it would undo this step, too
+      checkpoints_.clear();  // earlier ones would undo this step too
       return why(kept.error().message);
     }
     struct stat facts = {};
@@ -321,12 +321,12 @@ class Computer {
     made_of.computer = options_.description;
     made_of.policy = &options_.policy;
     (void)options_.receipts->keep_turn(*recorder_, std::move(made_of),
-                                       report);  // which tells of what it could not keep
+                                       report);  // which reports what it could not keep
   }
 
   const ComputerExecutorOptions options_;
   std::shared_ptr<linux::LiveComputer> computer_;
-  std::deque<Checkpoint> checkpoints_;  // one a step, the oldest first
+  std::deque<Checkpoint> checkpoints_;  // one per step, oldest first
   std::unique_ptr<sandbox::ReceiptRecorder> recorder_;
   std::optional<uint64_t> conversation_;
 };

@@ -26,14 +26,14 @@ struct ComputerExecutorOptions {
   std::function<Result<std::shared_ptr<linux::LiveComputer>>(int kept)> create;
   policy::Policy policy;
   std::vector<std::string> environment;  // NAME=VALUE, of each command
-  std::string directory = "/root";       // where commands begin, and where relative paths do
+  std::string directory = "/root";       // start of commands and of relative paths
   // The changes since the beginning, as a patch; null: not available.
   std::function<Result<std::string>(linux::LiveComputer&)> diff = nullptr;
   // Called before and after each command, for its network use. May be null.
   std::function<void()> before_command = nullptr;
   std::function<void(sandbox::Report&)> after_command = nullptr;
-  sandbox::ReceiptBook* receipts = nullptr;  // gets a receipt of each action; borrowed, may be null
-  std::string description = {};              // of the sandbox, for receipts (sandbox::describe_computer())
+  sandbox::ReceiptBook* receipts = nullptr;  // receives a receipt of each action; borrowed, may be null
+  std::string description = {};  // the sandbox's description, for receipts (sandbox::describe_computer())
 };
 
 // The programs of an image, among those that agents look for, as found on the PATH inside.

@@ -114,7 +114,7 @@ class Programs {
   Flows flows_;
   face::Place place_;
   uint64_t conversation_ = 0;
-  const StepContext* context_ = nullptr;  // of the step that is under way
+  const StepContext* context_ = nullptr;  // of the current step
   uint64_t typescript_turns_ = 0;
 };
 

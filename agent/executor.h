@@ -29,9 +29,9 @@ struct ExecutorOptions {
   host::Model* model = nullptr;            // for ai.*; borrowed, may be null
   host::Person* person = nullptr;          // for agent.ask; borrowed, may be null
   std::map<std::string, std::shared_ptr<const sandbox::Template>> templates = {};  // by Program::written_in
-  sandbox::ReceiptBook* receipts = nullptr;  // gets a receipt of each program; borrowed, may be null
+  sandbox::ReceiptBook* receipts = nullptr;  // receives a receipt of each program; borrowed, may be null
   worker::Guests guests = worker::Guests();  // where they run
-  host::Approve approve = nullptr;  // asked before something leaves (host/flows.h); null: nobody is there
+  host::Approve approve = nullptr;  // asked before data leaves (host/flows.h); null: nobody can approve
 };
 
 // A program in a language without a template gets the outcome kInvalid. All steps of a conversation must use

@@ -23,7 +23,7 @@ namespace membrane::agent {
 
 struct HttpTimeouts {
   uint64_t connect_ms = 10'000;
-  uint64_t first_byte_ms = 180'000;  // of the body, from the start: a local model reads a long prompt slowly
+  uint64_t first_byte_ms = 180'000;  // of the body, from the start: a local model reads long prompts slowly
   uint64_t idle_ms = 60'000;         // between two pieces of the body
   uint64_t total_ms = 900'000;
 };
@@ -65,7 +65,7 @@ class HttpPoster {
 
   const CurlApi* api_;
   std::mutex mutex_;
-  std::vector<CURLM*> idle_;  // each with its cache of open connections
+  std::vector<CURLM*> idle_;  // each with its connection cache
 };
 
 // `base` with `path` ("chat/completions") after its own path; a base without a path gets "/v1", and one that

@@ -20,12 +20,12 @@ inline constexpr std::string_view kWat = "wat";
 inline constexpr std::string_view kShell = "shell";
 
 struct Language {
-  std::string name;               // "wat", or the package's: "python", "js"
-  std::string title;              // in sentences: "Python"
-  std::vector<std::string> tags;  // of fenced code, in lower case; the first is what models are taught
-  std::string version = {};       // of the package
-  std::vector<std::string> modules = {};  // that can be imported besides the standard library
-  std::vector<std::string> without = {};  // of kShell: entries that cannot be had
+  std::string name;                       // "wat", or the package's: "python", "js"
+  std::string title;                      // in sentences: "Python"
+  std::vector<std::string> tags;          // of fenced code, in lower case; models are taught the first
+  std::string version = {};               // of the package
+  std::vector<std::string> modules = {};  // importable modules besides the standard library
+  std::vector<std::string> without = {};  // for kShell: unavailable entries
 };
 
 // A program and its language.

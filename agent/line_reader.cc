@@ -34,8 +34,8 @@ struct Edit {
   decltype(&::readline) read_line = nullptr;
   decltype(&::add_history) remember_line = nullptr;
   rl_completion_func_t** completer = nullptr;
-  int* completer_is_last = nullptr;  // else it completes by the names of files
-  int* appended = nullptr;           // after a word that is complete
+  int* completer_is_last = nullptr;  // otherwise it completes file names
+  int* appended = nullptr;           // after a completed word
   char** line = nullptr;
   int* cursor = nullptr;
 

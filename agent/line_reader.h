@@ -19,8 +19,8 @@ namespace membrane::agent {
 
 // The possible completions of the word before the cursor.
 struct Completions {
-  size_t begun = 0;                // that many bytes before the cursor are replaced
-  std::vector<std::string> words;  // by one of these, which begin with them
+  size_t begun = 0;                // number of bytes before the cursor to replace
+  std::vector<std::string> words;  // candidates, which begin with those bytes
 };
 // Called with the text before the cursor.
 using Completer = std::function<Completions(std::string_view before)>;

@@ -13,8 +13,8 @@ using std::chrono::steady_clock;
 
 namespace {
 
-constexpr uint32_t kSayRepeated = 3;   // the same program with the same end, so often: the model is told
-constexpr uint32_t kStopRepeated = 5;  // and so often: it is stopped
+constexpr uint32_t kSayRepeated = 3;   // repetitions of a program with the same end before the model is told
+constexpr uint32_t kStopRepeated = 5;  // and before it is stopped
 constexpr uint32_t kMaxNudges = 2;     // replies in a row that neither run nor answer
 constexpr size_t kMaxDigestLines = 40;
 constexpr size_t kDigestLineBytes = 160;
@@ -56,7 +56,7 @@ struct Loop::Run {
   bool ended = false;
   uint32_t repairs_in_row = 0;
   uint32_t nudges_in_row = 0;
-  std::map<std::string, uint32_t> seen;  // program and its observation: how often
+  std::map<std::string, uint32_t> seen;  // count of each program with its observation
   uint32_t most_repeated = 0;
   steady_clock::time_point start = steady_clock::now();
 

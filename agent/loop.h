@@ -56,16 +56,16 @@ std::string_view describe(Stop stop);
 
 struct Totals {
   uint32_t steps = 0;    // programs that ran, and questions about host functions
-  uint32_t repairs = 0;  // programs that were not valid
+  uint32_t repairs = 0;  // invalid programs
   uint64_t model_calls = 0;
   uint64_t fuel = 0;
   uint64_t host_calls_allowed = 0;
   uint64_t host_calls_denied = 0;
-  uint64_t bytes_in = 0;  // from the world to the programs
+  uint64_t bytes_in = 0;  // from outside to the programs
   uint64_t bytes_out = 0;
   uint64_t tokens_in = 0;  // of the loop's model
   uint64_t tokens_out = 0;
-  uint64_t tokens_of_programs = 0;  // of their ai.* calls
+  uint64_t tokens_of_programs = 0;  // of the programs' ai.* calls
   bool tokens_estimated = false;
   uint64_t wall_ms = 0;
 };
@@ -73,7 +73,7 @@ struct Totals {
 struct TaskResult {
   Stop stop = Stop::kModelFailed;
   std::string answer;          // kAnswered
-  std::optional<Error> error;  // kModelFailed, and whatever stopped the model
+  std::optional<Error> error;  // for kModelFailed, and other failures of the model
   Totals totals;
 };
 
@@ -89,7 +89,7 @@ class Observer {
   virtual void on_text(std::string_view /*piece of the model's reply*/) {}
   virtual void on_thought(std::string_view /*piece of its reasoning*/) {}
   virtual void on_retry(std::string_view /*why*/, uint64_t /*wait_ms*/) {
-  }  // text since the step began is void
+  }  // discards text since the start of the step
   virtual void on_reply(const ChatQuery&, const Completion&) {}
   virtual void on_program(const Program&) {}
   virtual void on_stdout(std::string_view /*piece*/) {}
@@ -100,7 +100,7 @@ class Observer {
 };
 
 struct StepContext {
-  uint64_t conversation = 0;  // another number: nothing of the steps before is known to the model any more
+  uint64_t conversation = 0;  // a new number: the model no longer knows the earlier steps
   const std::atomic<bool>* cancel = nullptr;
   std::function<void(std::string_view)> on_stdout;
 };
@@ -111,11 +111,11 @@ struct LoopOptions {
   uint32_t max_steps = 20;
   uint32_t max_repairs = 5;  // in a row
   size_t observation_bytes = 6'000;
-  uint64_t history_tokens = 24'000;  // of the whole conversation, estimated
-  uint32_t reply_tokens = 4'096;     // of one reply
-  bool tools = true;                 // offer tools to the model
-  uint64_t task_wall_ms = 0;         // of each task, from its start; 0: the budget's own deadline stays
-  std::vector<Language> languages = {wat()};  // that programs may be in; the executor runs them
+  uint64_t history_tokens = 24'000;           // for the whole conversation, estimated
+  uint32_t reply_tokens = 4'096;              // of one reply
+  bool tools = true;                          // offer tools to the model
+  uint64_t task_wall_ms = 0;                  // per task, from its start; 0: the budget's own deadline
+  std::vector<Language> languages = {wat()};  // languages of programs; the executor must support them
 };
 
 class Loop {
@@ -176,7 +176,7 @@ class Loop {
   std::function<std::optional<std::string>()> on_cancelled_;
   std::vector<Entry> history_;
   uint64_t conversation_ = 0;
-  std::vector<std::string> digest_;  // a line for each reply that was cut
+  std::vector<std::string> digest_;  // a line for each cut reply
 };
 
 }  // namespace membrane::agent

@@ -35,13 +35,13 @@ struct MetaCommand {
   MetaPlace place;
   std::string_view name;
   std::string_view alias;      // "" for none
-  std::string_view arguments;  // as the help shows them: "FILE AS"
+  std::string_view arguments;  // as shown in the help: "FILE AS"
   std::string_view does;
 };
 
 // A line that is a command, or was meant to be one.
 struct MetaLine {
-  const MetaCommand* command = nullptr;  // null: there is none of the name here
+  const MetaCommand* command = nullptr;  // null: no such command here
   std::string word;                      // with its prefix, as written
   std::string argument;
 };

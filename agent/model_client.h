@@ -29,13 +29,13 @@ namespace membrane::agent {
 struct ModelConfig {
   std::string model;
   std::string base_url;     // "https://api.example.org/v1"; loopback is fine
-  std::string api_key;      // may be empty, as local servers want none
+  std::string api_key;      // may be empty: local servers need none
   std::string embed_model;  // for ai.embed; `model` when empty
   bool tools = true;        // offer tools; fenced code always works
   bool stream = true;
   HttpTimeouts timeouts;
   uint32_t max_retries = 4;
-  uint64_t max_wait_ms = 60'000;            // a longer Retry-After is a failure, not a wait
+  uint64_t max_wait_ms = 60'000;            // a longer Retry-After is a failure
   uint64_t max_response_bytes = 16u << 20;  // unpacked
   uint64_t jitter_seed = 0;                 // 0: from the system's randomness
 };

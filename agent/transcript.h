@@ -66,12 +66,12 @@ struct Recording {
   bool plain = false;                  // answers only: no tasks, no runs to compare with
   std::string model;                   // "" when plain
   std::string policy_json;             // "" when plain
-  std::vector<std::string> languages;  // by their names; none when plain
+  std::vector<std::string> languages;  // by name; none when plain
   std::vector<std::string> given;      // options that it was made with
   std::vector<std::string> tasks;
   std::vector<Completion> replies;
   std::vector<RecordedRun> runs;
-  std::vector<std::string> answers;  // of the tasks that have one
+  std::vector<std::string> answers;  // of tasks that have one
 
   // kInvalidInput: "demo.jsonl:3: …", for anything that is in neither of the two forms.
   static Result<Recording> parse(std::string_view text, std::string_view name);
@@ -107,7 +107,7 @@ class ReplayCheck final : public Observer {
   void diverged(const std::string& what);
 
   const Recording& recording_;
-  size_t next_ = 0;  // the run that is under way or comes next
+  size_t next_ = 0;  // the current or next run
   std::vector<std::string> divergences_;
 };
 

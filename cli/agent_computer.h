@@ -19,7 +19,7 @@
 namespace membrane::cli {
 
 struct AgentComputerOptions {
-  std::string image;                // "" for the usual one
+  std::string image;                // "" for the default
   std::string platform;             // "" for the policy's, or the faster one
   std::vector<std::string> copies;  // HOST[:GUEST]
   policy::Policy policy;
@@ -71,11 +71,11 @@ class AgentComputer {
   std::vector<Copy> copies_;
   std::vector<std::string> environment_, without_;
   std::string directory_, prompt_, mark_;
-  std::string changed_directory_ = "/";  // of which changes are told
-  linux::HostFile beginning_;            // the files when the task began; none: they could not be kept
+  std::string changed_directory_ = "/";  // whose changes are reported
+  linux::HostFile beginning_;            // the files at the start of the task; none: they could not be saved
   std::shared_ptr<linux::ComputerSource> source_;
   std::shared_ptr<linux::LiveComputer> first_;
-  std::weak_ptr<Networked> latest_;  // the sandbox that was made last
+  std::weak_ptr<Networked> latest_;  // the latest sandbox
 };
 
 }  // namespace membrane::cli

@@ -16,7 +16,7 @@ bool looks_like_option(const std::string& word) {
 
 // An option as it was written.
 struct Written {
-  const CLI::Option* option = nullptr;  // null: the command has none of the name
+  const CLI::Option* option = nullptr;  // null: the command has no such option
   bool has_value = false;               // in the same word: --fuel=3, -eTEXT
 };
 
@@ -76,7 +76,7 @@ class Order {
       }
       has_text_ = true;
     }
-    options_.push_back(word);  // one that is unknown is the parser's to complain of
+    options_.push_back(word);  // the parser reports unknown ones
     return written.option != nullptr && !written.has_value && written.option->get_items_expected_max() > 0;
   }
 

@@ -108,7 +108,7 @@ class PolicyOptions {
   void add_limit(CLI::App& command, const char* group, const char* name, const char* type, const char* help);
 
   std::vector<std::string> allow_, directories_;
-  std::vector<std::unique_ptr<Limit>> limits_;  // the parser keeps their addresses
+  std::vector<std::unique_ptr<Limit>> limits_;  // the parser stores their addresses
 };
 
 // -- input and output ------------------------------------------------------------------------
@@ -144,7 +144,7 @@ class NewFile {
  private:
   NewFile() = default;
   std::string path_;
-  std::string beside_;  // "" once it has its name
+  std::string beside_;  // "" once it is renamed
   int file_ = -1;
 };
 
@@ -165,7 +165,7 @@ void print_json(const nlohmann::ordered_json& json);
 enum class Reader : uint8_t {
   kPerson,  // "membrane: message", and the hint on a line of its own, on standard error
   kJson,    // {"outcome": "invalid", "error": {"code", "message", "hint"}}, on standard output
-  kReport,  // the same as a whole report (docs/report.schema.json): of `run --json`
+  kReport,  // a whole report (docs/report.schema.json), for `run --json`
 };
 // Returns the exit code.
 int complain(const Error& error, Reader reader = Reader::kPerson);

@@ -46,9 +46,9 @@ struct Options {
   std::string seal_directory;
   std::string catalog_directory;
   std::vector<std::string> languages;
-  std::string kind, image, platform;  // the last two, and copies, of --kind linux
+  std::string kind, image, platform;  // the last two, and copies, for --kind linux
   std::vector<std::string> copies;
-  std::string diff_file, out_directory;  // of --kind linux, too
+  std::string diff_file, out_directory;  // also for --kind linux
   std::string task_fuel;
   uint32_t max_steps = 20;
   uint32_t max_repairs = 5;
@@ -105,7 +105,7 @@ Result<std::shared_ptr<policy::Budget>> budget_of(const Options& options, policy
 
 // The source of answers: a recording, a file of answers, or a server.
 struct Speaker {
-  std::optional<agent::Recording> recording;  // kept to compare with
+  std::optional<agent::Recording> recording;  // kept for comparison
   std::unique_ptr<agent::RecordedModel> recorded;
   std::unique_ptr<agent::ModelClient> client;
   std::optional<agent::HostModel> host_model;
@@ -247,8 +247,8 @@ struct Work {
   agent::Catalog catalog;
   agent::LoopOptions loop;
   std::string prompt;
-  bool has_session = false;             // --fuel is each program's (budget_of)
-  std::vector<std::string> given = {};  // of the options, what a replay wants again
+  bool has_session = false;             // --fuel applies to each program (budget_of)
+  std::vector<std::string> given = {};  // options that a replay needs again
   // Runs when tasks are over, even without an answer; may be null.
   std::function<Status()> at_end = nullptr;
 };
@@ -397,7 +397,7 @@ Status check_results(const Options& options) {
 }
 
 Result<int> run_in_computer(const Options& options, Speaker& speaker) {
-  constexpr size_t kObservationBytes = 16'000;  // a test's output, a part of a file
+  constexpr size_t kObservationBytes = 16'000;  // a test's output, part of a file
   MEMBRANE_TRY(check_for_linux(options));
   Work work;
   work.loop = loop_options_of(options);

@@ -21,7 +21,7 @@ constexpr uint64_t kMaxProgramBytes = 1u << 30;
 
 struct Options {
   std::string file;
-  std::string language;  // "" for the one that the program's name tells
+  std::string language;  // "" to derive it from the program's name
   std::string wall = "60s";
   bool json = false;
   bool expand = false;

@@ -157,8 +157,8 @@ Result<int> list(const Options& options) {
 Result<lang::Package> package_from(const Options& options) {
   MEMBRANE_ASSIGN(lang::Package package, lang::find_package(options.from));
   package.name = options.name;
-  package.extensions.clear();  // programs are the other's by their names
-  package.warm.clear();        // it has what it is given, and one image
+  package.extensions.clear();  // file names select the other language
+  package.warm.clear();        // it has its own modules, and one image
   if (!package.init.empty()) package.init += "\n";
   for (const std::string& name : options.imports) {
     if (package.driver != lang::Driver::kPython)

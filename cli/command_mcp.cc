@@ -28,7 +28,7 @@ struct Options {
   bool in_process = false;
   std::string tier = "auto";
   std::string most_sessions = "16";
-  std::string image;  // of Linux sandboxes; "" for the usual one
+  std::string image;  // for Linux sandboxes; "" for the default
   PolicyOptions policy;
 };
 
@@ -104,7 +104,7 @@ Result<int> run(const Options& options) {
   if (client) model.emplace(*client, &stopped);
 
   sandbox::TemplateOptions for_templates = template_options(tier);
-  for_templates.on_progress = nullptr;  // the terminal, if there is one, is the client's
+  for_templates.on_progress = nullptr;  // a terminal, if any, belongs to the client
   sandbox::Languages languages(std::move(for_templates));
   const PackageOptions packages;
   mcp::LocalOptions local = local_options(options, languages, packages);

@@ -120,7 +120,7 @@ Result<int> run(const Options& options) {
     row.file = file;
     if (const Status judged = judge(file, keys, trial, row); !judged) row.problem = judged.error();
     if (row.kind != name_of(sandbox::ReceiptKind::kTask))
-      rows.push_back(std::move(row));  // its programs are rows
+      rows.push_back(std::move(row));  // its programs have their own rows
   }
   const auto stopped =
       std::ranges::count_if(rows, [](const Row& row) { return find_stop(row.refused) != nullptr; });

@@ -36,7 +36,7 @@ Result<Json> pairs_of(const char* option, const std::vector<std::string>& words)
 // The settings of a sandbox, for its creation and later changes.
 struct SandboxFields {
   std::string ttl, idle_timeout;                           // as in duration.h
-  std::vector<std::string> metadata, labels, environment;  // NAME=VALUE, but for the labels
+  std::vector<std::string> metadata, labels, environment;  // NAME=VALUE, except labels
 };
 // Puts those that were given into the body of a request. Errors: kInvalidArgument.
 Status put_fields(const SandboxFields& fields, Json& body);

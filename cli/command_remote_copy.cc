@@ -15,8 +15,8 @@ namespace membrane::cli {
 namespace {
 
 constexpr uint64_t kMostFileBytes = 64u << 20;  // as the service's own limit
-constexpr uint64_t kMostTreeBytes = 1u << 30;   // that come of a service at once
-constexpr size_t kMostEntries = 10'000;         // of a directory that is copied
+constexpr uint64_t kMostTreeBytes = 1u << 30;   // received from a service at once
+constexpr size_t kMostEntries = 10'000;         // of a copied directory
 
 struct CopyOptions {
   RemoteOptions remote;
@@ -161,7 +161,7 @@ Result<int> copy_from(Remote& remote, const CopyOptions& options, const Place& f
 struct Entry {
   std::string below;  // "plots/a.png"
   bool is_directory = false, is_link = false, is_executable = false;
-  std::string target = {};  // of a link there
+  std::string target = {};  // target of a link there
 };
 
 void leave_out(const std::string& path, const std::string& why = "is neither a file nor a directory") {

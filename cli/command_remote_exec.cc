@@ -134,7 +134,7 @@ Result<int> exec(const ExecOptions& options) {
   std::string id;
   RemoteRequest request;
   if (options.interactive) {
-    turn["background"] = true;  // whose id is known before it has printed anything
+    turn["background"] = true;  // so that its id is known before any output
     MEMBRANE_ASSIGN(const Json begun,
                     remote.send_json(json_request("POST", of_sandbox(options.id, {"exec"}), turn)));
     id = text_at(begun, "exec_id");

@@ -56,7 +56,7 @@ Result<Json> find_exec(Remote& remote, const std::string& sandbox, const std::st
   MEMBRANE_ASSIGN(const Json answer, remote.send_json({.path = of_sandbox(sandbox, {"execs"})}));
   for (const Json& each : list_at(answer, "execs"))
     if (text_at(each, "exec_id") == exec) return each;
-  return remote.send_json({.path = of_sandbox(sandbox, {"execs", exec})});  // the service says why not
+  return remote.send_json({.path = of_sandbox(sandbox, {"execs", exec})});  // the service reports why not
 }
 
 Result<int> cancel(const ExecsOptions& options) {

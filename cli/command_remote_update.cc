@@ -50,7 +50,7 @@ Result<Json> change_policy(Remote& remote, const UpdateOptions& options) {
 
 // The policy first: it is the part that may be refused.
 Result<int> update(const UpdateOptions& options) {
-  Json change;  // all but the policy
+  Json change;  // everything except the policy
   MEMBRANE_TRY(put_fields(options.fields, change));
   if (change.is_null() && options.policy.is_empty())
     return fail(ErrorCode::kInvalidArgument, "there is nothing to change",

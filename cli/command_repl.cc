@@ -45,7 +45,7 @@ struct Options {
 struct Open {
   int brackets = 0;
   bool in_text = false;   // of several lines
-  bool in_block = false;  // the last line ended in a colon, or what follows is indented
+  bool in_block = false;  // the last line ended in a colon, or was indented
 };
 
 // Scans brackets and texts as in Python and JavaScript; a guess, and an empty line ends what it got wrong.
@@ -225,7 +225,7 @@ class Repl {
   bool read_entry(std::string& entry) {
     entry = std::exchange(unfinished_, {});
     may_go_on_ = false;
-    bool in_block = false;  // before the line that is read
+    bool in_block = false;  // before the current line
     std::string line;
     for (;;) {
       switch (read_line(entry.empty(), line)) {
@@ -388,9 +388,9 @@ class Repl {
   bool is_person_;
   bool colour_;  // of errors
   agent::History history_;
-  std::optional<std::string> ahead_;  // a line that was read, and belongs to what comes next
-  std::string unfinished_;            // what the language said continues
-  bool may_go_on_ = false;            // the entry that was read: an empty line ends it in any case
+  std::optional<std::string> ahead_;  // a line already read, which belongs to the next entry
+  std::string unfinished_;            // an entry that the language reported as incomplete
+  bool may_go_on_ = false;            // if false, an empty line ends the entry in any case
   std::optional<uint64_t> pause_fuel_;
   uint64_t fuel_last_ = 0, fuel_all_ = 0;
   bool ended_ = false;  // by an entry

@@ -33,7 +33,7 @@ struct Options {
 struct Outcome {
   std::string file;
   sandbox::Replayed replayed;
-  std::vector<sandbox::RefusedCall> refused;  // of the last turn, by --policy
+  std::vector<sandbox::RefusedCall> refused;  // in the last turn, by --policy
 };
 
 Result<std::shared_ptr<const sandbox::Template>> open_template(const sandbox::WantedTemplate& wanted,

@@ -53,11 +53,11 @@ constexpr uint64_t kMaxSnapshotBytes = 16ull << 30;
 struct Options {
   bool is_thaw = false;
   std::string file;
-  std::optional<std::string> text;  // of -e; an empty program is one
-  std::string language;             // "" for the one that the program's name tells
+  std::optional<std::string> text;  // from -e; may be empty
+  std::string language;             // "" to derive it from the program's name
   std::optional<std::string> entry;
   std::vector<std::string> arguments;
-  std::vector<std::string> environment;  // NAME=VALUE, or NAME for the value that the host's has
+  std::vector<std::string> environment;  // NAME=VALUE, or NAME for the host's value
   std::string input_file;
   std::string journal_file;
   std::string replay_file;
@@ -71,7 +71,7 @@ struct Options {
   bool json = false;
   bool quiet = false;
   bool in_process = false;
-  std::string kind;            // "" for that of the program
+  std::string kind;            // "" for the program's kind
   std::string image;           // of --kind linux
   std::string directory;       // the same
   std::string diff_file;       // the same
@@ -161,7 +161,7 @@ Result<std::unique_ptr<sandbox::Session>> session_in_process(sandbox::Languages&
   MEMBRANE_ASSIGN(opened, options.packages.provide(std::move(opened), run_options.policy, options.policy.file,
                                                    &interrupted));
   if (seal != nullptr) seal->in_language(opened, run_options.policy, turn);
-  engine::RegionPool::instance().keep_none();  // nobody comes after this program
+  engine::RegionPool::instance().keep_none();  // no other guest follows
   return sandbox::Session::create(std::move(opened), std::move(run_options));
 }
 
@@ -178,7 +178,7 @@ Result<sandbox::Report> run_in_language(const Options& options, const std::strin
   // Never destroyed: the process is about to end, and a language is large.
   static auto* const languages = new sandbox::Languages(template_options(run_options.tier));
   MEMBRANE_ASSIGN(const auto located, languages->locate(language, program.source));
-  std::string input;  // of others than Python and JavaScript, which read it as they ask
+  std::string input;  // for languages other than Python and JavaScript, which read on demand
   if (!options.input_file.empty() && located.package.driver == lang::Driver::kStdin) {
     MEMBRANE_ASSIGN(input, read_input(options.input_file, run_options.policy.limits.bytes_in));
   }
@@ -210,7 +210,7 @@ class Output {
 
   void write_out(std::string_view bytes) { write(stdout, out_, bytes); }
   void write_error(std::string_view bytes) {
-    if (is_one_file_) std::fflush(stdout);  // in the order in which it was written
+    if (is_one_file_) std::fflush(stdout);  // keeps the order of output
     write(stderr, error_, bytes);
   }
   // The program is over: prints what is left of a character.
@@ -242,7 +242,7 @@ bool has_files(const sandbox::Report& report) {
 void show(const sandbox::Report& report, const Options& options) {
   if (options.json) return print_json(sandbox::render_json(report, is_terminal(stdout)));
   sandbox::Report rest = report;
-  rest.stdout_text.clear();  // was printed as it came, as was stderr
+  rest.stdout_text.clear();  // already printed, like stderr
   rest.stderr_text.clear();
   bool in_line = !report.stdout_text.empty() && !report.stdout_text.ends_with('\n');
   for (const sandbox::ReportValue& value : rest.results) {
@@ -250,7 +250,7 @@ void show(const sandbox::Report& report, const Options& options) {
     in_line = false;
   }
   rest.results.clear();
-  if (!rest.value.empty()) {  // of a language: the value of its last expression
+  if (!rest.value.empty()) {  // in a language: the value of its last expression
     print(stdout, (in_line ? "\n" : "") + rest.result + "\n");
     rest.result.clear();
     in_line = false;
@@ -270,7 +270,7 @@ Result<std::optional<uint64_t>> freeze_after(const Options& options) {
     return fail(ErrorCode::kInvalidArgument, "--freeze-after and --snapshot go together",
                 "Use both: when to freeze, and the file to write.");
   if (options.freeze_after.empty()) return std::optional<uint64_t>();
-  if (options.freeze_after == "0") return 0;  // before the first instruction; as a limit it would be refused
+  if (options.freeze_after == "0") return 0;  // before the first instruction; invalid as a limit
   policy::Limits limits;
   if (const Status set = policy::set_limit(limits, "fuel", options.freeze_after); !set)
     return fail(ErrorCode::kInvalidArgument,
@@ -683,8 +683,7 @@ Result<int> run_in_linux(const Options& options, const std::string& why) {
   if (!options.json) {
     command.on_output = [&](std::string_view bytes) {
       output.write_out(bytes);
-      std::fflush(
-          stdout);  // who reads a pipe or a file sees it as it comes, whatever becomes of this process
+      std::fflush(stdout);  // readers of a pipe or file see it at once, even if this process dies
     };
     command.on_error = [&](std::string_view bytes) { output.write_error(bytes); };
   }
@@ -740,7 +739,7 @@ Result<int> run(const Options& options) {
   OwnWorker worker;
   if (!options.in_process && options.code_cache.empty()) {
     MEMBRANE_ASSIGN(worker, take_worker());
-    keep_shared_until_exit(worker);  // nobody waits for its end
+    keep_shared_until_exit(worker);  // so that nobody waits for its end
   }
   sandbox::RunOptions run_options;
   MEMBRANE_ASSIGN(const Source source, source_of(options));
@@ -778,7 +777,7 @@ Result<int> run(const Options& options) {
   run_options.cancel = &interrupted;
   if (run_options.policy.trifecta) run_options.approve = agent::approve_on_terminal();
   std::signal(SIGINT, [](int) { interrupted = true; });
-  std::setvbuf(stdout, nullptr, _IOLBF, BUFSIZ);  // who reads a pipe sees each line as it comes
+  std::setvbuf(stdout, nullptr, _IOLBF, BUFSIZ);  // readers of a pipe see each line at once
   Output output;
   if (!options.json) {
     run_options.hears_bytes = true;
@@ -789,7 +788,7 @@ Result<int> run(const Options& options) {
   if (input) {
     run_options.input_is_ambient = options.input_file.empty();
     run_options.read_input = [&](std::chrono::milliseconds patience) {
-      std::fflush(stdout);  // a program that asks has written its question
+      std::fflush(stdout);  // shows a program's question before it reads
       return input->read(patience);
     };
   }

@@ -60,7 +60,7 @@ int serve(const std::vector<std::string>& words) {
 void add_serve(CLI::App& app, int& exit_code) {
   CLI::App* const command = app.add_subcommand(
       "serve", "Serve sandboxes over HTTP: REST with server-sent events (serve --help says more)");
-  command->set_help_flag("");  // that of the program that it becomes
+  command->set_help_flag("");  // the executed program has its own
   command->prefix_command();
   command->footer(
       "Example:\n"

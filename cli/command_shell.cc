@@ -9,7 +9,7 @@ namespace {
 
 struct Options {
   std::string image, directory;
-  std::vector<std::string> words;  // the command, if it is no shell
+  std::vector<std::string> words;  // the command, if not a shell
   std::vector<std::string> environment;
   PolicyOptions policy;
   RemoteOptions remote;

@@ -38,7 +38,7 @@ class ExecView {
   // For a quiet view: includes the output again.
   [[nodiscard]] Json whole_report() const;
 
-  Json report;  // without what was printed
+  Json report;  // without output
   std::string last_id;
   uint64_t count = 0;
 
@@ -49,7 +49,7 @@ class ExecView {
   const std::string sandbox_;
   const bool is_quiet_;
   bool in_line_ = false, error_in_line_ = false;
-  std::string printed_, error_printed_;  // of a quiet one
+  std::string printed_, error_printed_;  // of a quiet view
 };
 
 // The events of an exec, after the one with this id; "": all.

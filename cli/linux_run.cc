@@ -112,7 +112,7 @@ policy::Limits terminal_limits() {
 
 Result<policy::Policy> linux_policy(const PolicyOptions& options, const policy::Limits& unless_given) {
   MEMBRANE_ASSIGN(policy::Policy policy, options.policy(unless_given));
-  size_t of_file = 0;  // those that the policy's file grants come first, with the bounds that it says
+  size_t of_file = 0;  // the grants of the policy's file come first, with their own bounds
   if (!options.file.empty()) {
     MEMBRANE_ASSIGN(const policy::Policy written, policy::load_policy(options.file, unless_given));
     of_file = written.fs.size();
@@ -192,7 +192,7 @@ Result<sandbox::Report> run_linux(const LinuxCommand& command, std::atomic<bool>
     directories->begin();
   };
   auto outcome = linux::run_computer(computer, streams, [&cancelled] { return cancelled.load(); });
-  terminal.reset();  // before anything is told
+  terminal.reset();  // before any message
   MEMBRANE_ASSIGN(const linux::ComputerReport ended, std::move(outcome));
   MEMBRANE_TRY(written);
   if (!command.diff_file.empty() && !command.policy.fs.empty())
@@ -205,11 +205,11 @@ Result<sandbox::Report> run_linux(const LinuxCommand& command, std::atomic<bool>
               " times a program ran for a second without a system call while others waited, and was stopped "
               "between two instructions: runs may differ\n");
   if (command.has_terminal && ended.end == linux::ComputerEnd::kSignalled)
-    report.exit_code = 128 + ended.status;  // as shells tell it
+    report.exit_code = 128 + ended.status;  // like a shell
   else computers::set_outcome(ended.end, ended.status, ended.reason, command.policy.limits, report);
   computers::set_reached(ended.reached, report);
   directories->tell(report);
-  gateway->end();  // so that the account of its connections is whole
+  gateway->end();  // so that the account of its connections is complete
   gateway->tell(report);
   directories->tell_uses(report);
   report.platform = ended.platform;

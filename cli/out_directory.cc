@@ -58,7 +58,7 @@ Status OutDirectory::write(const std::string& below, std::string_view bytes, boo
   const size_t slash = below.rfind('/');
   const size_t begin = slash == std::string::npos ? 0 : slash + 1;
   MEMBRANE_ASSIGN(const host::Fd at, open_directory(std::string_view(below).substr(0, begin), path));
-  constexpr int kFlags = O_WRONLY | O_CREAT | O_NOFOLLOW | O_NONBLOCK;  // a FIFO does not make us wait
+  constexpr int kFlags = O_WRONLY | O_CREAT | O_NOFOLLOW | O_NONBLOCK;  // does not block on a FIFO
   const auto file = host::open_beneath(at.get(), below.substr(begin), kFlags, host::Symlinks::kNone,
                                        is_executable ? kProgramMode : kFileMode);
   if (!file) return refused(path, file.error().reason);

@@ -121,7 +121,7 @@ class OuterTerminal::Watch {
 
 std::shared_ptr<void> OuterTerminal::accompany(linux::Command& command) {
   auto watch = std::make_shared<Watch>(*this, command);
-  command.resize(size());  // it may have changed since the command was ordered
+  command.resize(size());  // it may have changed meanwhile
   return watch;
 }
 

@@ -19,12 +19,12 @@ namespace {
 
 constexpr const char* kUsualUrl = "http://127.0.0.1:7400";
 constexpr uint32_t kMostRetries = 3;
-constexpr uint64_t kMostWaitMs = 30'000;  // a service that asks for a longer wait is not waited for
+constexpr uint64_t kMostWaitMs = 30'000;  // a longer requested wait is a failure
 constexpr size_t kMostBodyBytes = 1u << 30;
 // A report has all that was printed: as much as a sandbox may print, escaped.
 constexpr JsonLimits kAnswerLimits{.bytes = 512u << 20, .memory_bytes = 2ull << 30};
 constexpr agent::SseLimits kEventLimits{.line_bytes = 512u << 20, .data_bytes = 512u << 20};
-constexpr long kConnectMs = 10'000, kSilentS = 60;  // streams have a sign of life every 15 s
+constexpr long kConnectMs = 10'000, kSilentS = 60;  // streams send a keep-alive every 15 s
 constexpr uint64_t kMostTokenBytes = 4096;
 
 using Url = std::unique_ptr<CURLU, decltype(CurlApi::url_cleanup)>;
@@ -50,7 +50,7 @@ std::string escaped(const CurlApi& api, const std::string& text) {
 
 std::string token_of_this_machine() {
   const std::string path =
-      agent::History::default_path("service/owner.token");  // of the service as it is started
+      agent::History::default_path("service/owner.token");  // of the locally started service
   std::error_code error;
   if (path.empty() || !std::filesystem::is_regular_file(path, error)) return {};
   const auto text = read_input(path, kMostTokenBytes);
@@ -109,10 +109,10 @@ RemoteRequest json_request(std::string method, std::vector<std::string> path,
 struct Remote::Transfer {
   const Remote& remote;
   CURL* easy;
-  agent::SseParser* events;  // of a stream; null else
-  std::string body;          // of a stream only when it is an error's
+  agent::SseParser* events;  // for a stream; otherwise null
+  std::string body;          // for a stream only if it is an error
   std::string retry_after, exec_id;
-  std::string body_error;  // what was wrong with what came
+  std::string body_error;  // what was wrong with the body
   long status = 0;
   bool is_nobody_there = false;
 

@@ -36,10 +36,10 @@ class RemoteOptions {
 
 struct RemoteRequest {
   std::string method = "GET";
-  std::vector<std::string> path = {};  // its parts: {"v1", "sandboxes", ID}
+  std::vector<std::string> path = {};  // its segments: {"v1", "sandboxes", ID}
   std::vector<std::pair<std::string, std::string>> query = {};
   std::string body = {};
-  std::string content_type = {};  // "": there is no body
+  std::string content_type = {};  // "": no body
 };
 
 class Remote {

@@ -28,7 +28,7 @@ class RemoteInput {
   Remote remote_;
   const std::vector<std::string> path_;
   std::atomic<bool> is_over_ = false;
-  std::thread thread_;  // the last, since it uses all else
+  std::thread thread_;  // last member, since it uses all others
 };
 
 }  // namespace membrane::cli

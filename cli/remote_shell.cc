@@ -55,7 +55,7 @@ Json turn_of(const RemoteShell& shell) {
                {"env", environment},
                {"terminal", {{"columns", size.columns}, {"rows", size.rows}}},
                {"open_stdin", true},
-               {"background", true}};  // its id is known before it has printed anything
+               {"background", true}};  // so that its id is known before any output
   if (!shell.directory.empty()) turn["directory"] = shell.directory;
   return turn;
 }
@@ -107,7 +107,7 @@ Result<int> run_remote_shell(const RemoteShell& shell, std::atomic<bool>& cancel
       else if (event.type == "report") report = *std::move(data);
     });
   }
-  terminal.reset();  // before anything is told
+  terminal.reset();  // before any message
   if (report) return exit_code_in(*report, shell.sandbox);
   if (!read && read.error().code != ErrorCode::kCancelled) return std::unexpected(read.error());
   return cancelled ? kExitInterrupted : kExitMembrane;

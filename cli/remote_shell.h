@@ -15,7 +15,7 @@ struct RemoteShell {
   std::string sandbox;                   // its id
   std::vector<std::string> command;      // the program and its arguments
   std::vector<std::string> environment;  // NAME=VALUE
-  std::string directory;                 // where it begins; "" for the sandbox's
+  std::string directory;                 // working directory; "" for the sandbox's
 };
 
 // Runs until the command ends; returns its exit code, as shells do. When this process goes away, the command

@@ -88,7 +88,7 @@ void TaskSealer::on_end(const agent::TaskResult& result) {
   task.model = model_;
   task.policy = &policy_;
   task.fuel = result.totals.fuel;
-  (void)book_.keep_task(std::move(task));  // the book tells of what it could not keep
+  (void)book_.keep_task(std::move(task));  // the book reports what it could not keep
 }
 
 }  // namespace membrane::cli

@@ -53,7 +53,7 @@ class RunSeal {
   std::optional<sandbox::ReceiptRecorder> recorder_;
   std::shared_ptr<const sandbox::Template> language_;
   policy::Policy policy_;  // of the language's
-  std::string computer_;   // the description; "": it is none
+  std::string computer_;   // the description; "": not a computer
   sandbox::Invocation invocation_;
 };
 

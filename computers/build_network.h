@@ -15,7 +15,7 @@ namespace membrane::computers {
 
 struct ContactedHost {
   std::string host;    // "example.org", "localhost:8000"
-  uint64_t calls = 0;  // requests, encrypted connections, and what was refused
+  uint64_t calls = 0;  // requests, encrypted connections, and refusals
   uint64_t refused = 0;
   uint64_t bytes_in = 0, bytes_out = 0;
 };

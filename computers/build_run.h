@@ -38,8 +38,8 @@ std::vector<MountWord> mount_words(std::string_view text);
 // --mount=type=secret
 struct SecretMount {
   std::string id;
-  std::string path = {};      // of its file; "" for none
-  std::string variable = {};  // that has its value; "" for none
+  std::string path = {};      // path of its file; "" for none
+  std::string variable = {};  // variable that holds its value; "" for none
   bool is_required = false;
   uint32_t mode = 0400, user = 0, group = 0;
 };
@@ -52,18 +52,18 @@ Result<RunFlags> read_run_flags(const linux::DockerInstruction& instruction);
 
 struct RunStep {
   std::vector<std::string> arguments, environment;
-  linux::ImageConfig config;  // of the image so far: as whom it runs, and where
+  linux::ImageConfig config;  // configuration of the image so far: user and directory
   policy::Limits limits;
   std::vector<policy::HttpGrant> grants = {};
   std::vector<SecretMount> secrets = {};
   std::map<std::string, std::string> secret_values = {};  // by id
-  int64_t begins_ms = 0;  // the deterministic clock; of what the network was used for, no file is later
-  std::function<void(std::string_view)> on_output = {};  // may be null, as the next one
+  int64_t begins_ms = 0;  // start of the deterministic clock; after network use, no file has a later time
+  std::function<void(std::string_view)> on_output = {};  // may be null, like the next one
   std::function<bool()> is_cancelled = {};
 };
 struct RunEnd {
-  std::unique_ptr<linux::LiveComputer> computer;  // with the files that the command left
-  bool used_network = false;  // it asked for something beyond its sandbox, though it may have been refused
+  std::unique_ptr<linux::LiveComputer> computer;  // with the files that the command has written
+  bool used_network = false;  // it asked for something beyond its sandbox, even if refused
   std::vector<sandbox::HostCallRecord> calls;
   uint64_t unlisted_calls = 0;  // more of them
 };

@@ -20,7 +20,7 @@ namespace membrane::computers {
 
 struct CommandRun {
   linux::CommandSpec spec;
-  policy::Limits limits;  // output_bytes and wall_ms are this command's
+  policy::Limits limits;  // output_bytes and wall_ms apply to this command
   std::string input = {};
   // Provides input while it runs, instead of `input`; may be null.
   std::function<sandbox::InputPiece(std::chrono::milliseconds)> read_input = {};
@@ -28,7 +28,7 @@ struct CommandRun {
   std::function<void()> stop_reading = {};
   // Receive the output, which is also in the report: UTF-8, in whole characters. May be null.
   std::function<void(std::string_view)> on_output = {}, on_error = {};
-  bool is_exact = false;  // what is no UTF-8 is told as it is; else as U+FFFD
+  bool is_exact = false;  // bytes that are not UTF-8 are passed on unchanged; otherwise as U+FFFD
   // Called when it has started: the handle can send it signals and resize its terminal. May be null.
   std::function<void(std::shared_ptr<linux::Command>)> on_begun = {};
   // Polled; true ends it. May be null.

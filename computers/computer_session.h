@@ -22,14 +22,14 @@ class Authority;  // network/authority.h
 
 struct ComputerSessionOptions {
   std::shared_ptr<linux::ComputerSource> source;
-  linux::LiveSpec spec;                   // of a fresh one; `kept` and borrowed descriptors are not read
+  linux::LiveSpec spec;                   // for a new sandbox; `kept` and borrowed descriptors are ignored
   policy::Limits limits;                  // of each turn
   std::vector<policy::HttpGrant> grants;  // the network
   std::vector<policy::FsGrant> directories = {};
   std::vector<std::string> environment;  // NAME=VALUE
   std::string directory = "/root";
   std::shared_ptr<Authority> authority =
-      nullptr;  // that its programs trust; null: one of its own, which its forks have, too
+      nullptr;  // the authority that its programs trust; null: one of its own, shared with its forks
 };
 
 // Errors: those of ComputerSource::create().

@@ -18,13 +18,13 @@
 namespace membrane::computers {
 
 struct FileCopy {
-  std::vector<std::string> sources;  // paths that there are (expand_sources())
-  std::string to;                    // absolute; with a '/' at its end, a directory
+  std::vector<std::string> sources;  // existing paths (expand_sources())
+  std::string to;                    // absolute; with a trailing '/', a directory
   User owner;
-  std::optional<uint32_t> mode = {};                      // of files and directories, in the place of theirs
-  bool unpacks = false;                                   // archives, as ADD does
-  uint64_t most_bytes = linux::LayerLimits().most_bytes;  // of an archive, and of all that is in it
-  std::function<bool()> is_cancelled = {};                // asked for each piece of a file
+  std::optional<uint32_t> mode = {};                      // for files and directories, instead of their own
+  bool unpacks = false;                                   // unpack archives, as ADD does
+  uint64_t most_bytes = linux::LayerLimits().most_bytes;  // for an archive, and for its contents
+  std::function<bool()> is_cancelled = {};                // polled for each piece of a file
 };
 
 // A digest of what a copy brings: names, modes, contents. Errors: those of the source; kCancelled.

@@ -43,8 +43,8 @@ struct State {
   std::string image_path;    // "" for scratch
   std::string image_digest;  // "" for scratch
   int64_t begin_ms = kFirstMs;
-  std::string key;                         // of the last layer; of the image where there is none
-  std::shared_ptr<linux::HostFile> layer;  // null where there is none
+  std::string key;                         // of the last layer; of the image if there is none
+  std::shared_ptr<linux::HostFile> layer;  // null if there is none
   std::vector<std::string> layers;         // keys
   linux::ImageConfig config;
 };
@@ -849,7 +849,7 @@ class Building {
 }  // namespace
 
 policy::Limits usual_build_limits() {
-  constexpr uint64_t kDiskBytes = 4ull << 30;  // packages are unpacked in builds
+  constexpr uint64_t kDiskBytes = 4ull << 30;  // builds unpack packages
   policy::Limits limits = usual_limits();
   limits.disk_bytes = kDiskBytes;
   return limits;

@@ -30,18 +30,18 @@ policy::Limits usual_build_limits();
 
 struct ImageBuild {
   std::string dockerfile;                             // its text
-  std::string context;                                // the directory that COPY takes from
+  std::string context;                                // the directory from which COPY copies
   std::string ignored = {};                           // the text of its .dockerignore
   std::string name;                                   // of the image
   std::map<std::string, std::string> arguments = {};  // --build-arg
   std::string target = {};                            // a stage; "" for the last
-  bool uses_cache = true;                             // otherwise every instruction is carried out
+  bool uses_cache = true;                             // if false, every instruction is carried out
   std::string platform = {};                          // as LiveSpec::platform
   // The limits of each RUN; `disk_bytes` limits everything that the instructions of a stage add to its base
   // image.
   policy::Limits limits = usual_build_limits();
-  std::vector<policy::HttpGrant> grants = {};       // of RUN, and of ADD of a URL
-  std::map<std::string, std::string> secrets = {};  // of RUN --mount=type=secret, by id
+  std::vector<policy::HttpGrant> grants = {};       // for RUN, and for ADD of a URL
+  std::map<std::string, std::string> secrets = {};  // for RUN --mount=type=secret, by id
   // Null: not reported.
   std::function<void(const std::string&)> on_step = {};  // "step 2/5: RUN make", "… (cached)"
   std::function<void(std::string_view)> on_output = {};  // of RUN
@@ -52,11 +52,11 @@ struct ImageBuild {
 // An instruction that used the network, now or when its layer was made.
 struct NetworkStep {
   size_t line = 0;          // of the Dockerfile
-  std::string instruction;  // "RUN pip install six", as on_step tells it
+  std::string instruction;  // "RUN pip install six", as in on_step
   bool is_cached = false;
-  bool is_pinned = false;                 // the same bytes each time, or none: an ADD with a checksum
+  bool is_pinned = false;                 // the same bytes each time, or a failure: an ADD with a checksum
   std::vector<ContactedHost> hosts = {};  // in this build
-  uint64_t unlisted_calls = 0;            // more of them, of which no more is known
+  uint64_t unlisted_calls = 0;            // further calls, without details
 };
 
 struct BuiltImage {

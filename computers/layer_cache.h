@@ -70,7 +70,7 @@ class LayerCache {
   }
   [[nodiscard]] Result<NewEntry> add(const std::string& path) const;
   std::string directory_;
-  linux::HostFile lock_;  // the directory, which builds share
+  linux::HostFile lock_;  // of the directory, shared by builds
 };
 
 }  // namespace membrane::computers

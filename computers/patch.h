@@ -24,13 +24,13 @@ namespace membrane::computers {
 // A file as git sees it; nothing for what git does not see.
 struct GitFile {
   uint32_t mode = 0;  // 0100644, 0100755, 0120000
-  std::string bytes;  // of a link: where it leads
+  std::string bytes;  // for a link: its target
   bool operator==(const GitFile&) const = default;
 };
 
 struct MadePatch {
   std::string text;
-  size_t left_out = 0;  // changes that git has no words for
+  size_t left_out = 0;  // changes that git cannot express
 };
 // The differences from the sandbox's image (null: from nothing), with paths from the root: "a/etc/hosts".
 // `directory`: only what is below it, with paths relative to it. Binary files are in git's own format. Files
@@ -72,8 +72,8 @@ struct PatchFile {
   std::string old_name, new_name;  // "" for /dev/null; without a/ and b/
   std::optional<uint32_t> old_mode, new_mode;
   bool is_new = false, is_removed = false, is_copy = false, is_rename = false;
-  std::string old_id;      // of the index line
-  std::string_view hunks;  // of the patch's text, and well-formed (patch_hunks.h)
+  std::string old_id;      // from the index line
+  std::string_view hunks;  // part of the patch's text, well-formed (patch_hunks.h)
   size_t hunks_line = 0;   // of the patch
   std::optional<PatchBinary> binary;
   size_t line = 0;  // of the patch

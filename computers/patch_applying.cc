@@ -13,16 +13,16 @@
 namespace membrane::computers {
 namespace {
 
-constexpr uint64_t kEntryBytes = 512;     // of a path that is known, but its name
-constexpr uint64_t kStepsOfLook = 1'000;  // in the sandbox, for one path
-constexpr uint64_t kStepsOfParent = 50;   // in what the patch makes
+constexpr uint64_t kEntryBytes = 512;     // for a known path, without its name
+constexpr uint64_t kStepsOfLook = 1'000;  // for one look-up in the sandbox
+constexpr uint64_t kStepsOfParent = 50;   // for one look-up among the patch's results
 constexpr uint64_t kStepsOfHashing = 10;  // 64 bytes
 
 // What exists at a path, and what is to be there.
 struct Entry {
   uint32_t mode = 0;                                   // with its type; 0: nothing
   std::shared_ptr<const std::string> bytes = nullptr;  // null for none
-  const PatchFile* of = nullptr;                       // what says so of the patch
+  const PatchFile* of = nullptr;                       // the part of the patch that says so
 
   [[nodiscard]] std::string_view text() const {
     return bytes ? std::string_view(*bytes) : std::string_view();
@@ -132,7 +132,7 @@ class Applying {
     }
     MEMBRANE_ASSIGN(Entry made, result_of(file, old));
     if (made.bytes != nullptr && made.bytes == old.bytes && from != to)
-      MEMBRANE_TRY(budget_.take_bytes(made.bytes->size()));  // it is written once more
+      MEMBRANE_TRY(budget_.take_bytes(made.bytes->size()));  // it is written again
     if (file.is_removed || (!file.is_new && !file.is_copy && from != to)) {
       if (file.is_removed && !made.text().empty())
         return wrong_in_patch(file, file.line, "the file to be removed contains more than the patch says");
@@ -282,7 +282,7 @@ class Applying {
   std::string below_;
   PatchBudget& budget_;
   std::map<std::string, Entry> before_, after_;
-  std::map<std::string, uint32_t> parents_;  // modes of what stands above those; 0: nothing
+  std::map<std::string, uint32_t> parents_;  // modes of their parents; 0: missing
 };
 
 }  // namespace

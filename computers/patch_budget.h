@@ -15,17 +15,18 @@ constexpr size_t kMostPatchBytes = 256u << 20;
 
 // Accounts for the memory of a patch in addition to its own limits. Both or neither are set.
 struct PatchMemory {
-  std::function<Status(uint64_t bytes)> take = {};  // before it is taken; an error ends the work on the patch
+  std::function<Status(uint64_t bytes)> take =
+      {};  // called before allocation; an error ends the work on the patch
   std::function<void(uint64_t bytes)> give = {};
 };
 
 struct PatchLimits {
   size_t text_bytes = kMostPatchBytes;
-  size_t files = 100'000;  // that a patch which is applied may name
+  size_t files = 100'000;  // that an applied patch may name
   // The limit for all files that differ, before and after the patch, and for everything that is made on the
   // way.
   uint64_t file_bytes = 1ull << 30;
-  uint64_t work = 100'000'000;  // steps of some 10 ns: lines that are compared, files that are looked for
+  uint64_t work = 100'000'000;  // steps of some 10 ns: compared lines, looked-up files
   PatchMemory memory = {};
 };
 

@@ -13,8 +13,8 @@ namespace membrane::computers {
 namespace {
 
 constexpr size_t kContext = 3;
-constexpr size_t kHeadBytes = 512;     // of a file in the patch, but its names
-constexpr size_t kSlack = 64u << 10;   // that a file's lines and names may come to less than is asked for
+constexpr size_t kHeadBytes = 512;     // of a file's header in the patch, without its names
+constexpr size_t kSlack = 64u << 10;   // tolerance for a file's lines and names
 constexpr size_t kLooksBinary = 8000;  // bytes in which git looks for a zero
 
 std::string octal(uint32_t mode) {
@@ -173,7 +173,7 @@ Status PatchText::add_same(std::string_view& before, std::string_view& after, si
 
 Status PatchText::add_hunks(std::string_view before, std::string_view after) {
   MEMBRANE_ASSIGN(const auto changes, line_changes(before, after, budget_));
-  size_t old_at = 0, new_at = 0;  // the lines that the two begin with
+  size_t old_at = 0, new_at = 0;  // the first lines of the two
   for (size_t first = 0; first < changes.size();) {
     size_t last = first;
     while (last + 1 < changes.size() && changes[last + 1].old_begin - changes[last].old_end <= 2 * kContext)

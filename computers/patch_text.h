@@ -37,7 +37,7 @@ class PatchText {
 
   const size_t most_bytes_;
   PatchBudget& budget_;
-  size_t counted_bytes_ = 0;  // of the text and its room
+  size_t counted_bytes_ = 0;  // of the text and its capacity
   std::string text_;
 };
 

@@ -22,9 +22,9 @@ namespace membrane::computers {
 
 struct UrlSource {
   std::string url;
-  std::string name;         // of its file in a directory; "" for one whose path does not say it
-  std::string digest = {};  // SHA-256 in hex: what it must be, or what it was
-  bool is_pinned = false;   // it must be that
+  std::string name;         // its file name in a directory; "" if the path does not contain one
+  std::string digest = {};  // SHA-256 in hex: the required one, or the actual one
+  bool is_pinned = false;   // `digest` is required
 };
 
 bool is_url(std::string_view source);
@@ -42,7 +42,7 @@ struct UrlFetch {
   uint64_t most_bytes = 0;
   host::Secrets secrets = nullptr;          // null: the environment's
   host::Resolver* resolver = nullptr;       // borrowed; null: the system's
-  std::function<bool()> is_cancelled = {};  // asked for each piece; may be null
+  std::function<bool()> is_cancelled = {};  // polled for each piece; may be null
 };
 struct FetchedUrl {
   std::string digest;  // SHA-256 in hex

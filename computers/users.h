@@ -15,7 +15,7 @@ namespace membrane::computers {
 
 struct User {
   uint32_t user = 0, group = 0;
-  std::string home = {};  // "" where /etc/passwd does not have it
+  std::string home = {};  // "" if /etc/passwd lacks it
 };
 
 // `passwd`, `group`: the texts of /etc/passwd and /etc/group, "" if missing. "" is root. Errors:

@@ -20,7 +20,7 @@ enum class ParameterType : uint8_t {
   kText,
   kInteger,
   kTexts,     // a list
-  kFlag,      // true or false; false when it is left out
+  kFlag,      // true or false; false if absent
   kLanguage,  // a text: one of the choices, or a synonym ("py")
 };
 
@@ -29,7 +29,7 @@ struct Parameter {
   ParameterType type = ParameterType::kText;
   std::string description;
   bool is_required = false;
-  std::vector<std::string> choices = {};  // of a text; empty: any
+  std::vector<std::string> choices = {};  // for a text; empty: any
   int64_t least = 0, most = INT64_MAX;    // of an integer
 };
 

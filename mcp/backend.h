@@ -27,20 +27,20 @@ namespace membrane::mcp {
 
 // The caller, and its callbacks during a call.
 struct Caller {
-  std::string tenant = {};  // "" where there is one
+  std::string tenant = {};  // "" if there is only one
   // The caller's permissions, in the backend's terms; a backend without scopes ignores it.
   std::vector<std::string> scopes = {};
   // What was read in the client's conversation (host/flows.h), which carries text from one program to the
   // next; null if the backend has one client.
   std::shared_ptr<host::Flows> flows = nullptr;
-  const std::atomic<bool>* cancel = nullptr;  // set: the call is to end soon; borrowed, may be null
+  const std::atomic<bool>* cancel = nullptr;  // set: the call must end soon; borrowed, may be null
   // Receive the program's output as it comes, in UTF-8, and steps of the preparation ("compiling python"). On
   // the thread of the call; may be null.
   std::function<void(std::string_view)> on_stdout = {}, on_stderr = {}, on_step = {};
 };
 
 struct OfferedLanguage {
-  std::string name;   // as tools take it: "python"
+  std::string name;   // as used in tools: "python"
   std::string title;  // in sentences: "Python"
   bool has_sessions = false;
 };
@@ -48,17 +48,17 @@ struct OfferedLanguage {
 // The parts of tools' descriptions that concern the place where programs run.
 struct Offer {
   std::vector<OfferedLanguage> languages;  // never empty
-  std::string policy;                      // what is granted, in sentences, brief
+  std::string policy;                      // brief sentences about what is granted
   size_t most_sessions = 0;
 };
 
 struct Program {
-  std::string language = {};  // of the offer; in a session the session's, and not read
+  std::string language = {};  // from the offer; ignored in a session
   std::string code = {};
   std::string input = {};  // its standard input
   std::vector<std::string> arguments = {};
-  std::optional<uint64_t> wall_ms = {};  // less time than the policy gives
-  bool seal = false;  // make a receipt; a session seals all or nothing, and does not read it
+  std::optional<uint64_t> wall_ms = {};  // less time than the policy allows
+  bool seal = false;                     // make a receipt; ignored in a session, which seals all or nothing
 };
 
 struct Ran {
@@ -69,8 +69,8 @@ struct Ran {
 struct SessionInfo {
   std::string id;
   std::string language;
-  std::string parent;  // the session that it was forked from; "" for none
-  uint64_t turns = 0;  // that have run in it, its parent's among them
+  std::string parent;  // the parent of a fork; "" for none
+  uint64_t turns = 0;  // run in it, including its parent's
   bool is_busy = false;
 };
 
@@ -81,10 +81,10 @@ struct PolicyText {
 
 struct ReportInfo {
   std::string id;
-  std::string session;  // "" for a program of its own
+  std::string session;  // "" for a single program
   std::string language;
   std::string outcome;
-  host::FlowState reads = {};  // what its program had read
+  host::FlowState reads = {};  // what its program has read
 };
 
 // Both files of a receipt (docs/receipts.md).

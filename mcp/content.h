@@ -18,7 +18,7 @@ inline constexpr size_t kObservationBytes = 16u << 10;
 // The limit for each of stdout, stderr and result in a program's data.
 inline constexpr size_t kStructuredTextBytes = 64u << 10;
 inline constexpr size_t kMaxImages = 8;
-inline constexpr size_t kMaxImageBytes = 4u << 20;  // of all of them, as base64
+inline constexpr size_t kMaxImageBytes = 4u << 20;  // for all of them, as base64
 
 struct ToolAnswer {
   OrderedJson content = OrderedJson::array();

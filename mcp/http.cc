@@ -103,7 +103,7 @@ class HttpEndpoint::Impl {
   HttpOptions options_;
   std::mutex mutex_;  // over what follows
   std::random_device entropy_;
-  std::list<Handshake> handshakes_;                                // the one that was used last is the first
+  std::list<Handshake> handshakes_;                                // most recently used first
   std::map<std::pair<std::string, std::string>, Client> clients_;  // by tenant and client
   uint64_t seen_ = 0;
 };

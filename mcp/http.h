@@ -27,20 +27,20 @@
 
 namespace membrane::mcp {
 
-using HttpHeaders = std::vector<std::pair<std::string, std::string>>;  // names in any case
+using HttpHeaders = std::vector<std::pair<std::string, std::string>>;  // names are case-insensitive
 
 struct HttpRequest {
   std::string method;
   HttpHeaders headers;
   std::string body;
-  std::string tenant = {};               // of whom the transport found the request to be from
+  std::string tenant = {};               // the tenant that the transport identified
   std::vector<std::string> scopes = {};  // as Caller's
-  std::string client = {};               // of the tenant's: who shows the same token
+  std::string client = {};               // a client of the tenant, identified by its token
 };
 
 struct HttpReply {
   int status = 200;
-  HttpHeaders headers;  // with Content-Type, where there is a body
+  HttpHeaders headers;  // with Content-Type if there is a body
   std::string body;
   // The head of a stream and all before this went to the sink: the body is its last piece.
   bool is_streamed = false;

@@ -20,7 +20,7 @@ namespace membrane::mcp {
 struct KeptReportsOptions {
   size_t most = 64;                     // of a tenant
   size_t most_bytes = 64u << 20;        // of a tenant
-  size_t most_bytes_of_all = SIZE_MAX;  // the tenant whose last report is the oldest gives way
+  size_t most_bytes_of_all = SIZE_MAX;  // the tenant with the oldest last report is evicted
 };
 
 class KeptReports {

@@ -106,7 +106,7 @@ class LocalBackend final : public Backend {
     std::unique_ptr<sandbox::ReceiptRecorder> recorder = nullptr;  // null: its programs are not sealed
     std::unique_ptr<sandbox::Session> session;
     uint64_t forks = 0;
-    const std::atomic<bool>* cancel = nullptr;  // of the call that uses it; null: nobody cancels that
+    const std::atomic<bool>* cancel = nullptr;  // of the current call; null: it cannot be cancelled
   };
 
   // A session while one call uses it; other calls are refused meanwhile.
@@ -156,10 +156,10 @@ class LocalBackend final : public Backend {
   std::shared_ptr<host::Flows> flows_ = std::make_shared<host::Flows>();
   KeptReports reports_{{.most = options_.most_reports, .most_bytes = options_.most_report_bytes}};
   mutable std::mutex mutex_;       // over what follows
-  std::condition_variable freed_;  // a session that was busy
+  std::condition_variable freed_;  // signals that a busy session is free
   std::random_device entropy_;
   std::map<std::string, std::shared_ptr<Entry>> sessions_;
-  size_t sessions_to_come_ = 0;  // that have their room, and are being made
+  size_t sessions_to_come_ = 0;  // reserved, and being created
 };
 
 // -- programs -------------------------------------------------------------------------------------------------------
@@ -318,8 +318,7 @@ std::string LocalBackend::known_sessions() const {
 }
 
 Result<LocalBackend::Held> LocalBackend::hold(const Caller& caller, const std::string& id) {
-  constexpr std::chrono::milliseconds kPatience(
-      100);  // how long it waits before it looks whether it is cancelled
+  constexpr std::chrono::milliseconds kPatience(100);  // interval for checking cancellation
   const auto is_set = [](const std::atomic<bool>* flag) { return flag != nullptr && *flag; };
   std::unique_lock lock(mutex_);
   for (;;) {
@@ -390,7 +389,7 @@ Result<Ran> LocalBackend::exec(const Caller& caller, const std::string& id, cons
   MEMBRANE_ASSIGN(const Held held, hold(caller, id));
   if (held->recorder) {
     MEMBRANE_TRY(held->recorder->usable());
-    MEMBRANE_ASSIGN(sandbox::ReceiptKey key, options_.signing_key());  // it may be another by now
+    MEMBRANE_ASSIGN(sandbox::ReceiptKey key, options_.signing_key());  // it may have changed
     held->recorder->sign_with(std::move(key));
   }
   const std::string name =
@@ -444,7 +443,7 @@ Result<std::vector<SessionInfo>> LocalBackend::fork_session(const Caller& caller
 }
 
 Status LocalBackend::close_session(const Caller& caller, const std::string& id) {
-  std::shared_ptr<Entry> closed;  // taken apart without the mutex
+  std::shared_ptr<Entry> closed;  // destroyed without the mutex
   MEMBRANE_ASSIGN(const Held held, hold(caller, id));
   const std::lock_guard lock(mutex_);
   closed = std::move(sessions_[id]);

@@ -22,17 +22,17 @@
 namespace membrane::mcp {
 
 inline constexpr std::string_view kComputer =
-    "linux";  // as a package: the code is a script of a Linux sandbox's shell
+    "linux";  // as a package: the code is a shell script for a Linux sandbox
 
 struct LocalLanguage {
   OfferedLanguage offered;
   std::string package;      // that runs it; "" for WAT, which the engine runs
-  std::string file_ending;  // that tells the package more of a program: ".ts"; else ""
+  std::string file_ending;  // distinguishes programs of a package: ".ts"; else ""
 };
 
 struct LocalOptions {
-  policy::Policy policy;           // of programs in a language
-  policy::Limits limits_of_wat{};  // of programs in WAT
+  policy::Policy policy;           // for programs in a language
+  policy::Limits limits_of_wat{};  // for programs in WAT
   engine::Tier tier = engine::Tier::kAuto;
   std::vector<LocalLanguage> languages;  // not empty
   // The language of a package, for a program with this text or, if that is "", for a session. Called on the
@@ -49,7 +49,7 @@ struct LocalOptions {
   std::function<Result<sandbox::ReceiptKey>()> signing_key = {};
   size_t most_sessions = 16;
   size_t most_reports = 64;
-  size_t most_report_bytes = 64u << 20;  // of all that are kept
+  size_t most_report_bytes = 64u << 20;  // for all kept reports
 };
 
 // WAT, and the installed languages; TypeScript together with JavaScript.

@@ -18,7 +18,7 @@ using OrderedJson = nlohmann::ordered_json;
 // The limits for one message. A file that a client writes is in it as base64.
 inline constexpr JsonLimits kMessageLimits = {
     .bytes = 16u << 20, .depth = 64, .values = 100'000, .memory_bytes = 96u << 20};
-inline constexpr size_t kMaxIdBytes = 256;  // of an id or a progress token that is text
+inline constexpr size_t kMaxIdBytes = 256;  // for a textual id or progress token
 inline constexpr size_t kMaxMessagesInBatch = 32;
 
 // The error codes of JSON-RPC and of MCP.
@@ -44,8 +44,8 @@ enum class MessageKind : uint8_t { kRequest, kNotification, kResponse };
 
 struct Message {
   MessageKind kind = MessageKind::kNotification;
-  Json id;             // a string or an integer; null of what is no request
-  std::string method;  // "" of a response
+  Json id;             // a string or an integer; null if it is not a request
+  std::string method;  // "" for a response
   Json params;         // an object
 };
 
@@ -59,7 +59,7 @@ struct Unreadable {
 // whole text.
 struct MessageTexts {
   bool is_batch = false;
-  std::vector<std::expected<Message, Unreadable>> messages;  // one, where it is no batch
+  std::vector<std::expected<Message, Unreadable>> messages;  // one, unless it is a batch
 };
 std::expected<MessageTexts, Unreadable> read_messages(std::string_view text);
 

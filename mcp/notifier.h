@@ -36,7 +36,7 @@ class Notifier {
   const std::function<void(std::string_view)>& notify_;
   uint64_t progress_ = 0, told_ = 0;
   std::string unsent_;
-  std::chrono::steady_clock::time_point last_{};  // when output was told of; the first is at once
+  std::chrono::steady_clock::time_point last_{};  // of the last output notification; the first is immediate
   size_t sent_ = 0, logged_ = 0;
 };
 

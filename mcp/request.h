@@ -17,8 +17,8 @@ namespace membrane::mcp {
 // What a request declares in _meta or through its connection.
 struct RequestTerms {
   Revision revision = kLatestWithHandshake;
-  std::optional<LogLevel> log_level;  // the client hears of what is at least so bad; nothing: of nothing
-  Json progress_token;                // null: no progress is wanted
+  std::optional<LogLevel> log_level;  // the minimum level for log messages; nothing: none are sent
+  Json progress_token;                // null: no progress is requested
 };
 
 struct RefusedRequest {

@@ -13,8 +13,8 @@ namespace membrane::mcp {
 namespace {
 
 constexpr size_t kPage = 50;
-constexpr size_t kMaxSessions = 100;  // whose files are listed
-constexpr size_t kMaxFiles = 1'000;   // of a session, that are listed
+constexpr size_t kMaxSessions = 100;  // sessions whose files are listed
+constexpr size_t kMaxFiles = 1'000;   // listed files of a session
 constexpr size_t kMaxResourceBytes = 8u << 20;
 constexpr std::string_view kJson = "application/json", kText = "text/plain";
 
@@ -45,7 +45,7 @@ OrderedJson all_resources(Backend& backend, const Caller& caller, Revision revis
     if (looked_into++ == kMaxSessions) break;
     const auto files =
         session.is_busy ? Result<std::vector<sandbox::ReportFile>>() : backend.list_files(caller, session.id);
-    if (!files) continue;  // another call uses it, or has closed it
+    if (!files) continue;  // another call uses or has closed it
     size_t listed = 0;
     for (const sandbox::ReportFile& file : *files) {
       if (listed++ == kMaxFiles) break;

@@ -16,7 +16,7 @@ namespace membrane::mcp {
 inline constexpr uint64_t kKeepsMs = 300'000;
 
 struct Listing {
-  OrderedJson result;  // without what every result has
+  OrderedJson result;  // without the common members of results
   uint64_t ttl_ms = 0;
 };
 

@@ -54,7 +54,7 @@ class Server::Impl {
  private:
   struct Method {
     std::string_view name;
-    bool with_handshake, stateless;  // the eras that have it
+    bool with_handshake, stateless;  // the eras that support it
     Answer (Impl::*answer)(Request&) const;
   };
   static const std::vector<Method>& methods();

@@ -30,7 +30,7 @@ namespace membrane::mcp {
 struct ServerOptions {
   std::string name = "membrane";
   std::string version;
-  size_t most_calls = 32;  // of one peer, under way at once
+  size_t most_calls = 32;  // in progress at once, per peer
 };
 
 // For HTTP: headers that repeat parts of the message (2026-07-28), unmodified; nothing if absent.
@@ -60,7 +60,7 @@ class Peer {
 struct Envelope {
   std::shared_ptr<Peer> peer;
   std::string tenant = {};
-  std::vector<std::string> scopes = {};  // these two as Caller's
+  std::vector<std::string> scopes = {};  // these two as in Caller
   std::shared_ptr<host::Flows> flows = nullptr;
   std::optional<MirroredHeaders> headers = {};  // of HTTP
   // Sends a notification that belongs to the call, before its answer: one message, on one line. Called on the
@@ -69,9 +69,9 @@ struct Envelope {
 };
 
 struct Reply {
-  std::string json;           // on one line; "": there is nothing to be sent, or nobody wants it any more
-  int http_status = 200;      // 202 where there is nothing to be sent
-  bool is_handshake = false;  // the answer of an initialize that was accepted
+  std::string json;           // on one line; "": there is nothing to send, or nobody needs it any more
+  int http_status = 200;      // 202 if there is nothing to send
+  bool is_handshake = false;  // the answer to an accepted initialize
 };
 
 class Call {

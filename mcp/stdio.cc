@@ -19,9 +19,9 @@
 namespace membrane::mcp {
 namespace {
 
-constexpr int kPatienceMs = 100;          // how long anything waits before it looks whether it is to end
-constexpr size_t kPieceBytes = 4u << 10;  // what a pipe that takes anything takes without blocking (PIPE_BUF)
-constexpr size_t kMaxWaiting = 64;        // calls that wait for a thread; then no more is read
+constexpr int kPatienceMs = 100;          // interval for checking whether to end
+constexpr size_t kPieceBytes = 4u << 10;  // the most that a writable pipe accepts without blocking (PIPE_BUF)
+constexpr size_t kMaxWaiting = 64;        // calls waiting for a thread, before reading stops
 
 // Writes messages, each whole, as fast as the client reads them.
 class Output {
@@ -73,7 +73,7 @@ class Output {
 
   int file_;
   const std::atomic<bool>* stop_;
-  std::mutex mutex_;  // a message at a time
+  std::mutex mutex_;  // one message at a time
   bool is_socket_ = true;
   std::atomic<bool> is_over_ = false;
 };
@@ -202,7 +202,7 @@ class Connection {
   std::shared_ptr<Peer> peer_ = std::make_shared<Peer>();
   Output output_;
   bool is_ready_ = false;
-  Workers workers_;  // the last: its threads use the rest
+  Workers workers_;  // last member: its threads use the rest
 };
 
 }  // namespace

@@ -20,8 +20,8 @@ namespace membrane::mcp {
 
 struct StdioOptions {
   int in = 0, out = 1;                      // borrowed
-  const std::atomic<bool>* stop = nullptr;  // set it, also from a signal handler, and it ends; may be null
-  size_t threads = 4;                       // programs that run at once; the rest waits
+  const std::atomic<bool>* stop = nullptr;  // ends it when set, also from a signal handler; may be null
+  size_t threads = 4;                       // programs that run at once; the rest wait
   size_t most_line_bytes = 16u << 20;
 };
 

@@ -18,7 +18,7 @@ enum class Place : uint8_t { kPolicy, kSessions, kReport, kFile };
 
 struct ResourceName {
   Place place = Place::kPolicy;
-  std::string id = {};    // of the report, or of the session
+  std::string id = {};    // of the report or session
   std::string path = {};  // of a file: absolute
 };
 

@@ -19,10 +19,10 @@ struct ArchiveEntry {
   std::string bytes;
   int64_t modified_s = 0;   // since 1970
   std::string target = {};  // of a symbolic link
-  uint32_t mode = 0;        // permissions; 0: the usual ones
+  uint32_t mode = 0;        // permissions; 0: the default ones
 };
 
-inline constexpr uint64_t kMostArchiveBytes = 64u << 20;  // of what is in it
+inline constexpr uint64_t kMostArchiveBytes = 64u << 20;  // of its contents
 inline constexpr size_t kMostArchiveEntries = 10'000;
 
 // Writes the pax format. Errors: kInternal.

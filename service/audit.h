@@ -41,7 +41,7 @@ class Audit {
   const std::string path_;
   std::mutex mutex_;  // guards what follows, and the file
   AuditChain chain_;
-  uint64_t size_bytes_ = 0;  // of what is whole
+  uint64_t size_bytes_ = 0;  // of complete records
   bool is_synced_ = true;
 };
 

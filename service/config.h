@@ -29,20 +29,20 @@ struct Config {
   uint64_t usual_ttl_s = 3'600, most_ttl_s = 30ull * 24 * 3'600;
   uint64_t drain_s = 10;
   uint64_t ready_workers = 4;
-  uint64_t ready_computers = 1;       // kernel processes of Linux sandboxes that wait ready
-  uint64_t workers_memory_bytes = 0;  // of all workers together; 0: three quarters of the machine's
-  uint64_t workers_processes = 0;     // the same; 0: as many as sandboxes, ready workers and some more
+  uint64_t ready_computers = 1;       // kernel processes of Linux sandboxes kept ready
+  uint64_t workers_memory_bytes = 0;  // for all workers together; 0: three quarters of the machine's memory
+  uint64_t workers_processes = 0;     // the same; 0: as many as sandboxes and ready workers, plus some
   uint64_t workers_cpu_percent = 0;   // of one processor; 0: no limit
-  uint64_t park_after_ms = 5'000;     // 0: only at the service's end
+  uint64_t park_after_ms = 5'000;     // 0: only when the service ends
   uint64_t resident = 256;
   std::vector<std::string> accepted_walls = {};
   std::string log_level = "info";
   bool audit = true;
-  std::string secrets_key;  // a file; "": MEMBRANE_SECRETS_KEY, else one that the service keeps
+  std::string secrets_key;  // a file; "": MEMBRANE_SECRETS_KEY, else the service's own
   bool packages = false;    // whether pip and npm find packages for sandboxes
   std::string traces;       // "": none are sent
   std::vector<std::string> mcp_hosts = {}, mcp_origins = {};  // besides those of loopback
-  Quotas quotas;                                              // of each tenant, where its tokens name none
+  Quotas quotas;                                              // of each tenant whose tokens name none
 };
 
 using Member = std::variant<std::string Config::*, uint64_t Config::*, bool Config::*,
@@ -51,7 +51,7 @@ using Member = std::variant<std::string Config::*, uint64_t Config::*, bool Conf
 struct Setting {
   std::string_view key;   // "server.port"
   std::string_view flag;  // "--port"; "" for none
-  std::string_view unit;  // of the value, for the help: "PORT"; "" for what is on or off
+  std::string_view unit;  // of the value, for the help: "PORT"; "" for a switch
   Member member;
   uint64_t least = 0, most = 0;  // of numbers
   std::string_view help;

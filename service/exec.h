@@ -115,18 +115,18 @@ class Exec : public std::enable_shared_from_this<Exec> {
   struct Event {
     Kind kind;
     std::string
-        text;  // of output: the bytes that were written; of kReport: report_json() without what was printed; else JSON
+        text;  // for output: the bytes written; for kReport: report_json() without output; otherwise JSON
   };
   // The form of output in events. kText: {"text":…}, plus "base64" if the text differs from the bytes.
   // kBytes: {"base64":…}, and the report does not repeat it.
   enum class Form : uint8_t { kText, kBytes };
   struct Telling {
     Form form = Form::kText;
-    bool hangs_up = false;  // hang_up() when the reader goes away before the end
+    bool hangs_up = false;  // call hang_up() when the reader leaves before the end
   };
   struct Events {
     std::vector<Event> events;
-    bool is_end = false;  // there are no more
+    bool is_end = false;  // no more events follow
   };
   // Returns the events so far from `first` on, at most about `most_bytes`. If there are neither events nor
   // the end, `wake` is called once when there is more.
@@ -147,21 +147,21 @@ class Exec : public std::enable_shared_from_this<Exec> {
   mutable std::mutex mutex_;  // guards what follows
   ExecState state_ = ExecState::kQueued;
   std::vector<Event> events_;
-  uint64_t read_ = 0;  // events before this were given to somebody, and do not change any more
+  uint64_t read_ = 0;  // events before this were delivered, and no longer change
   std::string receipt_, outcome_;
   std::string report_;        // JSON, all of it
-  std::string input_;         // that was not read yet
+  std::string input_;         // not yet read
   bool has_input_ = false;    // it was opened
-  bool takes_input_ = false;  // and has not ended
+  bool takes_input_ = false;  // accepts input that has not ended
   bool is_read_ = true;       // by somebody, still
   std::condition_variable input_came_;
   std::shared_ptr<linux::Command> command_;
-  std::vector<std::function<void()>> wakes_;  // of readers that wait
+  std::vector<std::function<void()>> wakes_;  // of waiting readers
   std::vector<std::function<void()>> when_done_;
   std::optional<PendingApproval> pending_;
   std::optional<bool> decision_;  // about it
   std::condition_variable decided_;
-  uint64_t approvals_ = 0;  // that were asked for
+  uint64_t approvals_ = 0;  // number of approvals requested
   HeldBytes::Hold held_;
 };
 

@@ -56,7 +56,7 @@ class FileWatch final : public BodySource {
   bool has_looked_ = false;
   std::map<std::string, Known, std::less<>> known_;
   uint64_t number_ = 0;
-  std::string waiting_;  // events that nobody has read
+  std::string waiting_;  // unread events
   bool is_over_ = false;
   std::function<void()> wake_;
   HeldBytes::Hold held_;

@@ -44,14 +44,14 @@ Kind kind_of_template(std::string_view template_name);
 using Environment = std::map<std::string, std::string>;
 
 struct GuestSpec {
-  std::string template_name;  // "python", "js", "wat", that of an added language, "linux" or "linux:IMAGE"
-  policy::Policy policy;      // and the packages that it is made with
+  std::string template_name;  // "python", "js", "wat", an added language, "linux" or "linux:IMAGE"
+  policy::Policy policy;      // including its packages
   // The environment of programs: os.environ, process.env, or that of a WASI program.
   Environment environment = {};
-  host::Secrets secrets = nullptr;  // what headers of the policy name; null: there is none
+  host::Secrets secrets = nullptr;  // the secrets that the policy's headers name; null: none
   std::shared_ptr<computers::ConnectionBound> connections =
-      nullptr;         // of its tenant's Linux sandboxes; null: none
-  bool seals = false;  // a receipt is made of every turn, in all contexts
+      nullptr;         // shared by its tenant's Linux sandboxes; null: none
+  bool seals = false;  // makes a receipt of every turn, in all contexts
   // The authority that programs of a Linux sandbox trust. It is in no file: a saved sandbox gets another one
   // when the service restarts. Forks, and sandboxes started from a snapshot, share their origin's. Null: one
   // of its own.
@@ -73,26 +73,26 @@ struct GuestTurn {
   std::string code;
   std::string stdin_text = {};
   std::vector<std::string> arguments = {};
-  std::string name = {};   // of the code, for tracebacks; "": one of its own
-  bool is_script = false;  // a whole program, which leaves no state but files (sandbox::Turn)
-  std::optional<std::chrono::milliseconds> most_time = {};  // less than the policy's limit counts
+  std::string name = {};   // name of the code, for tracebacks; "": generated
+  bool is_script = false;  // a whole program, which leaves only files (sandbox::Turn)
+  std::optional<std::chrono::milliseconds> most_time = {};  // shortens the policy's limit
   std::optional<uint64_t> most_fuel = {};                   // the same
   // Receive the output as it is written: UTF-8 in whole characters, on the turn's thread; for the kind kLinux
   // also bytes that are not UTF-8. May be null.
   std::function<void(std::string_view)> on_stdout = {}, on_stderr = {};
-  host::Approve approve = nullptr;  // asked on the turn's thread; null: nobody is there
-  std::string context = {};         // "": the one that exists from the start
-  Environment environment = {};     // of this turn alone, over the sandbox's
+  host::Approve approve = nullptr;  // called on the turn's thread; null: nobody can approve
+  std::string context = {};         // "": the default context
+  Environment environment = {};     // for this turn only, added to the sandbox's
   // Provides input while it runs, instead of stdin_text (sandbox::Turn::read_input); may be null.
   std::function<sandbox::InputPiece(std::chrono::milliseconds)> read_input = {};
-  host::EgressWatch* egress = nullptr;  // hears of its http requests; borrowed, may be null
+  host::EgressWatch* egress = nullptr;  // observes its http requests; borrowed, may be null
   // Always set for a guest that seals; for others only if each turn is a run of its own. Borrowed; may be
   // null.
   const TurnSeal* seal = nullptr;
 
   // -- of the kind kLinux alone
-  std::vector<std::string> command = {};             // a program and its arguments, in the place of code
-  std::string directory = {};                        // where it begins; "": where the context is
+  std::vector<std::string> command = {};             // a program and its arguments, instead of code
+  std::string directory = {};                        // start directory; "": the context's
   std::optional<linux::TerminalSize> terminal = {};  // its standard streams are a terminal
   // A name or number of /etc/passwd, whose home is the start directory and HOME; "": the image's user.
   std::string user = {};
@@ -100,7 +100,7 @@ struct GuestTurn {
   std::function<void()> stop_reading = {};
   // Called when it has started; signals and sizes go there while it runs. May be null.
   std::function<void(std::shared_ptr<linux::Command>)> on_begun = {};
-  std::function<bool()> is_cancelled = {};  // asked now and then; true ends this turn alone. May be null
+  std::function<bool()> is_cancelled = {};  // polled; true ends only this turn. May be null
 
   // The flows of the conversation that the turn is part of: while it runs, what either has read counts for
   // both. May be null.
@@ -109,10 +109,10 @@ struct GuestTurn {
 
 // A context as bytes: its difference from its template.
 struct KeptContext {
-  std::string id;  // "": the one that exists from the start
+  std::string id;  // "": the default context
   std::string template_name;
   std::vector<uint8_t> bytes;
-  std::string seal = {};  // how far its receipts are (sandbox::ReceiptRecorder::keep()); "": none are made
+  std::string seal = {};  // state of its receipts (sandbox::ReceiptRecorder::keep()); "": none are made
   // Instead of bytes, for a Linux guest: a sealed memory file, open for reading, which any number of forks
   // share copy-on-write.
   std::shared_ptr<const linux::HostFile> file = nullptr;
@@ -122,7 +122,7 @@ struct KeptContext {
 
 struct GuestUsage {
   uint64_t memory_bytes = 0, disk_bytes = 0;
-  uint64_t cpu_us = 0;  // of the processes that exist, and of those that they waited for
+  uint64_t cpu_us = 0;  // of existing processes, and of children that they waited for
 };
 
 class Guest {
@@ -213,7 +213,7 @@ class Guest {
 };
 
 struct TemplateInfo {
-  std::string name;  // what requests call it: "javascript"
+  std::string name;  // its name in requests: "javascript"
   std::string version;
   std::string description;
   Kind kind = Kind::kWasm;

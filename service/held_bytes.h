@@ -68,7 +68,7 @@ class HeldBytes {
  private:
   const uint64_t most_of_each_;
   mutable std::mutex mutex_;               // guards what follows
-  std::map<std::string, uint64_t> bytes_;  // by owner; of those that hold some
+  std::map<std::string, uint64_t> bytes_;  // by owner; only those that hold some
 };
 
 }  // namespace membrane::service

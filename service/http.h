@@ -33,14 +33,14 @@ class Headers {
 
 // A request before its body is read.
 struct RequestHead {
-  std::string method;                                      // "GET", as it was written
-  std::string target;                                      // as it was written: "/v1/sandboxes?limit=2"
+  std::string method;                                      // "GET", as written
+  std::string target;                                      // as written: "/v1/sandboxes?limit=2"
   std::vector<std::string> segments;                       // of the path, decoded: {"v1", "sandboxes"}
   std::vector<std::pair<std::string, std::string>> query;  // decoded, in the order of the target
   Headers headers;
   std::string peer;        // "127.0.0.1:40000"
-  std::string request_id;  // the client's X-Request-Id, or one of the server's
-  std::string trace = {};  // the traceparent of the service's own span for it; "": it is not traced
+  std::string request_id;  // the client's X-Request-Id, or a generated one
+  std::string trace = {};  // the traceparent of the service's span for it; "": not traced
 
   [[nodiscard]] std::optional<std::string_view> query_value(std::string_view name) const;
 };
@@ -69,7 +69,7 @@ class Presence {
 
 struct Request : RequestHead {
   std::string body;
-  std::shared_ptr<Presence> presence = {};  // null where there is no connection
+  std::shared_ptr<Presence> presence = {};  // null if there is no connection
 };
 
 // A streamed body, for as long as it takes. The connection asks for the next piece when the previous one was
@@ -95,9 +95,9 @@ class BodySource {
 
 struct Response {
   int status = 200;
-  Headers headers = {};  // Content-Length, Connection, Date and X-Request-Id are the server's
+  Headers headers = {};  // the server adds Content-Length, Connection, Date and X-Request-Id
   std::string body = {};
-  std::shared_ptr<BodySource> source = {};  // when set, it is the body
+  std::shared_ptr<BodySource> source = {};  // if set, it is the body
 };
 
 // A JSON body with this status.
@@ -125,7 +125,7 @@ class HttpApplication {
 
   struct Admission {
     uint64_t most_body_bytes = 0;
-    std::string tenant = {};               // whose memory the body counts in; "": nobody's
+    std::string tenant = {};               // the tenant that is charged for the body; "": nobody
     std::optional<Response> refusal = {};  // sent at once; the body is not read
   };
   virtual Admission admit(const RequestHead& head) = 0;

@@ -34,9 +34,10 @@ using Clock = std::chrono::steady_clock;
 
 constexpr size_t kPieceBytes = 64u << 10;
 constexpr size_t kMostTargetBytes = 8u << 10;
-constexpr std::chrono::milliseconds kLookEvery(250);  // whether a client is there, where somebody asked
-constexpr uint64_t kMostDiscardedBytes = 1u << 20;    // of a body that nobody wants, to keep the connection
-constexpr std::chrono::seconds kRefusedLinger(1);     // for a client to read why it has no connection
+constexpr std::chrono::milliseconds kLookEvery(
+    250);  // interval for checking that a client is connected, if requested
+constexpr uint64_t kMostDiscardedBytes = 1u << 20;  // of an unwanted body, to keep the connection
+constexpr std::chrono::seconds kRefusedLinger(1);   // for a client to read why it was refused
 constexpr size_t kMostRefusedAtOnce = 100;
 
 // A completion token for awaitables that returns the error as a value.
@@ -212,11 +213,11 @@ class HttpServer::Impl {
   HttpServerOptions options_;
   HttpApplication& application_;
   std::shared_ptr<HeldBytes> held_;
-  Connections connections_;  // these before the context, whose end takes apart the connections that are left
+  Connections connections_;  // declared before the context, whose destructor destroys remaining connections
   size_t being_refused_ = 0;
   std::map<std::string, size_t> under_way_;  // requests, by tenant
   bool draining_ = false;
-  bool is_held_ = false;  // draining, and release() is yet to be called
+  bool is_held_ = false;  // draining, before release() was called
   asio::io_context context_{1};
   asio::ip::tcp::acceptor acceptor_{context_};
   asio::signal_set signals_{context_};
@@ -319,7 +320,7 @@ awaitable<void> HttpServer::Impl::accept() {
     asio::ip::tcp::socket socket(context_);
     co_await acceptor_.async_accept(socket, as_value(error));
     if (error == asio::error::operation_aborted || draining_) co_return;
-    if (error) {  // no descriptors are left: some will be
+    if (error) {  // out of descriptors, for the moment
       asio::steady_timer timer(context_, kPauseWithoutDescriptors);
       co_await timer.async_wait(as_value(error));
       continue;
@@ -507,7 +508,7 @@ awaitable<bool> HttpServer::Impl::serve_request(Stream& stream, beast::flat_buff
     co_await http::async_write(stream, go_on, as_value(error));
   }
   parser.body_limit(admission.refusal ? kMostDiscardedBytes : admission.most_body_bytes);
-  size_t due = 0;  // the time begins again when so much of the body has come
+  size_t due = 0;  // the deadline restarts when this much of the body has arrived
   if (admission.refusal) below.expires_after(options_.refused_body_timeout);
   while (!error && !parser.is_done()) {
     if (const size_t got = parser.get().body().size(); got >= due && !admission.refusal) {
@@ -625,7 +626,7 @@ awaitable<bool> HttpServer::Impl::write_source(Stream& stream, http::response<ht
     }
     if (piece.bytes.empty()) continue;
     if (!held.try_reach(piece.bytes.size())) {
-      error = asio::error::no_memory;  // the tenant's other readers have it; this one can come again
+      error = asio::error::no_memory;  // other readers of the tenant hold it; this one can retry
       break;
     }
     below.expires_after(options_.write_timeout);

@@ -28,28 +28,26 @@ struct HttpServerOptions {
   std::string tls_key_file;
   uint32_t most_connections = 1'000;
   uint32_t most_header_bytes = 32u << 10;
-  uint64_t most_held_bytes =
-      256u << 20;  // of bodies of a tenant's requests, and of answers that are being sent
+  uint64_t most_held_bytes = 256u << 20;  // of a tenant's request bodies, and of answers being sent
   // The limit for a tenant's unanswered requests: three quarters of the connections.
   [[nodiscard]] size_t most_requests_of_each() const { return most_connections - most_connections / 4; }
   // The limit including DELETE requests, so that a tenant can always free resources.
   [[nodiscard]] size_t most_with_deletes_of_each() const { return most_connections - most_connections / 8; }
-  std::chrono::milliseconds idle_timeout = std::chrono::seconds(75);    // between two requests
-  std::chrono::milliseconds header_timeout = std::chrono::seconds(10);  // for a request's head, whole
-  std::chrono::milliseconds body_timeout = std::chrono::seconds(30);    // for each 64 KiB of a body
-  std::chrono::milliseconds refused_body_timeout =
-      std::chrono::seconds(2);                                         // for all of a body that nobody reads
-  std::chrono::milliseconds write_timeout = std::chrono::seconds(30);  // for each 64 KiB of an answer
-  std::chrono::milliseconds keep_alive_every = std::chrono::seconds(15);  // BodySource::keep_alive()
+  std::chrono::milliseconds idle_timeout = std::chrono::seconds(75);         // between two requests
+  std::chrono::milliseconds header_timeout = std::chrono::seconds(10);       // for a whole request head
+  std::chrono::milliseconds body_timeout = std::chrono::seconds(30);         // for each 64 KiB of a body
+  std::chrono::milliseconds refused_body_timeout = std::chrono::seconds(2);  // for all of an unread body
+  std::chrono::milliseconds write_timeout = std::chrono::seconds(30);        // for each 64 KiB of an answer
+  std::chrono::milliseconds keep_alive_every = std::chrono::seconds(15);     // BodySource::keep_alive()
 };
 
 struct DrainOptions {
-  std::chrono::milliseconds patience = {};  // for requests to be answered
+  std::chrono::milliseconds patience = {};  // for answering requests
   // Called on the server's thread when that time is over and requests are left: ends what they wait for. May
   // be null.
   std::function<void()> hurry = {};
-  std::chrono::milliseconds last_patience = {};  // for the answers after it
-  bool holds = false;  // run() does not return before release(), within the same bounds
+  std::chrono::milliseconds last_patience = {};  // for the answers after that
+  bool holds = false;                            // run() waits for release(), within the same bounds
 };
 
 class HttpServer {

@@ -59,7 +59,7 @@ class Idempotency {
   struct Scope {
     std::map<std::string, Kept, std::less<>> kept;
     uint64_t kept_bytes = 0;
-    std::deque<std::pair<int64_t, std::string>> by_age;  // also of some that are forgotten
+    std::deque<std::pair<int64_t, std::string>> by_age;  // including some that are forgotten
   };
   [[nodiscard]] std::vector<Name> forget_old(int64_t now_ms);
   [[nodiscard]] Kept* find(std::string_view scope, std::string_view key);

@@ -29,9 +29,9 @@ class ImageFiles final : public Images {
   explicit ImageFiles(DurableFiles& files) : files_(files) {}
 
   DurableFiles& files_;
-  std::mutex mutex_;                                            // guards what follows, and the files' going
-  std::map<std::string, uint64_t, std::less<>> references_;     // of each that exists
-  std::map<std::string, uint64_t, std::less<>> being_written_;  // by so many; none of these goes
+  std::mutex mutex_;                                         // guards what follows, and the removal of files
+  std::map<std::string, uint64_t, std::less<>> references_;  // for each existing file
+  std::map<std::string, uint64_t, std::less<>> being_written_;  // number of writers; none of these is removed
 };
 
 }  // namespace membrane::service

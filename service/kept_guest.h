@@ -15,14 +15,14 @@ namespace membrane::service {
 
 struct KeptImage {
   std::string context;        // "": the one that exists from the start
-  std::string template_name;  // that the bytes differ from
+  std::string template_name;  // the base of the bytes
   std::string hash;           // in Images
   uint64_t size_bytes = 0;
   std::string seal_hash = {};  // of KeptContext::seal; "": none
 };
 
 struct KeptGuest {
-  GuestSpec spec;  // its secrets are not kept: who restores it says what there is
+  GuestSpec spec;  // secrets are not stored: the restorer provides them
   std::vector<KeptImage> images;
 
   [[nodiscard]] uint64_t size_bytes() const;

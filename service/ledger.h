@@ -98,16 +98,16 @@ class Ledger final : public Watcher {
   const Parts parts_;
   const Quotas usual_;
   std::function<void(const std::string&)> forgotten_;
-  std::vector<KeptSandbox> kept_;  // from open() to take_kept()
+  std::vector<KeptSandbox> kept_;  // between open() and take_kept()
   std::mutex mutex_;               // guards what follows
   int64_t day_ = -1;
   std::map<std::string, Used> today_;          // by tenant
-  std::map<std::string, uint64_t> held_fuel_;  // by tenant, of execs that run under a quota
+  std::map<std::string, uint64_t> held_fuel_;  // by tenant, for execs that run under a quota
   std::map<std::pair<int64_t, std::string>, Used>
-      unwritten_;                     // what is not in the database, by day and tenant
+      unwritten_;                     // usage not yet in the database, by day and tenant
   bool cannot_write_usage_ = false;   // it was said
   std::map<std::string, Lost> lost_;  // by the sandbox's id
-  std::set<std::string> unremoved_;   // sandboxes that have ended, and are in the database still
+  std::set<std::string> unremoved_;   // ended sandboxes that are still in the database
 };
 
 }  // namespace membrane::service

@@ -30,12 +30,12 @@ namespace membrane::service {
 namespace {
 
 constexpr std::string_view kTemplate = "linux", kTemplateOfImage = "linux:";
-constexpr uint64_t kMostKeptBytes = 2ull << 30;          // they are in memory on their way to the disk
-constexpr uint64_t kMostFileBytes = 256ull << 20;        // of one that is read as a whole
-constexpr uint64_t kTerminalWallMs = 24ull * 3'600'000;  // of a command on a terminal
+constexpr uint64_t kMostKeptBytes = 2ull << 30;          // they are in memory on their way to disk
+constexpr uint64_t kMostFileBytes = 256ull << 20;        // for a file that is read as a whole
+constexpr uint64_t kTerminalWallMs = 24ull * 3'600'000;  // for a command on a terminal
 constexpr uint64_t kReadAtOnce = 4u << 20;
 constexpr size_t kMostPathBytes = 4096;
-constexpr size_t kMostListedFiles = 1'000;  // of those that it has made
+constexpr size_t kMostListedFiles = 1'000;  // of the files that it has created
 
 // -- errors ---------------------------------------------------------------------------------------------------------
 
@@ -126,7 +126,7 @@ std::string name_in(const std::string& path) { return path.substr(path.rfind('/'
 Answer<std::vector<wasi::FileFact>> list_files(linux::LiveComputer& computer, const std::string& path,
                                                bool is_deep) {
   std::vector<wasi::FileFact> all;
-  std::vector<std::string> waiting = {path};  // directories, the next one last
+  std::vector<std::string> waiting = {path};  // pending directories, the next one last
   uint64_t path_bytes = 0;
   while (!waiting.empty()) {
     const std::string directory = std::exchange(waiting.back(), {});
@@ -338,7 +338,7 @@ class LinuxGuest final : public Guest {
     run.spec.directory = *std::move(directory);
     run.spec.terminal = turn.terminal;
     if (turn.terminal && run.limits.wall_ms == computers::usual_limits().wall_ms)
-      run.limits.wall_ms = kTerminalWallMs;  // nobody has asked for less
+      run.limits.wall_ms = kTerminalWallMs;  // nobody has requested less
     if (turn.most_time)
       run.limits.wall_ms = std::min(run.limits.wall_ms, static_cast<uint64_t>(turn.most_time->count()));
     run.input = turn.stdin_text;
@@ -353,7 +353,7 @@ class LinuxGuest final : public Guest {
     if (turn.seal != nullptr) invocation = invocation_of(turn, run);
     const std::string began_in = run.spec.directory;
     const std::shared_ptr<computers::Gateway> gateway = this->gateway();
-    if (running_.fetch_add(1) == 0) gateway->renew(run.limits);  // those beside it share them
+    if (running_.fetch_add(1) == 0) gateway->renew(run.limits);  // concurrent commands share them
     sandbox::Report report = computers::run_command(*computer, std::move(run));
     --running_;
     gateway->tell(report);
@@ -631,7 +631,7 @@ class LinuxGuest final : public Guest {
     if (!computer) {
       ApiError error = api_error(computer.error());
       if (error.code == ApiCode::kNotFound)
-        error.code = ApiCode::kInvalidValue;  // the template, not the path
+        error.code = ApiCode::kInvalidValue;  // concerns the template, not the path
       return std::unexpected(std::move(error));
     }
     (*gateway)->begin();
@@ -651,10 +651,10 @@ class LinuxGuest final : public Guest {
   // before anybody has the guest.
   Answer<void> lie_over_image_of(const HostFile& kept) {
     const auto facts = linux::read_kept_facts(kept.number());
-    if (!facts || facts->image_digest.empty()) return {};  // what is wrong is found when it is begun
+    if (!facts || facts->image_digest.empty()) return {};  // errors are found when it is started
     const std::string path = linux::path_of_image(linux::may_be_image(facts->image_name)
                                                       ? facts->image_name
-                                                      : stored_.path,  // or was it kept on another machine?
+                                                      : stored_.path,  // or was it saved on another machine?
                                                   facts->image_digest);
     hold_image(path);
     if (!image_file())
@@ -710,7 +710,7 @@ class LinuxGuest final : public Guest {
     const HostFile image_file = this->image_file();
     linux::LiveSpec spec = spec_from(*file, image_file);
     spec.kept_files_only = true;
-    spec.limits.disk_bytes = UINT64_MAX;  // the limit may be less by now
+    spec.limits.disk_bytes = UINT64_MAX;  // the limit may be smaller by now
     auto made = source_.create(spec);
     if (!made) return std::unexpected(computer_error(made.error()));
     return *std::move(made);
@@ -773,15 +773,15 @@ class LinuxGuest final : public Guest {
   mutable std::mutex mutex_;      // guards what follows
   GuestSpec spec_;
   linux::StoredImage stored_;
-  std::string mark_;  // of the image (computers/description.h)
+  std::string mark_;  // the image's mark (computers/description.h)
   std::vector<std::string> base_environment_;
   std::string base_directory_;
-  std::string shell_;                            // "" until it was looked for
-  std::map<std::string, std::string> contexts_;  // besides the first: where each is
+  std::string shell_;                            // "" until it is determined
+  std::map<std::string, std::string> contexts_;  // except the first: their directories
   std::shared_ptr<computers::Gateway> gateway_;
   std::shared_ptr<computers::DirectoryBroker> directories_;  // uses the gateway's budget
   std::shared_ptr<linux::LiveComputer> computer_;
-  linux::HostFile image_;  // that it began with, for what has changed; none for one from nothing
+  linux::HostFile image_;  // the initial image, to find changes; none if it started from nothing
 };
 
 // -- guests ---------------------------------------------------------------------------------------------------------
@@ -826,7 +826,7 @@ class GuestsWithLinux final : public Guests {
                                          const std::vector<KeptContext>& contexts) override {
     if (kind_of_template(spec.template_name) != Kind::kLinux) return others_->restore(spec, contexts);
     if (const auto checked = check(spec); !checked) return std::unexpected(checked.error());
-    const auto image = images_->find(image_of(spec));  // for what commands begin with
+    const auto image = images_->find(image_of(spec));  // for the initial settings of commands
     auto guest = std::make_unique<LinuxGuest>(*source_, spec, image ? *image : linux::StoredImage());
     if (const auto begun = guest->begin_from(contexts); !begun) return std::unexpected(begun.error());
     return guest;

@@ -109,7 +109,7 @@ class WatGuest final : public Guest {
   }
 
   worker::Guests where_;
-  std::shared_ptr<worker::Worker> worker_;  // of the programs so far
+  std::shared_ptr<worker::Worker> worker_;  // worker of the programs so far
   GuestSpec spec_;
   TurnBounds bounds_;
   std::shared_ptr<host::Flows> flows_ = std::make_shared<host::Flows>();
@@ -186,7 +186,7 @@ class LocalGuests final : public Guests {
     if (!language) {
       ApiError error = api_error(language.error());
       if (error.code == ApiCode::kNotFound)
-        error.code = ApiCode::kInvalidValue;  // the template, not the path
+        error.code = ApiCode::kInvalidValue;  // concerns the template, not the path
       return std::unexpected(std::move(error));
     }
     auto provided = with_packages(*std::move(language), policy.packages);

@@ -20,8 +20,8 @@ using mcp::SessionInfo;
 constexpr std::string_view kWat = "wat", kJavaScript = "js", kTypeScript = "typescript";
 // A label for a sandbox whose programs are in another language than its template says. Forks inherit it.
 constexpr const char* kLanguageKey = "mcp.language";
-constexpr std::chrono::milliseconds kPatience(50);  // until the next look whether the call was cancelled
-constexpr size_t kMostTold = 16;                    // handles in a hint
+constexpr std::chrono::milliseconds kPatience(50);  // between checks whether the call was cancelled
+constexpr size_t kMostTold = 16;                    // handles listed in a hint
 constexpr mcp::KeptReportsOptions kReports = {
     .most = 64, .most_bytes = 8u << 20, .most_bytes_of_all = 128u << 20};
 
@@ -119,13 +119,13 @@ struct Heard {
   std::condition_variable changed;
   sandbox::Report report;
   bool is_done = false;
-  bool has_output = true;  // perhaps: somebody has to look
+  bool has_output = true;  // maybe: needs a check
 };
 
 struct Language {
   mcp::OfferedLanguage offered;
   std::string template_name;
-  std::string file_ending;  // that tells the template more of a program: ".ts"; else ""
+  std::string file_ending;  // distinguishes programs of a template: ".ts"; else ""
 };
 
 class SandboxBackend final : public mcp::Backend {
@@ -171,7 +171,7 @@ class SandboxBackend final : public mcp::Backend {
   Sandboxes& sandboxes_;
   mcp::KeptReports reports_{kReports};
   std::mutex mutex_;  // over what follows
-  mcp::Offer offer_;  // as it was found last
+  mcp::Offer offer_;  // the latest result
   std::optional<std::chrono::steady_clock::time_point> offered_at_;
 };
 
@@ -288,7 +288,7 @@ Result<SandboxInfo> SandboxBackend::create(const Caller& caller, const Language&
   sandboxes_.create(caller.tenant, std::move(spec), made.then());
   auto info = made.get();
   if (!info || !is_cancelled(caller)) return info;
-  (void)sandboxes_.kill(caller.tenant, info->id);  // nobody will hear of it
+  (void)sandboxes_.kill(caller.tenant, info->id);  // nobody knows of it
   return cancelled();
 }
 
@@ -385,7 +385,7 @@ Result<Ran> SandboxBackend::run_in(const Caller& caller, const std::string& sand
     const auto is_news = [&] { return heard->is_done || (wants_output && heard->has_output); };
     if (heard->changed.wait_for(lock, kPatience, is_news) || !is_cancelled(caller)) continue;
     lock.unlock();
-    (void)sandboxes_.cancel_exec(caller.tenant, sandbox, exec.id);  // it may be over, or gone
+    (void)sandboxes_.cancel_exec(caller.tenant, sandbox, exec.id);  // it may already be over or gone
     return cancelled();
   }
   Ran ran = {exec.id, std::move(heard->report)};
@@ -410,7 +410,7 @@ Result<Ran> SandboxBackend::run(const Caller& caller, const Program& program) {
                      .timeout_ms = program.wall_ms,
                      .name = chosen.file_ending.empty() ? "" : "program" + chosen.file_ending},
                     "", chosen.offered.name);
-  (void)sandboxes_.kill(caller.tenant, made.id);  // its time may be over, or its owner has ended it
+  (void)sandboxes_.kill(caller.tenant, made.id);  // it may have expired, or been ended by its owner
   return ran;
 }
 
@@ -475,7 +475,7 @@ Status SandboxBackend::write_file(const Caller& caller, const std::string& sessi
   MEMBRANE_TRY(need(caller, {"files:write"}));
   MEMBRANE_TRY(find(caller, session));
   const Awaited<std::string> written;
-  auto held = sandboxes_.hold(caller.tenant, bytes.size());  // a call that is cancelled leaves it waiting
+  auto held = sandboxes_.hold(caller.tenant, bytes.size());  // a cancelled call leaves it waiting
   if (!held) return std::unexpected(error_of(held.error()));
   sandboxes_.with_files(
       caller.tenant, session,

@@ -147,8 +147,8 @@ class Job : public std::enable_shared_from_this<Job> {
   mcp::HttpRequest request_;
   const std::string request_id_;
   const Reply reply_;
-  std::shared_ptr<EventPipe> pipe_;  // of a stream that has begun
-  std::mutex mutex_;                 // over what follows; the call stays once it is there
+  std::shared_ptr<EventPipe> pipe_;  // of a started stream
+  std::mutex mutex_;                 // guards what follows; once set, the call stays
   std::unique_ptr<mcp::HttpCall> call_;
   bool is_cancelled_ = false;
 };
@@ -199,8 +199,8 @@ struct McpInterface::Impl {
   mcp::HttpEndpoint endpoint;
   std::mutex mutex;  // over what follows
   std::set<std::shared_ptr<Job>> jobs;
-  std::map<std::string, size_t, std::less<>> of_tenant;  // how many of them
-  WorkPool pool;                                         // the last: its threads use the rest
+  std::map<std::string, size_t, std::less<>> of_tenant;  // number of calls
+  WorkPool pool;                                         // last member: its threads use the rest
 };
 
 McpInterface::McpInterface(Sandboxes& sandboxes, Tokens& tokens, McpOptions options)
@@ -223,7 +223,8 @@ HttpApplication::Admission McpInterface::admit(const RequestHead& head) {
 }
 
 void McpInterface::handle(Request request, Reply reply) {
-  auto caller = impl_->tokens.find(Rest::token_of(request), system_now_ms());  // the body may have taken long
+  auto caller =
+      impl_->tokens.find(Rest::token_of(request), system_now_ms());  // the body may have taken a long time
   if (!caller) return reply(error_response(caller.error(), request.request_id));
   if (request.headers.find("Origin"))
     reply = Reply([this, asked = request.headers, to = reply](Response response) {

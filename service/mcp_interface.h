@@ -22,9 +22,9 @@ struct McpOptions {
   // In addition to those of loopback; as in mcp::HttpOptions.
   std::vector<std::string> hosts;
   std::vector<std::string> origins;
-  size_t most_calls = 256;  // under way at once
+  size_t most_calls = 256;  // in progress at once
   size_t most_calls_of_tenant = 32;
-  size_t most_queued = 256;  // calls that wait for a thread
+  size_t most_queued = 256;  // calls waiting for a thread
 };
 
 class McpInterface final : public Interface {

@@ -36,8 +36,7 @@ class Histogram {
 
 class Metrics {
  public:
-  static constexpr size_t kMostSeries =
-      200;  // of one name; what is beyond is counted under the label "other"
+  static constexpr size_t kMostSeries = 200;  // per name; further ones are counted under the label "other"
 
   void created(const std::string& template_name, uint64_t took_us);
   void exec_ended(const ExecFacts& facts, const sandbox::Report& report, uint64_t egress_bytes);
@@ -48,7 +47,7 @@ class Metrics {
   [[nodiscard]] std::string render(const Sandboxes::Counts& counts) const;
 
  private:
-  using Labels = std::pair<std::string, std::string>;  // the values of two labels; "" where there is one
+  using Labels = std::pair<std::string, std::string>;  // the values of two labels; "" if there is only one
   template <typename T>
   static T& series(std::map<Labels, T>& all, Labels labels);
 

@@ -23,7 +23,7 @@ constexpr const char* kMethods[] = {"get", "put", "post", "patch", "delete"};
 struct Parameter {
   std::string name;
   bool is_required = false;
-  bool is_prefix = false;  // of names that the request chooses: "metadata." of "metadata.NAME"
+  bool is_prefix = false;  // for names that the request chooses: "metadata." of "metadata.NAME"
   Schema schema;
 
   [[nodiscard]] bool has(std::string_view given) const {
@@ -197,7 +197,7 @@ const std::string& Operations::document() const { return impl_->text; }
 
 Operations::Match Operations::match(std::string_view method, const std::vector<std::string>& segments) const {
   Match match;
-  size_t fewest_parameters = SIZE_MAX;  // "/keys/rotate" is no "/keys/{key}", whatever the method
+  size_t fewest_parameters = SIZE_MAX;  // "/keys/rotate" does not match "/keys/{key}", whatever the method
   const std::string_view wanted = method == "HEAD" ? "GET" : method;
   for (const Operation& operation : impl_->operations) {
     const std::vector<std::string>& pattern = impl_->segments[operation.number];

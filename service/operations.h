@@ -31,7 +31,7 @@ struct Operation {
   std::optional<std::string> scope;
   BodyForm body = BodyForm::kNone;
   bool needs_body = false;
-  uint64_t most_body_bytes = 0;  // of kNone: so that what comes in spite of it can be answered
+  uint64_t most_body_bytes = 0;  // also for kNone, so that an unexpected body can be answered
   size_t number = 0;             // among the operations
 };
 
@@ -46,8 +46,8 @@ class Operations {
 
   struct Match {
     const Operation* operation = nullptr;                         // null: none
-    std::vector<std::pair<std::string, std::string>> parameters;  // of the path, by name
-    std::string allowed_methods;  // of the path: "GET, POST"; "" when there is no such path
+    std::vector<std::pair<std::string, std::string>> parameters;  // path parameters, by name
+    std::string allowed_methods;  // for the path: "GET, POST"; "" when there is no such path
   };
   [[nodiscard]] Match match(std::string_view method, const std::vector<std::string>& segments) const;
 

@@ -201,7 +201,7 @@ void Receipts::forget(const std::string& sandbox) {
     bytes -= gone.bytes;
     if (bytes == 0) bytes_of_tenant_.erase(gone.tenant);
   }
-  static_cast<void>(state_.remove_receipts(sandbox));  // else the next start does it
+  static_cast<void>(state_.remove_receipts(sandbox));  // otherwise the next start removes them
   for (const Kept& kept : gone.receipts) {
     images_.drop(kept.image);
     images_.drop(kept.private_image);

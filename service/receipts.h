@@ -35,7 +35,7 @@ inline constexpr std::string_view kReceiptKeysFile = "receipt-keys.json";
 struct ReceiptInfo {
   std::string exec, digest;
   std::string context = {};  // "": the one that exists from the start
-  uint64_t turn = 0;         // in its context, from 1; 0 of a run
+  uint64_t turn = 0;         // in its context, from 1; 0 for a run
   uint64_t size_bytes = 0, private_size_bytes = 0;
   int64_t made_at_ms = 0;
 };
@@ -87,7 +87,7 @@ class Receipts {
   struct OfSandbox {
     std::string tenant;
     uint64_t bytes = 0;
-    std::vector<Kept> receipts;  // as they were made
+    std::vector<Kept> receipts;  // in order of creation
   };
   // Under the mutex of keys. Creates the first key if there is none.
   Answer<void> need_keys();
@@ -98,7 +98,7 @@ class Receipts {
   State& state_;
   Images& images_;
   const ReceiptBounds bounds_;
-  std::mutex keys_mutex_;  // guards the keys, and their file
+  std::mutex keys_mutex_;  // guards the keys and their file
   std::optional<sandbox::KeyRing> keys_;
   std::mutex mutex_;  // guards what follows
   std::map<std::string, OfSandbox, std::less<>> of_sandbox_;

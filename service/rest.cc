@@ -81,7 +81,7 @@ struct Rest::Impl {
   Tokens& tokens;
   Secrets& secrets;
   Records records;
-  std::vector<Handler> handlers;  // by the operations' numbers
+  std::vector<Handler> handlers;  // indexed by operation number
 
   // -- the service
   void get_health(const SharedCall& call) {
@@ -122,7 +122,7 @@ struct Rest::Impl {
     if (!execs) return call->refuse(execs.error());
     OrderedJson list = OrderedJson::array();
     for (const auto& exec : *execs) {
-      const ExecState seen = exec->state();  // before the outcome, which an exec that is done has
+      const ExecState seen = exec->state();  // read before the outcome, which only a finished exec has
       const std::string outcome = exec->outcome();
       OrderedJson each = {{"exec_id", exec->id},
                           {"state", name_of(outcome.empty() ? seen : ExecState::kDone)},
@@ -260,7 +260,7 @@ void Rest::Impl::exec(const SharedCall& call) {
   if (body.value("background", false)) return call->reply(json_response(202, json_with_report(*exec)));
   if (wants_events) {
     Response stream = event_stream(exec->events(0, {.form = form_of(body.value("output", ""))}));
-    stream.headers.add("X-Exec-Id", exec->id);  // by which a client continues after a cut, or cancels
+    stream.headers.add("X-Exec-Id", exec->id);  // with which a client resumes after a cut, or cancels
     return call->reply(std::move(stream));
   }
   exec->when_done([call, exec] { call->reply(json_response(200, exec->report_json())); });
@@ -287,7 +287,7 @@ void Rest::Impl::get_exec_events(const SharedCall& call) {
   }
   const bool hangs_up = call->query("hang_up") == "true";
   if (hangs_up && call->request.presence)
-    call->request.presence->when_gone([] {});  // then it is not read any more
+    call->request.presence->when_gone([] {});  // then it is no longer read
   call->reply(
       event_stream((*exec)->events(first, {.form = form_of(call->query("output")), .hangs_up = hangs_up})));
 }
@@ -334,7 +334,7 @@ void Rest::Impl::create_token(const SharedCall& call) {
   }
   Response response =
       json_response(201, json_text(OrderedJson{{"token", made->token}, {"info", to_json(made->info)}}));
-  response.headers.add("Cache-Control", "no-store");  // also of the answers to idempotency keys
+  response.headers.add("Cache-Control", "no-store");  // including stored answers of idempotency keys
   call->reply(std::move(response));
 }
 
@@ -431,7 +431,7 @@ HttpApplication::Admission Rest::admit(const RequestHead& head) {
 void Rest::handle(Request request, Reply reply) {
   const auto refused = [&](const ApiError& error) { reply(error_response(error, request.request_id)); };
   Operations::Match match = impl_->operations.match(request.method, request.segments);
-  auto caller = impl_->authorize(*match.operation, request);  // once more: the body may have taken long
+  auto caller = impl_->authorize(*match.operation, request);  // again: the body may have taken a long time
   if (!caller) return refused(caller.error());
   auto before = impl_->begin_once(request, *caller, reply);
   if (!before) return refused(before.error());

@@ -162,7 +162,7 @@ void Sandboxes::work_on(const std::shared_ptr<Sandbox>& sandbox) {
     has_more = sandbox->is_at_work = !sandbox->tasks.empty();
     if (!has_more && sandbox->is_dead && sandbox->at_once.empty()) let_go(*sandbox);
   }
-  tell();  // before what the next task has to tell
+  tell();  // before the next task's notification
   if (has_more) pool_.post_rest(sandbox->tenant, [this, sandbox] { work_on(sandbox); });
 }
 
@@ -216,7 +216,7 @@ void Sandboxes::forget_some_of(const std::string& tenant, size_t count, uint64_t
 Answer<void> Sandboxes::hold_memory(Sandbox& sandbox, uint64_t memory_bytes) {
   const Quotas quotas = watcher_.quotas_of(sandbox.tenant);
   const std::lock_guard lock(mutex_);
-  if (!sandboxes_.contains(sandbox.id)) return {};  // it has ended, and counts no more
+  if (!sandboxes_.contains(sandbox.id)) return {};  // it has ended, and no longer counts
   Held& holds = of_tenant_[sandbox.tenant];
   const uint64_t others = holds.memory_bytes - sandbox.memory_bytes;
   const uint64_t most = quotas.memory_bytes.value_or(UINT64_MAX);
@@ -413,7 +413,7 @@ Answer<std::shared_ptr<Sandboxes::Sandbox>> Sandboxes::find(const std::string& t
   }
   const std::lock_guard lock_sandbox(found->second->mutex);
   if (is_over(*found->second, now))
-    return std::unexpected(no_sandbox(id));  // whether expire() saw it yet or not
+    return std::unexpected(no_sandbox(id));  // whether or not expire() has seen it
   return found->second;
 }
 
@@ -547,7 +547,7 @@ Answer<SandboxPage> Sandboxes::list(const std::string& tenant, const SandboxFilt
   const auto place_of = [](const SandboxInfo& info) {
     return std::to_string(info.created_at_ms) + "-" + info.id;
   };
-  std::ranges::sort(all, {}, place_of);  // of times with as many digits, for some centuries
+  std::ranges::sort(all, {}, place_of);  // times have equally many digits for some centuries
   SandboxPage page;
   for (SandboxInfo& info : all) {
     const std::string place = place_of(info);
@@ -706,7 +706,7 @@ void Sandboxes::forget_old_execs(Sandbox& in) const {
 }
 
 void Sandboxes::make_room(const std::string& tenant, uint64_t bytes) {
-  const uint64_t goal = options_.most_held_bytes / 4 * 3;  // so that this is not done for each exec
+  const uint64_t goal = options_.most_held_bytes / 4 * 3;  // so that this does not run for each exec
   std::vector<std::pair<std::shared_ptr<Exec>, std::shared_ptr<Sandbox>>> over;
   {
     const std::lock_guard lock(mutex_);
@@ -741,7 +741,7 @@ Answer<void> Sandboxes::has_room_for_input(const Sandbox& in, size_t bytes) cons
 }
 
 Answer<void> Sandboxes::check_seal(const std::string& tenant, Sandbox& sandbox, bool is_wanted) {
-  bool seals = false, is_alone = false;  // each exec is a run of its own
+  bool seals = false, is_alone = false;  // each exec is a separate run
   {
     const std::lock_guard lock(sandbox.mutex);
     seals = sandbox.spec.seals;
@@ -763,7 +763,7 @@ Answer<std::optional<TurnSeal>> Sandboxes::seal_of(Sandbox& sandbox, const std::
   if (const auto sealable = check_seal(sandbox.tenant, sandbox, spec.seal); !sealable)
     return std::unexpected(sealable.error());
   if (!spec.seal && !sandbox.spec.seals) return std::nullopt;
-  auto key = options_.receipts->signing_key();  // the newest: it can have waited long
+  auto key = options_.receipts->signing_key();  // the newest key: the exec may have waited long
   if (!key) return std::unexpected(key.error());
   const auto is_dead = [&sandbox] {
     const std::lock_guard lock(sandbox.mutex);
@@ -776,7 +776,7 @@ Answer<std::optional<TurnSeal>> Sandboxes::seal_of(Sandbox& sandbox, const std::
                     const auto kept = options_.receipts->keep(
                         sandbox.tenant, sandbox.id,
                         {.exec = exec->id, .digest = {}, .context = context, .turn = turn}, sealed);
-                    if (is_dead()) options_.receipts->forget(sandbox.id);  // who ended it came before
+                    if (is_dead()) options_.receipts->forget(sandbox.id);  // it was ended earlier
                     if (kept) exec->set_receipt(sealed.digest);
                     return kept;
                   }};

@@ -37,16 +37,16 @@
 namespace membrane::service {
 
 struct SandboxSpec {
-  std::string template_name = {};  // of Guests::templates(), or the name of a promoted snapshot
-  std::string snapshot = {};       // the id of one; then there is no template_name
+  std::string template_name = {};  // from Guests::templates(), or the name of a promoted snapshot
+  std::string snapshot = {};       // a snapshot's id, instead of template_name
   // Nothing: the snapshot's policy, or else one that grants nothing. The packages of a snapshot stay.
   std::optional<policy::Policy> policy = {};
-  Environment environment = {};                 // over that of a snapshot
+  Environment environment = {};                 // added to that of a snapshot
   std::optional<uint64_t> ttl_s = {};           // nothing: SandboxesOptions::usual_ttl_s
   std::optional<uint64_t> idle_timeout_s = {};  // nothing: none
   std::map<std::string, std::string> metadata = {};
   std::vector<std::string> labels = {};
-  bool seals = false;  // every exec is sealed; not of a snapshot
+  bool seals = false;  // every exec is sealed; not for a snapshot
 };
 
 // The fields to change; absent ones stay.
@@ -55,7 +55,7 @@ struct SandboxChange {
   std::optional<uint64_t> idle_timeout_s = {};  // 0: none
   std::optional<std::map<std::string, std::string>> metadata = {};
   std::optional<std::vector<std::string>> labels = {};
-  std::optional<uint64_t> if_version = {};  // only when it still has this one
+  std::optional<uint64_t> if_version = {};  // only if it still has this version
 };
 
 // kPaused: stored as images, and inactive until it is resumed. Its time to live continues.
@@ -74,12 +74,12 @@ struct SandboxInfo {
   std::optional<uint64_t> idle_timeout_s;
   std::map<std::string, std::string> metadata;
   std::vector<std::string> labels;
-  uint64_t version = 1;     // one more with each change that its owner made
-  uint64_t execs = 0;       // that have run in it, and in those that it was forked from
-  std::string parent = {};  // the sandbox that it was forked from; "" for none
-  bool seals = false;       // a receipt is made of every exec
+  uint64_t version = 1;     // incremented by each change of its owner
+  uint64_t execs = 0;       // run in it and in its ancestors
+  std::string parent = {};  // the parent of a fork; "" for none
+  bool seals = false;       // every exec gets a receipt
   Kind kind = Kind::kWasm;
-  bool has_exec = false;  // one that runs or waits; a sandbox whose files are read runs, but has none
+  bool has_exec = false;  // a running or waiting one; reading files does not count
 };
 
 struct ContextInfo {
@@ -96,19 +96,19 @@ struct KeptSandbox {
   KeptGuest guest;
   std::vector<ContextInfo> contexts;
   uint64_t ttl_s = 0, memory_bytes = 0, egress_bytes = 0;
-  uint64_t forks = 0;  // that were made of it
+  uint64_t forks = 0;  // number of forks made
 };
 
 struct SandboxFilter {
   std::optional<SandboxState> state = {};
   std::string label = {};                            // "": any
   std::map<std::string, std::string> metadata = {};  // all of it
-  std::string cursor = {};                           // of the page before; "": from the first
+  std::string cursor = {};                           // from the previous page; "": from the first
   size_t limit = 100;
 };
 struct SandboxPage {
-  std::vector<SandboxInfo> sandboxes;  // by the time they were made, then by id
-  std::string next_cursor;             // "": that was the last
+  std::vector<SandboxInfo> sandboxes;  // by creation time, then by id
+  std::string next_cursor;             // "": last page
 };
 
 struct ExecSpec {
@@ -120,15 +120,15 @@ struct ExecSpec {
   bool is_script = false;
   std::string context = {};  // "": the one that exists from the start
   Environment environment = {};
-  std::string trace = {};   // the traceparent of the span that it is part of; "": it is not traced
-  bool open_stdin = false;  // Exec::write_input() gives it more than stdin_text
+  std::string trace = {};   // the traceparent of its parent span; "": not traced
+  bool open_stdin = false;  // Exec::write_input() adds to stdin_text
   // These four as in GuestTurn: for Linux sandboxes only.
   std::vector<std::string> command = {};
   std::string directory = {};
   std::optional<linux::TerminalSize> terminal = {};
   std::string user = {};
-  bool seal = false;         // make a receipt, also where the sandbox makes none by itself
-  uint64_t other_bytes = 0;  // that who asks keeps with it in memory, and that count with it
+  bool seal = false;                             // make a receipt, even if the sandbox does not seal
+  uint64_t other_bytes = 0;                      // kept in memory by the caller, and charged with it
   std::shared_ptr<host::Flows> flows = nullptr;  // as in GuestTurn
   // Called when the program of a Linux sandbox has started, with its process id there; may be null.
   std::function<void(const std::shared_ptr<Exec>&, int process_id)> hear_begun = {};
@@ -138,21 +138,21 @@ struct ExecSpec {
 
 struct SandboxesOptions {
   size_t threads = 8;             // execs and file operations at once
-  size_t most_queued = 1'000;     // sandboxes that wait for a thread
-  size_t most_waiting = 64;       // things that one sandbox has yet to do
-  size_t most_at_once = 256;      // execs of Linux sandboxes that run
-  size_t most_at_once_each = 32;  // of one of them
-  size_t most_connections = 512;  // that Linux sandboxes of a tenant have open to the outside, together
+  size_t most_queued = 1'000;     // sandboxes waiting for a thread
+  size_t most_waiting = 64;       // pending tasks of one sandbox
+  size_t most_at_once = 256;      // running execs of Linux sandboxes
+  size_t most_at_once_each = 32;  // of one sandbox
+  size_t most_connections = 512;  // open outside connections of all Linux sandboxes of a tenant
   size_t most_sandboxes = 10'000;
   size_t most_of_tenant = 1'000;
-  size_t most_kept_execs = 32;           // of one sandbox, after their end
-  uint64_t most_kept_bytes = 16u << 20;  // of those: above it the oldest go, and the last stays
+  size_t most_kept_execs = 32;           // finished execs of one sandbox
+  uint64_t most_kept_bytes = 16u << 20;  // of those: beyond it the oldest are dropped, except the last
   // The limit on a tenant's bytes in memory: execs with the code and input of waiting ones, files on their
   // way to a sandbox, watches, parked sandboxes of no more than most_parked_bytes. (Larger ones are parked on
   // disk.)
   uint64_t most_held_bytes = 256u << 20, most_parked_bytes = 1u << 20;
   size_t most_contexts = 32;           // of one sandbox
-  size_t most_input_bytes = 4u << 20;  // that execs of one sandbox have open and unread
+  size_t most_input_bytes = 4u << 20;  // unread input of the execs of one sandbox
   size_t most_watches = 16;            // of one sandbox
   size_t most_forks = 256;             // at once
   uint64_t usual_ttl_s = 3'600;
@@ -166,7 +166,7 @@ struct SandboxesOptions {
   // The secrets that headers of a policy of this tenant may name; null: there are no secrets.
   std::function<host::Secrets(const std::string& tenant, const policy::Policy& policy)> secrets_of = {};
   Watcher* watcher = nullptr;    // borrowed; null: none
-  Receipts* receipts = nullptr;  // the same; null: nothing is sealed
+  Receipts* receipts = nullptr;  // borrowed; null: nothing is sealed
   // Observes the http requests of an exec with this trace; null: nobody does.
   std::function<std::shared_ptr<host::EgressWatch>(const std::string& trace)> watch_egress = {};
 };
@@ -297,15 +297,15 @@ class Sandboxes {
   struct Counts {
     size_t sandboxes = 0, running = 0, queued = 0;
     size_t resident = 0;        // with a process of their own
-    uint64_t parked_bytes = 0;  // of those that are parked in memory
-    uint64_t memory_bytes = 0;  // that the limits of all come to
+    uint64_t parked_bytes = 0;  // of those parked in memory
+    uint64_t memory_bytes = 0;  // the sum of all limits
   };
   [[nodiscard]] Counts counts() const;
   // The number of sandboxes that the tenant may have at once.
   [[nodiscard]] size_t most_of(const std::string& tenant) const;
   [[nodiscard]] const Guests& guests() const { return guests_; }
   [[nodiscard]] Snapshots& snapshots() { return snapshots_; }
-  [[nodiscard]] Receipts* receipts() { return options_.receipts; }  // null: there are none
+  [[nodiscard]] Receipts* receipts() { return options_.receipts; }  // null: none
 
  private:
   struct Sandbox;
@@ -446,24 +446,24 @@ class Sandboxes {
   Snapshots& snapshots_;
   const SandboxesOptions options_;
   Watcher& watcher_;
-  mutable std::mutex mutex_;  // guards what follows; taken before a Sandbox's own
+  mutable std::mutex mutex_;  // guards what follows; locked before a Sandbox's own
   std::map<std::string, std::shared_ptr<Sandbox>, std::less<>> sandboxes_;  // by id
   struct Held {
     size_t sandboxes = 0;
-    uint64_t memory_bytes = 0;  // that their limits come to
+    uint64_t memory_bytes = 0;  // the sum of their limits
   };
-  std::map<std::string, Held> of_tenant_;  // with those that are being made
+  std::map<std::string, Held> of_tenant_;  // including those being created
   size_t being_made_ = 0;
   bool draining_ = false;
   size_t unfinished_execs_ = 0;
-  std::function<void()> when_execs_are_over_;  // draining, and there are some
-  std::atomic<bool> is_stopping_ = false;      // execs that are cancelled are so since the service is stopped
-  std::atomic<bool> is_ending_ = false;        // what is in images stays there, for the next service
+  std::function<void()> when_execs_are_over_;  // while draining with unfinished execs
+  std::atomic<bool> is_stopping_ = false;      // cancelled execs were cancelled by the service's end
+  std::atomic<bool> is_ending_ = false;        // images are kept for the next service
   std::shared_ptr<HeldBytes> held_;
   std::mutex connections_mutex_;
   std::map<std::string, std::weak_ptr<computers::ConnectionBound>> connections_;  // by tenant
-  WorkPool at_once_;  // of execs of Linux sandboxes
-  WorkPool pool_;     // the last, so that its threads end first, and may use all else until then
+  WorkPool at_once_;  // for execs of Linux sandboxes
+  WorkPool pool_;     // last member: its threads end first, and use everything else until then
 };
 
 }  // namespace membrane::service

@@ -37,8 +37,8 @@ namespace {
 
 constexpr int kExitRequest = 2, kExitMembrane = 3;
 constexpr std::chrono::milliseconds kExpireEvery(250);
-constexpr std::chrono::seconds kAnswerTime(2);  // for the answers of execs that are cancelled at the end
-constexpr std::chrono::seconds kKeepTime(5);    // for workers at the end, besides --drain; with that
+constexpr std::chrono::seconds kAnswerTime(2);  // for answers of execs that are cancelled at the end
+constexpr std::chrono::seconds kKeepTime(5);    // for workers at the end, in addition to --drain
 
 Level level_of(const std::string& name) {
   if (name == "debug") return Level::kDebug;
@@ -127,7 +127,7 @@ struct Kept {
     MEMBRANE_ASSIGN(const std::string directory, state_directory(config));
     kept.disk = disk_below(directory);
     kept.files = std::make_unique<DurableFiles>(*kept.disk);
-    MEMBRANE_ASSIGN(kept.state, State::open(directory));  // the first: it says when another service is there
+    MEMBRANE_ASSIGN(kept.state, State::open(directory));  // first: it detects another running service
     MEMBRANE_TRY(kept.files->clean(""));
     MEMBRANE_ASSIGN(kept.images, ImageFiles::open(*kept.files));
     if (config.audit) {
@@ -246,7 +246,7 @@ struct LinuxSource {
   std::string why_none;
 
   static LinuxSource start(const Config& config) {
-#ifdef MEMBRANE_WITHOUT_LINUX  // of a build with a sanitizer
+#ifdef MEMBRANE_WITHOUT_LINUX  // in a build with a sanitizer
     static_cast<void>(config);
     return {nullptr, "a sanitizer makes calls that the kernel process may not make"};
 #else
@@ -386,10 +386,10 @@ int main(int argc, char** argv) {
       ->type_name("FILE");
   // While there is one thread, and no secret in memory.
   HiddenVariable secrets_key("MEMBRANE_SECRETS_KEY");
-  std::optional<membrane::worker::ControlGroups> groups;  // which end after the processes in them
+  std::optional<membrane::worker::ControlGroups> groups;  // destroyed after the processes in them have ended
   const auto zygote = membrane::worker::Zygote::start();
   if (!zygote) return complain(zygote.error());
-  membrane::map_large_blocks();  // outputs, files and snapshots come and go
+  membrane::map_large_blocks();  // outputs, files and snapshots are large and short-lived
   try {
     app.parse(argc, argv);
     if (!config_file.empty()) {

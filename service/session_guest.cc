@@ -37,7 +37,7 @@ ApiError file_error(const host::HostError& error, const std::string& path) {
 
 sandbox::Report invalid_report(const ApiError& error) {
   sandbox::Report report;
-  const bool is_lost = error.code == ApiCode::kConflict;  // nothing of the turn is wrong
+  const bool is_lost = error.code == ApiCode::kConflict;  // the turn itself is fine
   report.outcome = is_lost ? sandbox::Outcome::kFailed : sandbox::Outcome::kInvalid;
   sandbox::ReportError& told = report.errors.emplace_back();
   told.code = name_of(error.code);
@@ -109,7 +109,7 @@ class SessionGuest final : public Guest {
     bounds_.watch(nullptr);
     if ((*context)->recorder) seal(**context, turn, report);
     if (!turn.environment.empty()) {
-      bounds_.allow();  // the turn is over, and this is no part of it
+      bounds_.allow();  // the turn is over, and this does not belong to it
       (void)change(**context, environment, spec_.environment);
     }
     return report;
@@ -225,7 +225,7 @@ class SessionGuest final : public Guest {
     std::string template_name;
     std::shared_ptr<SessionSource> source;
     std::unique_ptr<sandbox::ReceiptRecorder> recorder;  // null: its turns are not sealed
-    std::unique_ptr<sandbox::Session> session;           // after what its options refer to
+    std::unique_ptr<sandbox::Session> session;           // declared after what its options refer to
   };
 
   // What one context has read counts for all: a client can carry it from one to another.
@@ -378,8 +378,8 @@ class SessionGuest final : public Guest {
   MakeSource make_source_;
   TurnBounds bounds_;
   std::shared_ptr<host::Flows> flows_ = std::make_shared<host::Flows>();
-  host::Approve approve_;                    // of the turn that runs
-  std::map<std::string, Context> contexts_;  // after the bounds, which their sessions borrow
+  host::Approve approve_;                    // of the running turn
+  std::map<std::string, Context> contexts_;  // declared after the bounds, which their sessions borrow
 };
 
 }  // namespace

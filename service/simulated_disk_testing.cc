@@ -148,7 +148,7 @@ Status SimulatedDisk::sync_file(const std::string& path) {
   const auto found = names_.find(path);
   if (found == names_.end()) return missing(path);
   if (!works && partly)
-    found->second->bytes = found->second->synced;  // as kernels do: what failed is dropped
+    found->second->bytes = found->second->synced;  // like kernels, drops data whose sync failed
   if (!works) return failed();
   found->second->synced = found->second->bytes;
   return {};

@@ -19,9 +19,9 @@ namespace membrane::service {
 struct SnapshotInfo {
   std::string id;
   std::string tenant;
-  std::string sandbox;        // that it is of
-  std::string template_name;  // that the sandbox was made of
-  std::string name;           // that it was promoted to; "": none
+  std::string sandbox;        // the sandbox that it was taken of
+  std::string template_name;  // the sandbox's template
+  std::string name;           // the template's name, if promoted; "": none
   int64_t created_at_ms = 0;
   uint64_t size_bytes = 0;
 };

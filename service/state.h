@@ -24,8 +24,8 @@ namespace membrane::service {
 
 // What a change survives. The first costs microseconds, the second waits for the disk.
 enum class Hold : uint8_t {
-  kCrash,     // the end of this process, however it ends
-  kPowerCut,  // that of the machine, too
+  kCrash,     // the end of this process, in any way
+  kPowerCut,  // a power failure
 };
 
 struct SandboxRow {
@@ -40,13 +40,13 @@ struct SandboxRow {
   // "lost": gone, for `reason`.
   std::string state = "live";
   std::string reason = {};
-  std::string kept = {};                 // when it is in images: what is kept of it, as its writer has it
-  std::vector<std::string> images = {};  // hashes of those that `kept` names
+  std::string kept = {};                 // if in images: its record, in its writer's format
+  std::vector<std::string> images = {};  // hashes of the images in `kept`
 };
 
 struct SnapshotRow {
   std::string id, tenant, template_name;
-  std::string sandbox;  // that it was taken of
+  std::string sandbox;  // the sandbox that it was taken of
   std::string policy_json = "{}";
   std::map<std::string, std::string> metadata = {};
   int64_t created_at_ms = 0;
@@ -62,7 +62,7 @@ struct TemplateRow {
 struct TokenRow {
   std::string hash, id, tenant, name;
   std::vector<std::string> scopes;
-  std::map<std::string, uint64_t> quotas = {};  // by the names of quotas.def
+  std::map<std::string, uint64_t> quotas = {};  // by the names in quotas.def
   int64_t created_at_ms = 0;
   std::optional<int64_t> expires_at_ms = {};
 };
@@ -82,10 +82,10 @@ struct SecretRow {
 // A stored answer that the same request gets again.
 struct AnswerRow {
   std::string tenant, key;
-  std::string request_hash;  // of what was asked, so that a key is of one request
+  std::string request_hash;  // of the request, so that a key belongs to one request
   int64_t created_at_ms = 0;
   uint64_t size_bytes = 0;  // of the answer
-  std::string answer = {};  // as its writer has it; "": it is not kept
+  std::string answer = {};  // in its writer's format; "": not kept
 };
 
 // A receipt of an exec; both of its texts are images.
@@ -95,7 +95,7 @@ struct ReceiptRow {
   std::string image, private_image;  // hashes
   uint64_t size_bytes = 0, private_size_bytes = 0;
   std::string context = {};  // "": the one that exists from the start
-  uint64_t turn = 0;         // in its context, from 1; 0 of a run
+  uint64_t turn = 0;         // in its context, from 1; 0 for a run
   int64_t made_at_ms = 0;
 };
 

@@ -48,7 +48,7 @@ struct TokenInfo {
   std::vector<std::string> scopes;
   int64_t created_at_ms = 0;
   std::optional<int64_t> expires_at_ms = {};
-  Quotas quotas = {};  // of its tenant; where several tokens of a tenant name one, the smallest counts
+  Quotas quotas = {};  // its tenant's; if several tokens name a quota, the smallest counts
 };
 
 class Tokens {
@@ -60,7 +60,7 @@ class Tokens {
 
   struct Made {
     TokenInfo info;
-    std::string token;  // the only time that it is seen
+    std::string token;  // shown only here
   };
   // Errors: kUnavailable without libcrypto; kInvalidArgument for an unknown scope.
   Result<Made> make(TokenInfo wanted, int64_t now_ms);

@@ -20,7 +20,7 @@ constexpr std::string_view kHexDigits = "0123456789abcdef";
 
 std::string random_hex(size_t bytes) {
   uint8_t random[16] = {};
-  do {  // an id of zeros is none
+  do {  // an id of zeros is invalid
     size_t filled = 0;
     while (filled < bytes)
       if (const ssize_t got = getrandom(random + filled, bytes - filled, 0); got > 0)
@@ -172,7 +172,7 @@ void Traces::work() {
         all.pop_front();
       }
       const bool sent = send(some);
-      if (!sent && !has_failed_)  // said once, until it works again
+      if (!sent && !has_failed_)  // logged once, until it works again
         log_.write(Level::kWarning, "traces",
                    {{"why", std::string_view("the collector does not accept them")}});
       has_failed_ = !sent;

@@ -35,11 +35,11 @@ std::string traceparent(const TraceContext& context);
 
 struct Span {
   TraceContext context;
-  std::string parent_id;  // "": the trace begins with it
+  std::string parent_id;  // "": the root of a trace
   std::string name;       // "POST /v1/sandboxes"
   int64_t began_ms = 0;   // since 1970
   uint64_t took_us = 0;
-  int status = 0;  // of the answer; 0: none came
+  int status = 0;  // of the answer; 0: none
   std::string request_id;
   // For a request that a program sent, as its policy names them; "" for one that the service answered.
   std::string sent_method = {}, sent_host = {};

@@ -59,8 +59,8 @@ class WorkPool {
   const Bounds bounds_;
   mutable std::mutex mutex_;  // guards what follows
   std::condition_variable wake_;
-  Owners owners_;                      // with something queued or running
-  std::list<Owners::iterator> turns_;  // of those with something queued
+  Owners owners_;                      // with queued or running tasks
+  std::list<Owners::iterator> turns_;  // owners with queued tasks
   size_t queued_ = 0;
   bool ends_ = false;
   size_t idle_ = 0;

@@ -30,8 +30,8 @@ namespace membrane::worker {
 struct CallsBefore {
   std::vector<host::CallRecord> calls;
   uint64_t dropped = 0;
-  bool began_elsewhere = false;  // the run or the turn
-  bool has_past = false;         // the session, in turns that this process knows nothing of
+  bool began_elsewhere = false;  // the run or the turn began elsewhere
+  bool has_past = false;         // the session had turns that this process does not know
 };
 
 class Answerer {
@@ -117,10 +117,10 @@ class Answerer {
   const uint64_t most_memory_bytes_;
   uint64_t left_for_call_ = 0;
   std::chrono::steady_clock::time_point end_ = std::chrono::steady_clock::time_point::max();
-  const std::atomic<bool>* cancel_ = nullptr;  // of the turn that calls
+  const std::atomic<bool>* cancel_ = nullptr;  // of the calling turn
   bool had_late_call_ = false;
-  std::optional<sandbox::KeptCalls> functions_;   // that were called last, and have not all answered
-  std::vector<host::CallRecord> function_lines_;  // of the turn, as it is known here
+  std::optional<sandbox::KeptCalls> functions_;   // the last calls, some of them unanswered
+  std::vector<host::CallRecord> function_lines_;  // of the turn, as known here
 };
 
 }  // namespace membrane::worker

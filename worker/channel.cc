@@ -155,7 +155,7 @@ Result<std::optional<Frame>> Channel::next() {
   frame.descriptors = std::move(came_along_);
   came_along_.clear();
   const size_t begin = at_ + sizeof header, end = begin + header.bytes;
-  if (end == in_.size() && header.bytes > kReadBytes) {  // a long one, alone: not copied
+  if (end == in_.size() && header.bytes > kReadBytes) {  // a single long one is not copied
     in_.erase(0, begin);
     frame.payload = std::move(in_);
     in_ = {};

@@ -75,7 +75,7 @@ class Channel {
 
   Descriptor socket_;
   uint64_t most_bytes_;
-  std::string in_;  // what has come, from at_ on not yet taken
+  std::string in_;  // received bytes, from at_ on not yet consumed
   size_t at_ = 0;
   std::vector<Descriptor> came_along_;
 };

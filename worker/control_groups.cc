@@ -19,7 +19,7 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr std::string_view kPrefix = "membrane-";
-constexpr uint64_t kPeriodUs = 100'000;  // of the processors' time
+constexpr uint64_t kPeriodUs = 100'000;  // of CPU time
 
 std::string reason() { return std::strerror(errno); }
 

@@ -24,9 +24,9 @@
 namespace membrane::worker {
 
 struct ControlLimits {
-  uint64_t memory_bytes = 0;  // of all together; 0: no limit
+  uint64_t memory_bytes = 0;  // for all together; 0: no limit
   uint64_t processes = 0;     // the same
-  uint64_t cpu_percent = 0;   // of one processor: 200 are two; 0: no limit
+  uint64_t cpu_percent = 0;   // of one processor: 200 is two; 0: no limit
 };
 
 class ControlGroups {

@@ -105,13 +105,14 @@ class Worker {
   std::optional<size_t> spawned_with_;
   bool is_warm_ = false;
   std::map<uint32_t, Kept> sessions_;
-  NetworkPool networks_;                // of a zygote, for its workers
-  std::map<pid_t, size_t> network_of_;  // of those that have not ended
-  Descriptor embedder_, ended_;  // of a zygote that watches: that process; a signalfd of workers that end
+  NetworkPool networks_;                // in a zygote, for its workers
+  std::map<pid_t, size_t> network_of_;  // for workers that have not ended
+  Descriptor embedder_,
+      ended_;  // in a zygote that watches: the watched process; a signalfd for ended workers
   static constexpr size_t kMostEnds = 1000;
-  std::map<int32_t, int> ends_;  // of workers whose end nobody has asked for
-  uint32_t next_world_ = 0;      // whose requests the next World sends
-  SaidAlong said_;               // with the command that runs
+  std::map<int32_t, int> ends_;  // of ended workers that were not queried
+  uint32_t next_world_ = 0;      // the subject of the next World's requests
+  SaidAlong said_;               // sent with the running command
 };
 
 void Worker::handle(const Frame& command) {
@@ -124,7 +125,7 @@ void Worker::handle(const Frame& command) {
     return;
   }
   const std::string done = answer(command, in);
-  if (!in.is_done()) _exit(1);  // the supervisor is of another build
+  if (!in.is_done()) _exit(1);  // the supervisor is from another build
   link_.send(Kind::kDone, command.subject, done);
 }
 
@@ -219,7 +220,7 @@ std::string Worker::answer(const Frame& command, Reader& in) {
     case Kind::kSkipped: return bytes_of(of == nullptr ? uint64_t{0} : of->skipped_ns());
     case Kind::kClose: sessions_.erase(subject); return {};
     case Kind::kCheck: return bytes_of(sandbox::check_program(in.get<sandbox::CheckRequest>()));
-    default: _exit(1);  // the supervisor is of another build
+    default: _exit(1);  // the supervisor is from another build
   }
 }
 
@@ -340,7 +341,7 @@ Status Worker::create(uint32_t subject, const GuestOptions& said, const sandbox:
                       std::optional<std::string_view> bytes) {
   for (const auto& [known, opened] : templates_) {
     if (known != spec) continue;
-    if (said.is_single_turn) engine::RegionPool::instance().keep_none();  // nobody comes after it
+    if (said.is_single_turn) engine::RegionPool::instance().keep_none();  // no other guest follows
     next_world_ = subject;
     sandbox::RunOptions options = options_of(said, subject);
     Kept kept{nullptr, options.budget};

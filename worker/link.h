@@ -41,7 +41,7 @@ class Link {
   using Clock = std::chrono::steady_clock;
 
   Channel channel_;
-  std::string written_;  // frames' payloads: is_error and text
+  std::string written_;  // payloads of frames: is_error and text
   uint32_t writer_ = 0;
   bool to_error_ = false;
   Clock::time_point flushed_{};

@@ -61,26 +61,26 @@ enum class Kind : uint16_t {
   kRun,               // GuestOptions, Program ─▶ Report
   kThaw,              // GuestOptions, bytes ─▶ Report
   kCreate,            // GuestOptions, TemplateSpec ─▶ Status
-  kRestore,           // GuestOptions, TemplateSpec, bytes, to whose place the supervisor has gone ─▶ Status
-  kKeep,          // number of a fork, or nothing for itself, and what SaidAlong::Sources has ─▶ Result<bytes>
-  kExec,          // SharedLeft, Turn, whether it has input of its own ─▶ TurnEnd
-  kGoOn,          // SharedLeft, pause_at_fuel ─▶ TurnEnd
-  kResume,        // SharedLeft, answers of functions ─▶ TurnEnd
-  kFork,          // number, subject of the fork ─▶ Status
-  kComplete,      // subject of a scratch fork, text ─▶ names
-  kFiles,         // ─▶ files
-  kReadFile,      // path ─▶ HostResult<bytes>
-  kPutFile,       // path, bytes ─▶ HostResult<void>
-  kActOnFiles,    // FileRequest ─▶ HostResult<facts>
-  kPrivateBytes,  // ─▶ optional<uint64_t>
-  kSkipped,       // ─▶ uint64_t, ns
-  kClose,         // ─▶ nothing
-  kCheck,         // CheckRequest ─▶ CheckAnswer
-  kAbandon,       // the turn that is paused ─▶ Status
-  kAnswer,        // to a request
+  kRestore,           // GuestOptions, TemplateSpec, bytes, whose state the supervisor has restored ─▶ Status
+  kKeep,              // number of a fork, or nothing for itself, and SaidAlong::Sources ─▶ Result<bytes>
+  kExec,              // SharedLeft, Turn, whether it has input of its own ─▶ TurnEnd
+  kGoOn,              // SharedLeft, pause_at_fuel ─▶ TurnEnd
+  kResume,            // SharedLeft, answers of functions ─▶ TurnEnd
+  kFork,              // number, subject of the fork ─▶ Status
+  kComplete,          // subject of a scratch fork, text ─▶ names
+  kFiles,             // ─▶ files
+  kReadFile,          // path ─▶ HostResult<bytes>
+  kPutFile,           // path, bytes ─▶ HostResult<void>
+  kActOnFiles,        // FileRequest ─▶ HostResult<facts>
+  kPrivateBytes,      // ─▶ optional<uint64_t>
+  kSkipped,           // ─▶ uint64_t, ns
+  kClose,             // ─▶ nothing
+  kCheck,             // CheckRequest ─▶ CheckAnswer
+  kAbandon,           // the turn that is paused ─▶ Status
+  kAnswer,            // to a request
   // Of the worker.
   kRequest = 64,  // Request ─▶ its answer
-  kOutput,        // is_error, text; again and again
+  kOutput,        // is_error, text; repeatedly
   kFile,          // path, bytes
   kDone,          // the answer to a command
 };
@@ -97,7 +97,7 @@ enum class Question : uint8_t {
   kHasStore,     // ─▶ bool
   kInput,        // patience in ms ─▶ InputPiece
   kFunctions,    // calls of functions of the embedder ─▶ their answers
-  kSleep,        // ns ─▶ whether they have passed: of a session whose embedder is asked
+  kSleep,        // ns ─▶ whether they have passed: for a session that asks its embedder
 };
 constexpr Question wire_last(Question) { return Question::kSleep; }
 
@@ -113,13 +113,13 @@ inline auto wire_fields(GuestSources& s) { return std::tie(s.sleep, s.key, s.ski
 struct GuestOptions {
   policy::Policy policy;
   engine::Tier tier = engine::Tier::kAuto;
-  std::optional<uint64_t> fuel_left, wall_left_ms;  // of a budget that others share
+  std::optional<uint64_t> fuel_left, wall_left_ms;  // of a shared budget
   bool hears_stdout = false, hears_stderr = false, hears_bytes = false, hears_files = false;
   bool reads_input = false, input_is_ambient = false;
   std::optional<uint64_t> freeze_after_fuel;
   sandbox::PackagesBy packages_by = sandbox::PackagesBy::kPolicy;
   bool is_single_turn = false;
-  std::optional<std::string> functions;  // of the embedder: their description
+  std::optional<std::string> functions;  // the embedder's: their description
   std::optional<GuestSources> sources;
   std::optional<host::TimeZone> time_zone;
 };

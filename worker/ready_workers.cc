@@ -99,7 +99,7 @@ void ReadyWorkers::spawn_another(std::unique_lock<std::mutex>& lock) {
   lock.lock();
   if (made && made->templates == open_.size()) ready_.push_back(*std::move(made));
   else if (!made)
-    wanted_.wait_for(lock, std::chrono::seconds(1));  // the machine has no room; it may have later
+    wanted_.wait_for(lock, std::chrono::seconds(1));  // the machine has no room now; it may have later
 }
 
 // Rehearsed workers come first, and are taken first.

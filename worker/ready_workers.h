@@ -39,7 +39,7 @@ class ReadyWorkers : public std::enable_shared_from_this<ReadyWorkers> {
  private:
   struct Ready {
     std::shared_ptr<Worker> worker;
-    size_t templates;  // that were open when it was spawned
+    size_t templates;  // open when it was spawned
     bool has_rehearsed = false;
   };
   Result<Ready> spawn();

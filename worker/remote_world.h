@@ -20,7 +20,7 @@ struct SaidAlong {
     bool has_store_in_memory = false;
   };
   std::optional<Sources> sources = {};
-  bool has_gone_to = false;  // where the session's bytes say
+  bool has_gone_to = false;  // to the position in the session's bytes
 };
 
 // `subject`: the session's number. `said` is borrowed.

@@ -32,7 +32,7 @@ constexpr std::chrono::seconds kSetUpTime(120);
 constexpr std::chrono::seconds kFileTime(kIsSanitized ? 100 : 10), kKeepTime(kIsSanitized ? 120 : 30);
 constexpr std::chrono::milliseconds kLookAtCancel(20);
 constexpr uint64_t kMostBytesOfSetUp = 1u << 20;
-constexpr uint64_t kReportBytes = 64u << 20;  // of what a report has besides the program's output
+constexpr uint64_t kReportBytes = 64u << 20;  // of a report without the program's output
 constexpr uint64_t kMostFiles = 100'000;
 
 // The worker does not need the headers of grants, nor where things are on this machine.
@@ -162,12 +162,12 @@ struct Worker::Command {
   Kind kind;
   uint32_t subject = 0;
   std::string payload = {};
-  const RunOptions* options = nullptr;  // whose functions hear what it writes; null: none of it is expected
+  const RunOptions* options = nullptr;  // its callbacks receive the output; null: no output is expected
   std::vector<std::pair<uint32_t, Answerer*>> answerers = {};
   Clock::time_point until = Clock::now() + kSetUpTime;
   const std::atomic<bool>* cancel = nullptr;
   std::vector<Descriptor> came_along = {};
-  bool was_late = false;  // the worker was ended, since its time was over
+  bool was_late = false;  // the worker was killed at its deadline
 };
 
 // A worker's messages while it executes a command, each bounded by the policy.
@@ -176,7 +176,7 @@ class Worker::Conversation {
   explicit Conversation(const Command& command) : command_(command) {
     if (command.options == nullptr) return;
     const policy::Limits& limits = command.options->policy.limits;
-    output_left_ = limits.output_bytes + (1u << 20);  // what does not fit is cut by the worker
+    output_left_ = limits.output_bytes + (1u << 20);  // the worker cuts what does not fit
     file_bytes_left_ = 2 * limits.memory_bytes + (512ull << 20);
   }
 
@@ -238,7 +238,7 @@ Result<std::string> Worker::converse(Command& what) {
   const auto end = [&] {
     if (what.cancel != nullptr && *what.cancel) {
       if (!std::exchange(was_asked_to_stop, true)) what.until = std::min(what.until, Clock::now() + kGrace);
-      signal(SIGUSR1);  // again and again: one may come before the worker has begun
+      signal(SIGUSR1);  // repeated, since one may arrive before the worker has begun
     }
     return what.until;
   };
@@ -315,7 +315,7 @@ namespace {
 class Dying {
  public:
   static Dying& instance() {
-    static Dying* const all = new Dying;  // outlives every worker, also static ones
+    static Dying* const all = new Dying;  // outlives every worker, even static ones
     return *all;
   }
   void add(pid_t pid) {
@@ -642,7 +642,7 @@ class RemoteSession final : public sandbox::Session {
     if (!turn.input.empty()) answerer_.world().note_input();
     before_ = {};
     before_.has_past = has_past_;
-    const auto input_of_session = options_.read_input;  // which the answerer reads
+    const auto input_of_session = options_.read_input;  // read by the answerer
     if (has_input) options_.read_input = turn.read_input;
     Report report = take_turn(Kind::kExec, std::move(payload), Part::kRuns, turn.pause_at_fuel.has_value());
     options_.read_input = input_of_session;
@@ -716,7 +716,7 @@ class RemoteSession final : public sandbox::Session {
     options.budget = nullptr;
     options.flows = nullptr;
     RemoteSession scratch(worker_, spec_, std::move(options));
-    scratch.answerer_.begin();  // for calls that are refused
+    scratch.answerer_.begin();  // for refused calls
     auto names = asked<std::vector<std::string>>(Kind::kComplete, bytes_of(scratch.subject_, code), &scratch);
     return names ? *std::move(names) : std::vector<std::string>();
   }
@@ -915,13 +915,13 @@ class RemoteSession final : public sandbox::Session {
   RunOptions options_;
   std::shared_ptr<policy::Budget> budget_;
   mutable Answerer answerer_;
-  CallsBefore before_;     // of the turn, when it was paused before the session was restored
-  bool has_past_ = false;  // it was restored or forked
+  CallsBefore before_;     // for a turn that was paused before the session was restored
+  bool has_past_ = false;  // the session was restored or forked
   std::optional<uint64_t> paused_at_fuel_;
   std::vector<sandbox::FunctionCall> waits_for_;
-  const std::atomic<bool>* turn_cancel_ = nullptr;  // of the last turn, as its ears
+  const std::atomic<bool>* turn_cancel_ = nullptr;  // of the last turn, like its callbacks
   std::function<void(std::string_view)> turn_stdout_, turn_stderr_;
-  uint64_t fuel_of_turn_ = 0;  // that is taken from a shared budget already
+  uint64_t fuel_of_turn_ = 0;  // already charged to a shared budget
 };
 
 Result<std::unique_ptr<sandbox::Session>> Worker::create(const sandbox::TemplateSpec& spec,

@@ -120,17 +120,17 @@ class Worker : public std::enable_shared_from_this<Worker> {
   [[nodiscard]] std::shared_ptr<Worker> sibling() const;
   void signal(int number) const;
 
-  std::recursive_mutex mutex_;  // guards all below: a command is many messages
+  std::recursive_mutex mutex_;  // guards all below: a command consists of many messages
   Channel channel_;
   Descriptor process_;
-  int pid_;  // of a child of this process, or the number that its zygote has for it; 0: no child of this process
+  int pid_;  // a child of this process, or its id in its zygote; 0: not a child of this process
   const pid_t owner_ = getpid();
   std::shared_ptr<Zygote> of_;  // null: a child
   std::function<Result<std::shared_ptr<Worker>>()> siblings_;
   bool is_conversing_ = false;
   bool is_reaped_ = false;
   bool has_walls_ = false;
-  bool is_limited_ = false;  // the walls know how much memory its guests may have
+  bool is_limited_ = false;  // its guests' memory limit is already set
   Walls walls_;
   std::atomic<bool> is_lost_ = false;
   std::string problem_;

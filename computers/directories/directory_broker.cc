@@ -25,7 +25,7 @@ using linux::GrantedEntry;
 using linux::GrantedRequest;
 using linux::HostFile;
 
-constexpr size_t kMostListed = 100'000;  // entries of one directory, in memory while they are told
+constexpr size_t kMostListed = 100'000;  // entries of one directory, in memory while they are listed
 
 int errno_of(Errno code) {
   switch (code) {
@@ -96,7 +96,7 @@ class DirectoryBroker::Served {
   // A parsed request.
   struct Request {
     GrantedRequest head;
-    std::string path, other;  // as the grant has them
+    std::string path, other;  // in the form of the grant
     std::string_view bytes;
   };
   struct Answer {
@@ -199,7 +199,7 @@ class DirectoryBroker::Served {
   std::array<std::atomic<uint64_t>, kBounds> reached_ = {};
   HostFile ours_, theirs_;
   std::string listed_path_;
-  std::vector<host::FileInfo> listed_;  // of a list that is told in parts
+  std::vector<host::FileInfo> listed_;  // of a list that is sent in parts
   struct Use {
     bool any = false;
     uint64_t bytes_in = 0, bytes_out = 0;
@@ -240,8 +240,7 @@ HostResult<void> DirectoryBroker::Served::look(const Request& request, Answer& a
       const auto status = head.file != 0 ? broker_.file_status(head.file) : broker_.path_status(request.path);
       if (!status) return std::unexpected(status.error());
       tell(*status, answer.head);
-      if (head.file != 0 && head.path_bytes == 0)
-        return {};  // of an open file whose name is gone none are known
+      if (head.file != 0 && head.path_bytes == 0) return {};  // unknown for an open file without a name
       const auto mode = broker_.path_permissions(request.path);
       if (!mode) return std::unexpected(mode.error());
       answer.head.mode = *mode;

@@ -50,7 +50,7 @@ Result<uint64_t> random_number() {
 // The differences between an authority's certificate and a server's.
 struct Wanted {
   std::string name;         // CN
-  EVP_PKEY* key = nullptr;  // that it is for
+  EVP_PKEY* key = nullptr;  // the key that it certifies
   X509* issuer = nullptr;   // null: itself
   EVP_PKEY* signer = nullptr;
   time_t ends = 0;

@@ -28,7 +28,7 @@ namespace membrane::computers {
 class Authority {
  public:
   static constexpr std::chrono::hours kLife{30 * 24}, kRenewedAfter{24};
-  static constexpr size_t kMostHosts = 16;  // whose certificates are kept for the next connection
+  static constexpr size_t kMostHosts = 16;  // whose certificates are cached
 
   // `now`: seconds since 1970; null: the system's clock.
   explicit Authority(std::function<time_t()> now = nullptr);

@@ -34,7 +34,7 @@ class HelloWatch {
  private:
   Status take_handshake(std::string_view part);
   const std::string name_;
-  std::string head_, message_;  // as far as they have come
+  std::string head_, message_;  // received so far
   size_t left_in_record_ = 0;
   int type_ = 0, hellos_ = 0;
   bool has_changed_cipher_ = false, is_over_ = false;

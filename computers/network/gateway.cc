@@ -80,7 +80,7 @@ struct Gateway::Rules {
       return of(name);
     };
     for (policy::HttpGrant& each : made->grants) {
-      each.max_redirects = 0;  // programs follow them themselves, and ask again
+      each.max_redirects = 0;  // programs follow redirects themselves
       MEMBRANE_ASSIGN(auto url, policy::UrlGrant::parse(each.url));
       Rule rule{{each, std::move(url)}, {}};
       for (const std::string& text : each.addresses) {
@@ -235,7 +235,7 @@ Status Gateway::tell_hosts_again_if_due() {
 // -- what the kernel process says -------------------------------------------------------------------------------------
 
 void Gateway::listen() {
-  constexpr size_t kMostWaiting = 10'000;  // of a kernel process that continues after the end
+  constexpr size_t kMostWaiting = 10'000;  // from a kernel process that continues after the end
   for (size_t late = 0; late < kMostWaiting; late += stop_->is_set() ? 1 : 0) {
     std::array<pollfd, 2> looked = {{{ours_.number(), POLLIN, 0}, {stop_->descriptor(), POLLIN, 0}}};
     if (::poll(looked.data(), looked.size(), -1) < 0) {
@@ -257,7 +257,7 @@ void Gateway::listen() {
 }
 
 void Gateway::remove_connections(bool all) {
-  std::list<Connection> removed;  // which wait for their threads as they go
+  std::list<Connection> removed;  // whose destructors wait for their threads
   const std::scoped_lock lock(mutex_);
   for (auto at = connections_.begin(); at != connections_.end();) {
     const auto each = at++;

@@ -55,7 +55,7 @@ struct GatewayOptions {
   std::shared_ptr<policy::Budget> budget = nullptr;
   // The limit on connections, shared with other sandboxes of the same owner; null: kMostConnections only.
   std::shared_ptr<ConnectionBound> connections = nullptr;
-  bool only_looks = false;  // nothing is dialled: was_asked() is what its owner wants to know
+  bool only_looks = false;  // nothing is dialled: the owner only needs was_asked()
   // The authority that its programs trust; null: one of its own.
   std::shared_ptr<Authority> authority = nullptr;
   // The kernel process will be forked from this one, and must not have the authority's keys in its memory:
@@ -66,9 +66,9 @@ struct GatewayOptions {
 class Gateway {
  public:
   static constexpr size_t kMostConnections = 128;
-  static constexpr uint64_t kMostBodyBytes = 64u << 20;  // of requests, of all connections together
+  static constexpr uint64_t kMostBodyBytes = 64u << 20;  // request bodies, of all connections together
   static constexpr uint64_t kMostAnswerBytes =
-      256u << 20;  // that are held, of all connections together, and no more than limits.memory
+      256u << 20;  // held bytes, of all connections together, at most limits.memory
 
   // Starts no thread. Errors: kInvalidArgument for an invalid grant, kUnsupported without libcurl,
   // kUnavailable.
@@ -103,7 +103,7 @@ class Gateway {
     uint64_t dropped = 0;  // more of them
   };
   Account take_account();
-  void tell(sandbox::Report& report);  // the account, as its host calls
+  void tell(sandbox::Report& report);  // adds the account as host calls
 
  private:
   struct Rules;
@@ -116,7 +116,7 @@ class Gateway {
     Connection(std::unique_ptr<Stop> of, std::shared_ptr<const void> taken)
         : stop(std::move(of)), place(std::move(taken)) {}
     const std::unique_ptr<Stop> stop;
-    std::shared_ptr<const void> place;  // in the bound; the thread's to give back
+    std::shared_ptr<const void> place;  // slot in the bound; released by the thread
     Use use;                            // under mutex_
     std::jthread thread;
     std::atomic<bool> is_over = false;
@@ -165,13 +165,13 @@ class Gateway {
   std::atomic<uint64_t> body_room_ = kMostBodyBytes, answer_room_;
   linux::HostFile ours_, theirs_;
   std::atomic<bool> is_over_ = false;
-  std::mutex telling_;  // of what follows; the kernel process hears of rules in their order. Before mutex_
+  std::mutex telling_;            // guards what follows; orders messages about rules. Locked before mutex_
   std::string told_certificate_;  // "" while no rule needs one
   std::mutex mutex_;              // of what follows
   std::shared_ptr<const Rules> rules_;
   Account account_;
   size_t account_bytes_ = 0;
-  std::list<Connection> connections_;  // added and removed by the listening thread alone
+  std::list<Connection> connections_;  // added and removed only by the listening thread
   std::jthread listener_;
 };
 

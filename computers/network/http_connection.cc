@@ -21,7 +21,7 @@ using host::HttpRequest;
 using host::HttpResponse;
 
 constexpr uint32_t kMostHeadBytes = 64u << 10;
-constexpr size_t kMostUnreadBytes = 128u << 10;  // a piece that the parser wants whole, such as a line
+constexpr size_t kMostUnreadBytes = 128u << 10;  // a piece that the parser needs whole, such as a line
 constexpr size_t kPieceBytes = 16u << 10;
 
 // The reason for which a request is not forwarded.
@@ -100,7 +100,7 @@ class HttpConnection {
   const Origin& origin_;
   const HttpService& service_;
   std::string unread_;
-  bool is_head_ = false, is_old_ = false, stays_open_ = true;  // of the request that is answered
+  bool is_head_ = false, is_old_ = false, stays_open_ = true;  // for the request being answered
   bool is_chunked_ = false;                                    // its answer
 };
 

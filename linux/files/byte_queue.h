@@ -32,7 +32,7 @@ class ByteQueue {
  private:
   void compact();
   std::vector<std::byte> bytes_;
-  size_t head_ = 0;  // of bytes_: what is before it has been read
+  size_t head_ = 0;  // in bytes_: the bytes before it have been read
 };
 
 }  // namespace membrane::linux

@@ -16,7 +16,7 @@ namespace membrane::linux {
 
 class FakeCaller : public Caller {
  public:
-  static constexpr uint64_t kMemory = 0x10000;  // where its memory begins
+  static constexpr uint64_t kMemory = 0x10000;  // the start of its memory
   std::vector<std::byte> memory = std::vector<std::byte>(65536);
   Credentials who = {};
   int process = 100, group = 100, its_session = 100;
@@ -81,7 +81,7 @@ inline std::string read_text(File& file, Caller& caller, size_t most = 65536) {
 // Records what the processes of a kernel are sent.
 class FakeJobs final : public Jobs {
  public:
-  std::vector<std::pair<int, int>> group_signals, process_signals;  // to whom, signal
+  std::vector<std::pair<int, int>> group_signals, process_signals;  // receiver, signal
   std::vector<int> lost;                                            // sessions
   void signal_group(int group, int signal) override { group_signals.emplace_back(group, signal); }
   void signal_process(int process, int signal) override { process_signals.emplace_back(process, signal); }

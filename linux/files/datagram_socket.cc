@@ -8,7 +8,7 @@ namespace membrane::linux {
 namespace {
 
 constexpr size_t kMostOfInternet = 65507;
-constexpr size_t kMostWaiting = 512;  // packets of one receiver
+constexpr size_t kMostWaiting = 512;  // packets for one receiver
 
 bool is_full(const SocketEnd& end, size_t size) {
   return end.packets.size() >= kMostWaiting || size + Packet::kOverhead > end.room();

@@ -38,9 +38,9 @@ class DatagramSocket final : public SocketFile {
   void take_answer(std::string_view answer, const InetAddress& from);
   void send_inet(Packet packet, const End& receiver, const InetAddress& to);
   std::weak_ptr<SocketEnd> peer_;  // of AF_UNIX
-  bool is_connected_ = false;      // of AF_INET: to end_->remote; of AF_UNIX: to peer_, which may be gone
+  bool is_connected_ = false;      // for AF_INET: to end_->remote; for AF_UNIX: to peer_, which may be gone
   bool sends_no_more_ = false;
-  std::weak_ptr<SocketEnd> full_;  // that send() found without room
+  std::weak_ptr<SocketEnd> full_;  // where send() found no room
 };
 
 }  // namespace membrane::linux

@@ -71,7 +71,7 @@ class EpollFile final : public File {
   std::vector<EpollFile*> watched_by_, watched_;  // once for each entry
   WaitQueue changed_;
   std::list<Entry*> marked_;
-  std::map<Key, std::unique_ptr<Entry>> entries_;  // goes first: entries leave queues, and marked_
+  std::map<Key, std::unique_ptr<Entry>> entries_;  // destroyed first: entries leave queues and marked_
 };
 
 // `flags`: EPOLL_CLOEXEC, which is the descriptor's. Errors: EINVAL.

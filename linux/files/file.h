@@ -79,7 +79,7 @@ class Caller {
 class Buffer {
  public:
   virtual ~Buffer() = default;
-  [[nodiscard]] virtual size_t size() const = 0;  // bytes left
+  [[nodiscard]] virtual size_t size() const = 0;  // the number of bytes left
   virtual Try<size_t> take(std::span<std::byte> to) = 0;
   virtual Try<size_t> put(std::span<const std::byte> from) = 0;
 };
@@ -95,7 +95,7 @@ class File : public std::enable_shared_from_this<File> {
   int flags =
       0;  // O_ACCMODE, O_APPEND, O_NONBLOCK, O_PATH, O_DIRECT…; not O_CLOEXEC, which is a descriptor's
   int owner = 0;         // F_SETOWN
-  int owner_signal = 0;  // F_SETSIG: what it is sent instead of SIGIO
+  int owner_signal = 0;  // F_SETSIG: the signal to send instead of SIGIO
   // How it was reached, when it was opened by a path: for openat(), fchdir() and /proc. Set by open().
   std::shared_ptr<const Location> location;
   // The locks that it holds by flock() and as an open file description: they are released with it (locks.h).

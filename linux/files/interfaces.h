@@ -15,11 +15,11 @@ namespace membrane::linux {
 struct Interface {
   int index = 0;
   std::string_view name;
-  uint32_t flags = 0;     // IFF_…, as netlink tells them
+  uint32_t flags = 0;     // IFF_…, as netlink reports them
   uint16_t hardware = 0;  // ARPHRD_…
   uint32_t mtu = 0;
   std::array<uint8_t, 6> hardware_address = {}, hardware_broadcast = {};
-  std::array<uint8_t, 4> address = {}, broadcast = {};  // of IPv4; a broadcast of zeros: none
+  std::array<uint8_t, 4> address = {}, broadcast = {};  // IPv4; a broadcast of zeros: none
   uint8_t prefix = 0;
   bool has_loopback_v6 = false;  // ::1
   [[nodiscard]] bool is_loopback() const { return has_loopback_v6; }

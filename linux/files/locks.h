@@ -20,7 +20,7 @@ struct RecordLock {
   uint64_t first = 0, last = 0;  // bytes, both included
   bool is_exclusive = false;
   const void* owner = nullptr;
-  int process = 0;  // for F_GETLK; -1 of an open file description
+  int process = 0;  // for F_GETLK; -1 for an open file description
 };
 
 class FileLocks {

@@ -26,14 +26,14 @@ class OutsideInput : public std::enable_shared_from_this<OutsideInput> {
   size_t feed(std::span<const std::byte> bytes);
   // Waits until there is room; false when no guest will read again.
   bool wait_for_room();
-  void end();  // what is fed by then is the last
+  void end();  // ends the input after what was fed
 
   // -- in the kernel's thread
   FileRef open();                  // a new description, for reading
-  void after_wake();               // wakes those who wait for input
+  void after_wake();               // wakes readers that wait for input
   [[nodiscard]] bool has_ended();  // nothing more will be fed
-  [[nodiscard]] size_t held();     // bytes that were fed and that no guest has read
-  void stop();                     // no guest will read again: wait_for_room() ends
+  [[nodiscard]] size_t held();     // bytes that were fed but not read
+  void stop();                     // no guest will read again: wait_for_room() returns
   // Lets another owner feed it from now on, with its `wake`.
   void attach(std::function<void()> wake);
   // Called with the number of bytes that a guest has just read.
@@ -55,7 +55,7 @@ class OutsideInput : public std::enable_shared_from_this<OutsideInput> {
 // How much may leave by all outputs that share it.
 struct OutputCount {
   uint64_t limit_bytes = UINT64_MAX, bytes = 0;
-  bool was_reached = false;          // more was written than the limit allows
+  bool was_reached = false;          // the limit was exceeded
   std::function<void()> on_reached;  // called then, once
 };
 

@@ -75,7 +75,7 @@ class PipeEnd final : public File {
   const std::shared_ptr<Pipe> pipe_;
   const NodeRef node_;
   const int opened_as_;                       // O_ACCMODE
-  uint64_t readers_before_, writers_before_;  // of the pipe, when it was opened
+  uint64_t readers_before_, writers_before_;  // the pipe's counts when this end was opened
   const bool is_named_;
 };
 

@@ -14,7 +14,7 @@ namespace membrane::linux {
 namespace {
 
 constexpr uint64_t kMostOffset = std::numeric_limits<int64_t>::max();
-constexpr int kPassingFlags = O_CREAT | O_EXCL | O_NOCTTY | O_TRUNC | O_CLOEXEC;  // matter to open() alone
+constexpr int kPassingFlags = O_CREAT | O_EXCL | O_NOCTTY | O_TRUNC | O_CLOEXEC;  // used only by open()
 
 constexpr size_t kPieceBytes = 1 << 16;
 using Piece = std::array<std::byte, kPieceBytes>;

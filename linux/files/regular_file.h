@@ -50,7 +50,7 @@ class DirectoryFile final : public File {
 
  private:
   NodeRef node_;
-  int64_t position_ = 0;  // 0 and 1 are "." and ".."; then the node's, plus 2
+  int64_t position_ = 0;  // 0 and 1 are "." and ".."; then the node's position plus 2
 };
 
 // The file for an opened node: a RegularFile, a DirectoryFile, or whatever the node itself creates. Sets the

@@ -272,7 +272,7 @@ Done answer_one_route(Messages& to, std::span<const std::byte> body, const Netwo
 
 Try<std::vector<std::byte>> answer_route_request(const nlmsghdr& request, std::span<const std::byte> body,
                                                  uint32_t port, const Network* network) {
-  constexpr int kKindMask = 3, kGet = 2;  // a request's kind is in its last two bits: new, delete, get, set
+  constexpr int kKindMask = 3, kGet = 2;  // the last two bits are the request's kind: new, delete, get, set
   const int type = request.nlmsg_type;
   if (type > RTM_MAX) return err(EOPNOTSUPP);
   Messages messages(request, port);

@@ -44,7 +44,7 @@ class Signals {
   [[nodiscard]] virtual bool has_pending(uint64_t set) = 0;
   virtual std::optional<siginfo_t> take_pending(uint64_t set) = 0;
   // The queue that is woken when a signal becomes pending for the task, blocked or not.
-  virtual WaitQueue* arrivals() = 0;  // nullptr when no call is being answered
+  virtual WaitQueue* arrivals() = 0;  // nullptr when no call is being handled
 };
 
 }  // namespace membrane::linux

@@ -17,7 +17,7 @@ namespace membrane::linux {
 // the node: bind() makes it (S_IFSOCK), connect() and sendto() walk to it.
 struct SocketAddress {
   static constexpr size_t kMostBytes = 128;
-  std::string bytes;  // struct sockaddr, with its family; empty: none
+  std::string bytes;  // struct sockaddr including the family; empty: none
   NodeRef node = nullptr;
   // 0 when there is none.
   [[nodiscard]] int family() const;
@@ -40,7 +40,7 @@ struct InetAddress {
   bool operator==(const InetAddress&) const = default;
 };
 InetAddress any_of(int domain);                         // port 0
-InetAddress loopback_like(const InetAddress& address);  // 127.0.0.1 or ::1, with its port
+InetAddress loopback_like(const InetAddress& address);  // 127.0.0.1 or ::1, with the same port
 
 // Errors: EINVAL when it is too short; EAFNOSUPPORT for a family other than the socket's.
 Try<InetAddress> inet_address_of(const SocketAddress& address, int domain);
@@ -49,8 +49,8 @@ SocketAddress socket_address_of(const InetAddress& address, int domain);
 // The key by which AF_UNIX sockets are found. Errors: EINVAL.
 struct UnixName {
   std::string abstract;     // without its zero
-  bool is_path = false;     // then the address has a node
-  bool is_unnamed = false;  // only the family: bind() chooses a name
+  bool is_path = false;     // the address has a node
+  bool is_unnamed = false;  // only a family: bind() chooses a name
 };
 Try<UnixName> unix_name_of(const SocketAddress& address);
 SocketAddress abstract_address(std::string_view name);

@@ -32,7 +32,7 @@ struct FilesInFlight {
 
 struct Packet {
   std::vector<std::byte> bytes;
-  size_t begin = 0;  // what is before it has been received
+  size_t begin = 0;  // bytes before it have been received
   FilesInFlight files;
   Sender sender;
   SocketAddress from;
@@ -52,26 +52,26 @@ struct SocketEnd {
 
   const std::shared_ptr<SocketSpace> space;
   const int domain, type;
-  SocketAddress name;         // of AF_UNIX and AF_NETLINK; without bytes: none
+  SocketAddress name;         // for AF_UNIX and AF_NETLINK; without bytes: none
   InetAddress local, remote;  // port 0: none
-  Sender owner;               // who made, connected or listened: SO_PEERCRED of the peer
+  Sender owner;               // the process that created, connected or listened: the peer's SO_PEERCRED
   bool reuses_address = false, reuses_port = false, only_v6 = false, passes_credentials = false;
 
   // -- receiving
   std::deque<Packet> packets;
   size_t charged = 0, capacity = kUsualCapacity;
   bool is_closed = false;         // nobody will receive
-  bool receives_no_more = false;  // what is here is the last: the peer sends no more, or SHUT_RD
-  int error = 0;                  // told once
-  bool is_outside = false;        // it is the other side of a connection that leaves the sandbox (network.h)
+  bool receives_no_more = false;  // no more packets arrive: the peer stopped sending, or SHUT_RD
+  int error = 0;                  // reported once
+  bool is_outside = false;        // the other side of a connection that leaves the sandbox (network.h)
   bool has_peer_outside = false;
   WaitQueue changed;
 
   // -- listening
   bool is_listening = false;
   size_t backlog = 0;
-  std::deque<std::shared_ptr<SocketEnd>> pending;  // ends that are connected, and wait for accept()
-  std::weak_ptr<SocketEnd> connected_by;           // of one that waits: its other side
+  std::deque<std::shared_ptr<SocketEnd>> pending;  // connected ends that wait for accept()
+  std::weak_ptr<SocketEnd> connected_by;           // if it is pending: its other side
 
   [[nodiscard]] size_t room() const { return charged < capacity ? capacity - charged : 0; }
   // Errors: ENOBUFS when all packets together are too many.
@@ -88,7 +88,7 @@ class SocketSpace {
  public:
   static constexpr size_t kMostQueuedBytes = 64u << 20, kMostFilesInFlight = 1024;
   using End = std::shared_ptr<SocketEnd>;
-  Network* network = nullptr;  // what is beyond the loopback; borrowed, it outlives the sockets
+  Network* network = nullptr;  // the network beyond the loopback; borrowed, outlives the sockets
 
   // Errors: ETOOMANYREFS.
   Try<FilesInFlight> count(std::vector<FileRef> files);
@@ -133,7 +133,7 @@ class SocketSpace {
   uint32_t last_name_ = 0;
   size_t queued_bytes_ = 0;
   std::shared_ptr<size_t> files_in_flight_ = std::make_shared<size_t>(0);
-  std::vector<std::weak_ptr<File>> sent_sockets_;  // that may be on their way
+  std::vector<std::weak_ptr<File>> sent_sockets_;  // sockets that may be in flight
   bool has_garbage_ = false;
 };
 

@@ -158,7 +158,7 @@ constexpr std::array<std::pair<int, int>, 40> kKeptOptions = {{
     {SOL_NETLINK, NETLINK_GET_STRICT_CHK},
 }};
 
-constexpr int kLeastCapacity = 2304, kMostCapacity = 425984;  // of SO_RCVBUF, as it is told
+constexpr int kLeastCapacity = 2304, kMostCapacity = 425984;  // the reported bounds of SO_RCVBUF
 
 constexpr std::string_view kCongestionControl = "cubic";
 constexpr size_t kMostNameBytes = 16;  // TCP_CA_NAME_MAX

@@ -22,13 +22,13 @@ namespace membrane::linux {
 
 struct Outgoing {
   int flags = 0;                    // MSG_NOSIGNAL
-  SocketAddress to = {};            // of datagrams; without bytes: to whom it is connected
+  SocketAddress to = {};            // for datagrams; without bytes: the connected peer
   std::vector<FileRef> files = {};  // SCM_RIGHTS, at most kMostFilesOfMessage
 };
 
 struct Incoming {
-  size_t size = 0;        // bytes that were moved
-  size_t whole_size = 0;  // of the packet: more, when it was cut (MSG_TRUNC)
+  size_t size = 0;        // bytes moved
+  size_t whole_size = 0;  // the packet's size: larger when it was truncated (MSG_TRUNC)
   SocketAddress from = {};
   std::vector<FileRef> files = {};
   Sender sender = {};             // SCM_CREDENTIALS, when passes_credentials()
@@ -109,7 +109,7 @@ class SocketFile : public File {
   Done set_int_option(int level, int name, int value);
   Done set_time_option(int name, std::span<const std::byte> value);
   NodeRef node_;
-  std::map<std::pair<int, int>, int> options_;  // those that are only kept
+  std::map<std::pair<int, int>, int> options_;  // options that are only stored
   std::chrono::microseconds receive_limit_{0}, send_limit_{0};
   linger linger_ = {};
 };

@@ -10,7 +10,7 @@ namespace membrane::linux {
 namespace {
 
 constexpr size_t kMostBacklog = 4096;
-constexpr size_t kMostPiece = 65536;  // bytes of a stream that are one packet
+constexpr size_t kMostPiece = 65536;  // bytes of a stream in one packet
 
 }  // namespace
 

@@ -41,8 +41,8 @@ class StreamSocket final : public SocketFile {
   [[nodiscard]] bool is_stream() const { return end_->type == SOCK_STREAM; }
   std::shared_ptr<SocketEnd> peer_;  // nullptr: not connected
   bool sends_no_more_ = false;
-  bool has_been_reset_ = false;             // bytes went to a peer of TCP that had closed
-  std::weak_ptr<SocketEnd> full_listener_;  // that connect() found without room
+  bool has_been_reset_ = false;             // bytes were sent to a TCP peer that had closed
+  std::weak_ptr<SocketEnd> full_listener_;  // where connect() found no room
 };
 
 }  // namespace membrane::linux

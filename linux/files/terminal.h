@@ -18,13 +18,13 @@ class Terminal : public std::enable_shared_from_this<Terminal> {
 
   LineDiscipline line;
   winsize size = {};
-  bool is_locked = true;    // slaves cannot be opened: TIOCSPTLCK
-  int slaves = 0;           // open descriptions, dead ones too
-  bool had_slaves = false;  // since it was made
+  bool is_locked = true;    // TIOCSPTLCK: slaves cannot be opened
+  int slaves = 0;           // open descriptions, including dead ones
+  bool had_slaves = false;  // since its creation
   bool has_master = true;
-  bool has_packets = false;   // TIOCPKT: the master is told of what happens to the slave
-  uint8_t packet_status = 0;  // TIOCPKT_FLUSHREAD…, that it has not read yet
-  uint64_t hang_ups = 0;      // descriptions from before the last one are dead
+  bool has_packets = false;   // TIOCPKT: the master receives status changes
+  uint8_t packet_status = 0;  // TIOCPKT_FLUSHREAD… not yet read
+  uint64_t hang_ups = 0;      // descriptions opened before the last one are dead
   WaitQueue changed;
   NodeRef node;  // the slave's, in devpts
   const int number;

@@ -44,7 +44,7 @@ void TimerFile::count_expirations() {
   }
   const int64_t times = (time - *next_) / interval_ + 1;
   count_ += static_cast<uint64_t>(times);
-  const int64_t last = times - 1;  // sums of times that have passed fit
+  const int64_t last = times - 1;  // sums of past times do not overflow
   next_ = sum(*next_ + last * interval_, interval_);
 }
 
@@ -59,7 +59,7 @@ void TimerFile::arm() {
   alive_ = std::make_shared<char>();
   timers_.at(steady + rest, alive_, [this] {
     count_expirations();
-    if (count_ == 0) return arm();  // the clocks do not agree to the nanosecond
+    if (count_ == 0) return arm();  // the clocks may differ by nanoseconds
     expired_.wake();
   });
 }

@@ -39,7 +39,7 @@ class TimerFile final : public File {
   std::optional<Nanos> next_;
   Nanos interval_{0};
   uint64_t count_ = 0;
-  std::shared_ptr<void> alive_;  // the kernel's timer ends with it
+  std::shared_ptr<void> alive_;  // the kernel's timer expires with it
   WaitQueue expired_;
 };
 

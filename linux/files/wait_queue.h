@@ -32,8 +32,8 @@ class WaitQueue {
   WaitQueue() = default;
   WaitQueue(const WaitQueue&) = delete;
   WaitQueue& operator=(const WaitQueue&) = delete;
-  ~WaitQueue();  // those who wait are woken
-  void wake();   // all, in the order in which they came
+  ~WaitQueue();  // wakes the waiters
+  void wake();   // all, in order of arrival
   [[nodiscard]] bool is_empty() const { return waiters_.empty(); }
 
  private:

@@ -12,7 +12,7 @@
 namespace membrane::linux {
 namespace {
 
-constexpr uint64_t kHoleBytes = 64;  // what noting one costs
+constexpr uint64_t kHoleBytes = 64;  // the cost of recording one
 
 constexpr uint64_t page_of(uint64_t offset) { return offset / kPageBytes; }
 constexpr uint64_t round_up(uint64_t size) { return (size + kPageBytes - 1) / kPageBytes * kPageBytes; }

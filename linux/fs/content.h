@@ -127,12 +127,13 @@ class Content {
   // The page's bytes below pages_: kept ones or the image's; empty beyond them.
   [[nodiscard]] std::span<const std::byte> base_page(uint64_t page) const;
   [[nodiscard]] const KeptRuns::value_type* kept_run(uint64_t page) const;
-  [[nodiscard]] uint64_t next_kept(uint64_t page) const;  // where a run begins; UINT64_MAX for none
+  [[nodiscard]] uint64_t next_kept(
+      uint64_t page) const;  // the next page where a run begins; UINT64_MAX for none
   [[nodiscard]] uint64_t base_end() const { return std::max(base_size_, kept_end_); }
   [[nodiscard]] bool is_kept_page(uint64_t page) const {
     return page * kPageBytes < kept_end_ && kept_run(page) != nullptr;
   }
-  void cut_base(uint64_t size);  // before the pages beyond it are dropped
+  void cut_base(uint64_t size);  // call it before dropping the pages beyond
   [[nodiscard]] bool is_one_run() const;
   [[nodiscard]] bool has_data(uint64_t page) const;
   Pages::iterator drop(Pages::iterator page);
@@ -145,19 +146,19 @@ class Content {
   std::shared_ptr<const Layer> layer_;
   std::span<const std::byte> base_;
   uint64_t base_at_ = 0;
-  uint64_t base_size_ = 0;  // what of the image's bytes is still the file's: less after it was cut
+  uint64_t base_size_ = 0;  // how many of the image's bytes still belong to the file
   std::shared_ptr<const PageFile> kept_file_;
   KeptRuns kept_;
-  uint64_t kept_end_ = 0;  // what of the kept bytes is still the file's
+  uint64_t kept_end_ = 0;  // how many of the kept bytes still belong to the file
   uint64_t size_ = 0;
   void note_heap_pages(int64_t more) {
     account_->note_heap_pages(more);
     heap_pages_ += more;
   }
-  Pages pages_;             // by number; an empty one is a hole over what lies under it
-  int64_t heap_pages_ = 0;  // those of them that are none
+  Pages pages_;             // by number; an empty one is a hole over the base
+  int64_t heap_pages_ = 0;  // those that are not holes
   ContentCharge charged_{*account_};
-  int file_ = -1;  // a memfd, which then has all
+  int file_ = -1;  // a memfd, which then holds all bytes
 };
 
 }  // namespace membrane::linux

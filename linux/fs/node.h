@@ -35,7 +35,7 @@ struct Attributes {
   uint64_t device = 1, number = 0;
   uint32_t mode = 0;  // S_IFMT and permissions
   uint32_t links = 1, uid = 0, gid = 0;
-  uint64_t special = 0;           // of a device: its number
+  uint64_t special = 0;           // for a device: its number
   uint64_t size = 0, blocks = 0;  // bytes; units of 512 bytes
   timespec accessed = {}, modified = {}, changed = {}, created = {};
 };
@@ -51,7 +51,7 @@ struct DirectoryEntry {
   std::string_view name;
   uint64_t number = 0;
   uint8_t type = 0;  // DT_*
-  int64_t next = 0;  // where seek() continues after it
+  int64_t next = 0;  // position after this entry
 };
 
 class Node;
@@ -62,10 +62,10 @@ class Caller;
 using NodeRef = std::shared_ptr<Node>;
 
 struct NewNode {
-  uint32_t mode = S_IFREG | 0644;  // with its type; the umask is applied already
+  uint32_t mode = S_IFREG | 0644;  // with the type; the umask was already applied
   uint32_t uid = 0, gid = 0;
   uint64_t special = 0;
-  std::string target = {};  // of a symbolic link
+  std::string target = {};  // for a symbolic link
   // For create_nameless(): the file appears as this one except for its bytes, and attribute changes apply to
   // that one. Not preserved in a kept sandbox.
   std::shared_ptr<class Node> copy_of = nullptr;
@@ -81,9 +81,9 @@ class Node : public std::enable_shared_from_this<Node> {
   virtual ~Node() = default;
   [[nodiscard]] virtual Attributes attributes() = 0;
   virtual Done change(const AttributeChange&) { return err(EPERM); }
-  [[nodiscard]] virtual FileSystemRoom room() { return {}; }  // nothing where nothing is stored
+  [[nodiscard]] virtual FileSystemRoom room() { return {}; }  // zeros if nothing is stored
   [[nodiscard]] uint32_t type() { return attributes().mode & S_IFMT; }
-  std::shared_ptr<FileLocks> locks;  // made with the first one
+  std::shared_ptr<FileLocks> locks;  // created with the first lock
 
   // -- directories. Names have no '/', and are neither "." nor "..". Errors: ENOTDIR; ENOENT; EEXIST; ENOTEMPTY; ENOSPC; EROFS.
   virtual Try<NodeRef> look_up(std::string_view /*name*/) { return err(ENOTDIR); }
@@ -103,7 +103,9 @@ class Node : public std::enable_shared_from_this<Node> {
   virtual Done list(int64_t /*position*/, const std::function<bool(const DirectoryEntry&)>& /*add*/) {
     return err(ENOTDIR);
   }
-  [[nodiscard]] virtual NodeRef parent() { return nullptr; }  // of a directory; of the root, itself
+  [[nodiscard]] virtual NodeRef parent() {
+    return nullptr;
+  }  // for directories; the root's parent is the root
 
   // -- regular files. Reads give fewer bytes at the end. Errors: EISDIR, EINVAL, EFBIG, ENOSPC.
   virtual Try<size_t> read(uint64_t /*offset*/, std::span<std::byte>) { return err(EINVAL); }

@@ -13,16 +13,16 @@
 
 namespace membrane::linux {
 
-constexpr int kMostLinks = 40;  // followed in one walk; then ELOOP
+constexpr int kMostLinks = 40;  // followed in one walk, before ELOOP
 constexpr size_t kMostPathBytes = 4096, kMostNameBytes = 255;
 
 // A directory or file as it was reached: its node and the names on the way. getcwd() and /proc show the path.
 struct Location {
   NodeRef node;
   std::shared_ptr<const Location> parent;  // nullptr for the root of all
-  std::string name;                        // in it; empty for the root
+  std::string name;                        // the name in the parent; empty for the root
 
-  ~Location();  // without recursion, however deep it is
+  ~Location();  // not recursive, however deep it is
 };
 using LocationRef = std::shared_ptr<const Location>;
 
@@ -33,7 +33,7 @@ struct Place {
 };
 
 struct WalkOptions {
-  bool follows_last = true;  // a symbolic link as the last part
+  bool follows_last = true;  // follow a symbolic link as the last part
   bool wants_directory = false;
   bool in_root = false, beneath = false, no_links = false, no_magic_links = false;  // openat2()
 };
@@ -41,7 +41,7 @@ struct WalkOptions {
 // The last part need not exist: for making, removing and renaming.
 struct Parent {
   LocationRef directory;
-  std::string name;        // may be "." or "..", which most callers refuse
+  std::string name;        // may be "." or "..", which most callers reject
   bool has_slash = false;  // "name/"
 };
 
@@ -49,7 +49,7 @@ struct Parent {
 class Mounts {
  public:
   void add(const Node& directory, NodeRef root);
-  [[nodiscard]] NodeRef over(const NodeRef& node) const;  // what is mounted there, or the node itself
+  [[nodiscard]] NodeRef over(const NodeRef& node) const;  // the root mounted there, or the node itself
 
  private:
   std::vector<std::pair<std::shared_ptr<const Node>, NodeRef>> mounts_;  // directory, root

@@ -21,11 +21,11 @@ class Devices;  // linux/files/devices.h
 struct TreeOptions {
   std::shared_ptr<const Layer> image = nullptr;
   uint64_t most_bytes = 1u << 30;
-  uint64_t most_nodes = 1'000'000;  // made by the guest; those of the image do not count
-  uint64_t device = 1;              // as stat() says it
+  uint64_t most_nodes = 1'000'000;  // created by the guest, not counting the image's
+  uint64_t device = 1;              // reported by stat()
   // Opens character devices. Without it, opening one is ENXIO. FIFOs need no help.
   std::shared_ptr<const Devices> devices = nullptr;
-  std::function<timespec()> now = nullptr;  // of the realtime clock; the host's by default
+  std::function<timespec()> now = nullptr;  // the realtime clock; the host's by default
   uint32_t root_mode = 0755;                // without an image
 };
 
@@ -34,8 +34,8 @@ NodeRef make_tree(TreeOptions options);
 
 struct TreeUsage {
   uint64_t most_bytes = 0, used_bytes = 0, most_nodes = 0, used_nodes = 0;
-  uint64_t refusals = 0;    // how often there was no room
-  uint64_t heap_bytes = 0;  // of used_bytes: what is in this process's heap
+  uint64_t refusals = 0;    // failures for lack of room
+  uint64_t heap_bytes = 0;  // the part of used_bytes in this process's heap
 };
 // The usage of the tree that a node is in; nothing for nodes of other file systems.
 std::optional<TreeUsage> usage_of(const Node& node);

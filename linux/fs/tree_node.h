@@ -23,9 +23,9 @@ class Tree : public std::enable_shared_from_this<Tree> {
   std::shared_ptr<TreeNode> node(uint64_t number);
   std::shared_ptr<TreeNode> make(const NewNode& what);  // charged already
   void keep(TreeNode& node);                            // it has changed
-  void drop(TreeNode& node);                            // it has no name any more
+  void drop(TreeNode& node);                            // it has lost its last name
   void forget(uint64_t number) { slots_.erase(number); }
-  void clear();  // all nodes that only the tree keeps
+  void clear();  // releases nodes that only the tree holds
   // Whether the node differs from the image.
   [[nodiscard]] bool changed_node(uint64_t number) const {
     const auto slot = slots_.find(number);
@@ -120,11 +120,11 @@ class TreeNode final : public Node {
   [[nodiscard]] bool is_directory() const { return (mode_ & S_IFMT) == S_IFDIR; }
   [[nodiscard]] uint8_t dirent_type() const { return static_cast<uint8_t>((mode_ & S_IFMT) >> 12); }
   [[nodiscard]] std::optional<LayerInode> inode() const;
-  Done check_new(std::string_view name);  // that an entry may be added
+  Done check_new(std::string_view name);  // checks that an entry may be added
   Entries& entries();                     // to be changed
   Try<std::shared_ptr<TreeNode>> child(std::string_view name);
   [[nodiscard]] bool is_empty();
-  void touch(bool is_content);  // changed now; and modified
+  void touch(bool is_content);  // sets the times changed and modified
   void add_entry(std::string_view name, TreeNode& node);
   void remove_entry(std::string_view name, TreeNode& node);
   void lose_link(uint64_t links);
@@ -142,7 +142,7 @@ class TreeNode final : public Node {
   uint64_t charged_bytes_ = 0, charged_nodes_ = 0;
   timespec accessed_ = {}, modified_ = {}, changed_ = {}, created_ = {};
   std::string target_;
-  std::weak_ptr<Pipe> pipe_;  // of a FIFO that is open
+  std::weak_ptr<Pipe> pipe_;  // for an open FIFO
   std::unique_ptr<Content> content_;
   std::unique_ptr<Entries> entries_;
   std::unique_ptr<Xattrs> xattrs_;

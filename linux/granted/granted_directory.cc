@@ -16,7 +16,7 @@
 namespace membrane::linux {
 namespace {
 
-constexpr size_t kMostOpen = 200;  // fewer than a broker allows
+constexpr size_t kMostOpen = 200;  // fewer than the broker allows
 constexpr uint64_t kMostFileBytes = 1ull << 40;
 
 uint64_t hash_of(std::string_view path) {
@@ -119,7 +119,7 @@ struct Granted {
   explicit Granted(HostFile socket, const GrantedOptions& options) : client(std::move(socket), options) {}
   Client client;
   std::map<std::string, std::weak_ptr<GrantedNode>, std::less<>> nodes;
-  std::list<GrantedNode*> open;  // those that the broker has open for us, the last used one first
+  std::list<GrantedNode*> open;  // open at the broker, the last used one first
 };
 
 class GrantedNode final : public Node {
@@ -294,20 +294,20 @@ class GrantedNode final : public Node {
   std::string path_;
   std::shared_ptr<GrantedNode> above_;
   const uint32_t type_;
-  uint64_t number_ = 0;   // the broker's; 0: not known yet
-  uint32_t mode_ = 0;     // as it was seen last
+  uint64_t number_ = 0;   // the broker's; 0: unknown
+  uint32_t mode_ = 0;     // as last seen
   bool is_gone_ = false;  // its name is
   uint64_t file_ = 0;     // the broker's number; 0: not open
   bool is_for_writing_ = false;
-  std::shared_ptr<const FileCopy> copy_;  // for what is mapped next
-  Attributes copied_;                     // the file's when it was copied
+  std::shared_ptr<const FileCopy> copy_;  // for the next mapping
+  Attributes copied_;                     // the file's attributes when it was copied
   std::shared_ptr<GrantedNode> leaving_;
   struct Entry {
     std::string name;
     uint64_t number = 0;
     uint8_t type = 0;
   };
-  std::vector<Entry> listed_;  // since a list began
+  std::vector<Entry> listed_;  // while listing
 };
 
 Done GrantedNode::open_for(bool writing) {

@@ -17,9 +17,9 @@ struct ImageConfig {
   std::vector<std::string> environment = {};  // NAME=VALUE
   std::vector<std::string> entrypoint = {}, command = {};
   std::string directory = {}, user = {};
-  std::vector<std::string> shell = {};  // of RUN; none for the usual one
+  std::vector<std::string> shell = {};  // for RUN; empty: the default
   std::map<std::string, std::string> labels = {};
-  std::set<std::string> ports = {};  // "80/tcp": what its programs listen on, as its maker says
+  std::set<std::string> ports = {};  // "80/tcp": the ports that its maker declares
 
   bool operator==(const ImageConfig&) const = default;
 };

@@ -18,7 +18,7 @@ namespace membrane::linux {
 // <<NAME in RUN, COPY and ADD.
 struct HereDocument {
   std::string name, text;
-  bool expands = true;  // variables in it: its name was not quoted
+  bool expands = true;  // expand variables: its name was not quoted
   bool operator==(const HereDocument&) const = default;
 };
 
@@ -26,11 +26,11 @@ struct DockerInstruction {
   std::string name;  // "RUN"
   std::vector<std::pair<std::string, std::string>> flags =
       {};                 // --from=X as {"from", "X"}; the value may be empty
-  std::string text = {};  // what follows the flags: lines are joined, nothing is expanded
+  std::string text = {};  // the text after the flags: lines joined, nothing expanded
   // The words of the form ["a", "b"]. Without it, the text applies.
   std::optional<std::vector<std::string>> exec = {};
   std::vector<HereDocument> documents = {};
-  size_t line = 0;  // its first, from 1 on
+  size_t line = 0;  // its first line, from 1
 };
 
 struct Dockerfile {

@@ -39,9 +39,9 @@ struct LayerHeader {
   uint64_t entry_count = 0;
   uint64_t inodes_at = 0, entries_at = 0, strings_at = 0, string_bytes = 0;
   uint64_t config_at = 0,
-           config_bytes = 0;  // in the strings: what programs of it begin with, as JSON (config.h)
+           config_bytes = 0;  // in the strings: the configuration as JSON (config.h)
   uint64_t file_bytes = 0;
-  char digest[64] = {};  // SHA-256, in hex, of all that comes after the first page
+  char digest[64] = {};  // SHA-256, in hex, of everything after the first page
   uint64_t check = 0;    // FNV-1a of the header up to here
 };
 
@@ -50,7 +50,7 @@ struct LayerInode {
   int64_t modified_s = 0;
   uint32_t modified_ns = 0;
   uint32_t parent = 0;  // of a directory
-  uint64_t size = 0;    // bytes of a file or link; entries of a directory
+  uint64_t size = 0;    // bytes of a file or link; number of a directory's entries
   uint64_t at =
       0;  // of a file: in the file; of a directory: its first entry; of a link: in the strings; of a device: its number
   uint64_t attributes_at = 0;    // in the strings: (u16 name bytes, u32 value bytes, name, value)*

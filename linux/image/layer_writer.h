@@ -38,7 +38,7 @@ class Spool {
   Spool(const Spool&) = delete;
   Spool& operator=(const Spool&) = delete;
   Status write(uint64_t offset, std::span<const std::byte> bytes);
-  Status extend(uint64_t size);  // by zeros, unless it is as long
+  Status extend(uint64_t size);  // with zeros, unless it is long enough
   [[nodiscard]] int fd() const { return fd_; }
   uint64_t end = 0;
 
@@ -85,10 +85,10 @@ class LayerTree {
   Status put_link(std::string_view path, std::string_view target);
   // Removes what earlier layers put there, with everything in it. Does nothing when it is absent.
   Status remove(std::string_view path);
-  Status make_opaque(std::string_view path);  // what layers before put into the directory goes
+  Status make_opaque(std::string_view path);  // removes what earlier layers put there
 
   // -- looks
-  [[nodiscard]] const LayerItem* find(std::string_view path) const;  // links in the middle are followed
+  [[nodiscard]] const LayerItem* find(std::string_view path) const;  // follows links except the last
   // Visits everything, the root first, directories before their contents, by name. `first` is the path of a
   // hard link's first name, and empty for a file that was not visited yet. Errors: those of `visit`.
   using Visit =

@@ -34,7 +34,7 @@ Result<std::unique_ptr<ImageFiles>> files_of_archive(const Blob& archive, const 
 Result<bool> is_image_archive(const Blob& archive);
 
 struct FoundImage {
-  std::vector<Blob> layers;  // tar archives, the lowest first
+  std::vector<Blob> layers;  // tar archives, lowest first
   ImageConfig config;
 };
 

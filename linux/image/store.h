@@ -19,7 +19,7 @@ namespace membrane::linux {
 struct StoredImage {
   std::string name, path;
   uint64_t size_bytes = 0;
-  std::string digest = {};  // SHA-256 in hex, of its files and its configuration
+  std::string digest = {};  // SHA-256 in hex, of its files and configuration
   int64_t made_s = 0;       // since 1970: when its file was written
   ImageConfig config;
 };
@@ -44,7 +44,7 @@ bool may_be_image(const std::string& path);
 std::string path_of_image(const std::string& path, std::string_view digest);
 struct PrunedImages {
   size_t files = 0;
-  uint64_t bytes = 0;  // that are free now
+  uint64_t bytes = 0;  // freed
 };
 // Deletes the images that were removed or replaced. Errors: kUnavailable.
 Result<PrunedImages> prune_images();

@@ -444,7 +444,7 @@ void FileState::read_end(SandboxReader& from, SocketEnd& end) {
 }
 
 void FileState::reset_outside(SandboxReader& from) {
-  std::set<const SocketEnd*> inside;  // those that a socket has, or that wait for accept()
+  std::set<const SocketEnd*> inside;  // ends that a socket holds, or that wait for accept()
   for (const FileRef& file : from.files)
     if (const auto* const socket = dynamic_cast<const SocketFile*>(file.get())) inside.insert(&socket->end());
   for (const auto& end : from.ends)

@@ -33,7 +33,7 @@ Status keep_sandbox(Kernel& kernel, const std::vector<KeptCommand>& commands, co
 struct RestoredTree {
   NodeRef root;
   StateReader rest;
-  std::vector<NodeRef> held;  // files without a name, which processes may have open
+  std::vector<NodeRef> held;  // nameless files, which processes may have open
 };
 // `options.image` must be the image that it was kept over, by digest. Errors: kInvalidInput; kExhausted for
 // more than the options allow.

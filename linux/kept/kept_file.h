@@ -25,12 +25,12 @@ struct KeptHeader {
   uint32_t version = kKeptVersion;
   uint32_t flags = 0;
   uint64_t file_bytes = 0;
-  uint64_t state_at = 0, state_bytes = 0;  // after the pages, from a whole page on
+  uint64_t state_at = 0, state_bytes = 0;  // after the pages, page-aligned
   uint64_t state_check = 0;
-  char image_digest[64] = {};  // of the image that it lies over; zeros: none
-  char image_name[256] = {};   // where that was when it was kept, as a hint
-  int64_t start_ms = 0;        // of a virtual clock (kIsVirtual), since 1970
-  uint64_t check = 0;          // of the header up to here
+  char image_digest[64] = {};  // of the image below it; zeros: none
+  char image_name[256] = {};   // the image's path at that time, as a hint
+  int64_t start_ms = 0;        // start of a virtual clock (kIsVirtual), since 1970
+  uint64_t check = 0;          // checksum of the header up to here
 };
 
 // Written last: the state after the pages, which end at `state_at`, and the header, of which the caller sets
@@ -43,7 +43,7 @@ void name_image(KeptHeader& header, const Layer* image, const std::string& image
 struct KeptFacts {
   bool has_processes = false;
   std::optional<int64_t>
-      clock_start_ms;  // of its virtual clock, since 1970; nothing for a clock of the host's, or without processes
+      clock_start_ms;  // start of its virtual clock, since 1970; nothing for a host clock, or without processes
   std::string image_digest, image_name;  // "" for none
 };
 // Reads only the header: for an owner that does not trust other writers of the file. Errors: kInvalidInput;

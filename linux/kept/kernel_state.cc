@@ -399,7 +399,7 @@ class KernelState::Writer {
 
   Kernel& kernel_;
   SandboxWriter to_;
-  StateWriter own_;  // processes, and what refers to them
+  StateWriter own_;  // processes and references to them
   Section places_, tables_, memories_;
   Numbers<Place> known_places_;
   Numbers<Descriptors> known_tables_;
@@ -748,7 +748,7 @@ class KernelState::Reader {
   std::vector<std::shared_ptr<Descriptors>> tables_;
   std::vector<std::shared_ptr<Memory>> memories_;
   struct Spare {
-    std::unique_ptr<Thread> first;  // until a task has it
+    std::unique_ptr<Thread> first;  // until a task takes it
     Thread* lender = nullptr;       // that task's
   };
   std::vector<Spare> threads_;  // of each memory

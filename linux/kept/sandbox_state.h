@@ -126,13 +126,13 @@ class SandboxReader {
   struct Openings {
     uint64_t readers = 0, writers = 0;
   };
-  std::vector<Openings> pipe_openings;  // of each: how often it was opened, which is so again after all files
+  std::vector<Openings> pipe_openings;  // for each: how often it was opened, restored after all files
   std::vector<std::shared_ptr<SocketEnd>> ends;
   std::vector<std::shared_ptr<ProcessEnd>> process_ends;
   std::vector<std::shared_ptr<OutsideInput>> inputs;
   std::vector<std::shared_ptr<OutsideOutput>> outputs;
   std::vector<FileRef> files;
-  uint64_t shared_bytes = 0;  // of shared memory so far
+  uint64_t shared_bytes = 0;  // shared memory so far
 
   // -- of the file that is being read
   uint8_t kind = 0;

@@ -12,19 +12,19 @@
 namespace membrane::linux {
 
 struct ElfSegment {
-  uint64_t address = 0, memory_size = 0;  // as the program says; page alignment is not done yet
+  uint64_t address = 0, memory_size = 0;  // as in the program; not yet page-aligned
   uint64_t offset = 0, file_size = 0;
   int protection = 0;
 };
 
 struct ElfProgram {
-  bool moves = false;  // ET_DYN: may be loaded anywhere
+  bool moves = false;  // ET_DYN: position-independent
   uint64_t entry = 0, headers_address = 0;
   uint16_t headers = 0;
-  std::vector<ElfSegment> segments;  // in the order of their addresses; none overlap after rounding to pages
+  std::vector<ElfSegment> segments;  // in order of addresses; none overlap after rounding to pages
   std::string interpreter;           // "" for none
   bool has_executable_stack = false;
-  uint64_t lowest = 0, end = 0;  // of all segments, whole pages
+  uint64_t lowest = 0, end = 0;  // of all segments, in whole pages
   uint64_t alignment = 4096;
 };
 

@@ -18,7 +18,7 @@ namespace membrane::linux {
 
 namespace {
 
-constexpr int kMostScripts = 4;  // one that runs another, and so on
+constexpr int kMostScripts = 4;  // nested interpreters
 constexpr size_t kMostScriptLine = 255;
 constexpr uint64_t kProgramBase = 0x555555554000;
 

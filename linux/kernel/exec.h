@@ -8,13 +8,13 @@
 
 namespace membrane::linux {
 
-constexpr uint64_t kMostArgumentBytes = 2u << 20;  // of arguments and environment, with their addresses
+constexpr uint64_t kMostArgumentBytes = 2u << 20;  // arguments and environment, with their addresses
 
 struct Execution {
   std::string path;
-  LocationRef from = nullptr;  // where a relative path begins; nullptr: the working directory
+  LocationRef from = nullptr;  // base of a relative path; nullptr: the working directory
   std::vector<std::string> arguments, environment;
-  LocationRef program = nullptr;  // instead of a path: of execveat() with AT_EMPTY_PATH
+  LocationRef program = nullptr;  // instead of a path: for execveat() with AT_EMPTY_PATH
 };
 
 // The task becomes the only one of its process, with the new program's memory; its registers are at the

@@ -14,14 +14,14 @@
 namespace membrane::linux {
 
 // -- descriptors. Errors: EBADF.
-Try<FileRef> any_file(Call& call, int descriptor);   // also one of O_PATH
+Try<FileRef> any_file(Call& call, int descriptor);   // including O_PATH
 Try<FileRef> open_file(Call& call, int descriptor);  // not of O_PATH
 Try<FileRef> file_to_read(Call& call, int descriptor);
 Try<FileRef> file_to_write(Call& call, int descriptor);
 // Adds the file at the lowest free number within the process's limit. Errors: EMFILE.
 Try<int> add_file(Call& call, FileRef file, bool closes_on_exec, int from = 0);
 void close_file(Call& call, const FileRef& file);
-constexpr uint64_t kMostDescriptors = 1 << 20;  // of a process, whatever its limit: fs.nr_open
+constexpr uint64_t kMostDescriptors = 1 << 20;  // per process, whatever its limit: fs.nr_open
 [[nodiscard]] uint64_t file_limit(const Call& call);
 // A pidfd of the process (files/process_file.h), which may be a zombie.
 FileRef process_file_of(Process& process, int flags);

@@ -17,10 +17,10 @@ namespace membrane::linux {
 class GuestClock {
  public:
   using Time = std::chrono::steady_clock::time_point;
-  static constexpr std::chrono::nanoseconds kCall{1000};  // that a system call takes, on a virtual clock
+  static constexpr std::chrono::nanoseconds kCall{1000};  // the duration of a system call on a virtual clock
 
   GuestClock() = default;                                         // the host's
-  explicit GuestClock(int64_t start_ms) : start_ms_(start_ms) {}  // a virtual one; milliseconds since 1970
+  explicit GuestClock(int64_t start_ms) : start_ms_(start_ms) {}  // a virtual clock; milliseconds since 1970
   [[nodiscard]] std::optional<int64_t> start_ms() const { return start_ms_; }
   [[nodiscard]] bool is_virtual() const { return start_ms_.has_value(); }
 
@@ -45,7 +45,7 @@ class GuestClock {
  private:
   std::optional<int64_t> start_ms_;
   std::chrono::nanoseconds ahead_{0};
-  std::chrono::nanoseconds passed_{std::chrono::seconds(1)};  // a machine that has just started
+  std::chrono::nanoseconds passed_{std::chrono::seconds(1)};  // like a machine that has just booted
 };
 
 }  // namespace membrane::linux

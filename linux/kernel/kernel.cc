@@ -28,20 +28,19 @@ namespace {
 constexpr int kMostIds = 4194304;
 constexpr uint64_t kSyscallBytes = 2;  // of the instruction
 constexpr rlim_t kStackBytes = 8u << 20;
-constexpr size_t kAgainAtOnce = 64;  // calls asked again between two looks at the platform
+constexpr size_t kAgainAtOnce = 64;  // calls retried between two checks of the platform
 
 constexpr auto kLookAtMemoryEvery = std::chrono::milliseconds(50),
                kLookAtMuchMemoryEvery = std::chrono::milliseconds(250);
-constexpr int kLooksShare = 20;                         // a look takes one part in so many of the time
-constexpr auto kLongestStop = std::chrono::seconds(5);  // that a thread may take
+constexpr int kLooksShare = 20;                                 // the fraction of time that checks may take
+constexpr auto kLongestStop = std::chrono::seconds(5);          // for a thread to stop
 constexpr auto kNoLook = std::chrono::milliseconds(3'600'000);  // there is no process
 
-constexpr auto kTurn =
-    std::chrono::seconds(1);  // of a guest thread that makes no call, when others wait for theirs
+constexpr auto kTurn = std::chrono::seconds(1);  // for a thread that makes no call while others wait
 
 using HostClock = std::chrono::steady_clock;
 
-constexpr uint64_t kMappingBytes = 256;  // of the host, for each
+constexpr uint64_t kMappingBytes = 256;  // of host memory, for each
 
 // The bytes allocated in this process. A sanitizer has an allocator and a count of its own.
 uint64_t heap_bytes() {
@@ -64,11 +63,11 @@ struct Kernel::Impl {
   };
   std::multimap<GuestClock::Time, Timer> timers;
   std::deque<int> ready;  // tasks, by id
-  std::deque<int> queue;  // those that run next, on a virtual clock
-  int running = 0;        // the one that does; 0: none
+  std::deque<int> queue;  // tasks to run next, on a virtual clock
+  int running = 0;        // the running one; 0: none
   HostClock::time_point turn_ends, next_look_at_memory;
-  std::optional<HostClock::time_point> idle_since;  // no guest has run since then
-  std::vector<std::unique_ptr<Task>> ended_tasks;   // until no handler has them
+  std::optional<HostClock::time_point> idle_since;  // no guest has run since
+  std::vector<std::unique_ptr<Task>> ended_tasks;   // until no handler refers to them
   std::vector<std::unique_ptr<Process>> ended_processes;
   std::atomic<bool> is_stopping = false;
 };
@@ -241,7 +240,7 @@ void Kernel::hang_up_session(Process& leader) {
 }
 
 void Kernel::signal_group(int group, int signal) {
-  std::vector<int> members;  // one that is killed may be forgotten at once
+  std::vector<int> members;  // a killed process may be removed at once
   for (const auto& [id, each] : processes_)
     if (each->group == group) members.push_back(id);
   for (const int id : members) signal_process(id, signal);
@@ -474,7 +473,7 @@ void Kernel::ask_again(Task& task) {
   tell_rest(task);
   Registers& r = task.thread->registers;
   if (task.waiting.kept != 0 && task.call_keeps_bytes) {
-    r.rax = task.waiting.kept;  // so much of it was done
+    r.rax = task.waiting.kept;  // this much was done
     return go_on(task);
   }
   if (!task.waiting.is_interrupt) return restart(task);
@@ -562,7 +561,7 @@ Process* Kernel::count_memory() {
                  bytes_of(system == nullptr ? nullptr : system->shared_memory);
   uint64_t most = 0;
   Process* largest = nullptr;
-  const bool is_alone = processes_.size() == 1;  // then none of its pages is another's, too
+  const bool is_alone = processes_.size() == 1;  // then it shares no page with another
   for (const auto& [id, process] : processes_) {
     if (process->is_zombie || process->memory == nullptr) continue;
     Space& space = process->memory->space();
@@ -615,7 +614,7 @@ bool Kernel::ends_call(size_t moved) {
   if (HostClock::now() < impl_->next_look_at_memory) return false;
   count_memory();
   ends_call_ = memory_bytes_ > options_.limits.memory_bytes || is_cpu_used_up();
-  if (ends_call_) impl_->next_look_at_memory = HostClock::now();  // the loop ends who is to end
+  if (ends_call_) impl_->next_look_at_memory = HostClock::now();  // the loop kills what must end
   return ends_call_;
 }
 
@@ -651,7 +650,7 @@ void Kernel::run_while(const std::function<bool()>& goes_on) {
     if (!is_frozen_) do_due();
     if (on_outside) {
       on_outside();
-      if (!goes_on()) return;  // it may have been told to end
+      if (!goes_on()) return;  // it may have been told to stop
     }
     if (!is_frozen_) run_ready();
     Thread* const stopped = wait_for_guests();
@@ -733,7 +732,7 @@ void Kernel::freeze() {
     else if (HostClock::now() >= deadline) end_process(*running->second->process, SIGKILL);
     else was_woken = true;
   }
-  if (was_woken) options_.platform->wake();  // the loop looks at what came from outside
+  if (was_woken) options_.platform->wake();  // the loop handles events from outside
 }
 
 void Kernel::thaw() {
@@ -781,7 +780,7 @@ Try<int> Kernel::start(const Start& start) {
                    {.path = path, .arguments = start.arguments, .environment = start.environment});
   }();
   if (!begun) {
-    process.is_from_outside = false;  // nobody has heard of it
+    process.is_from_outside = false;  // nobody knows of it
     end_process(process, SIGKILL);
     return err(begun.error());
   }

@@ -30,7 +30,7 @@ struct KernelLimits {
   // tables for them, and what this kernel allocates for them: the contents of pipes and sockets, lists of
   // mappings, open files, copies of granted files.
   uint64_t memory_bytes = 2u << 30;
-  int most_files = 16384;  // descriptions of all processes
+  int most_files = 16384;  // open file descriptions of all processes
   // The CPU time of all processes together, whatever clock they see. When it is used up they end, and none
   // can start.
   std::optional<std::chrono::nanoseconds> cpu = {};
@@ -59,12 +59,12 @@ class Kernel final : public Timers, public Jobs, public Signals {
   ~Kernel() override;
 
   struct Start {
-    std::vector<std::string> arguments;  // the first is found by PATH
+    std::vector<std::string> arguments;  // the first is searched in PATH
     std::vector<std::string> environment;
     std::string directory = "/";
     Credentials credentials = {};
     FileRef input, output, errors;  // descriptors 0, 1, 2
-    FileRef terminal = nullptr;     // the controlling terminal, when they are one
+    FileRef terminal = nullptr;     // the controlling terminal, if they are one
   };
   // Starts a process without a parent, which leads a session. Errors: those of execve().
   Try<int> start(const Start& start);
@@ -85,20 +85,19 @@ class Kernel final : public Timers, public Jobs, public Signals {
   // -- for handlers
   Mounts mounts;
   LocationRef root;
-  std::shared_ptr<SystemDirectories>
-      system;  // what is mounted on /proc, /sys and /dev; it outlives the processes
+  std::shared_ptr<SystemDirectories> system;  // the mounts of /proc, /sys and /dev; outlives the processes
   // Created on first use.
   std::shared_ptr<Watches> watches;
   std::shared_ptr<SocketSpace> sockets;
   std::shared_ptr<Vdso> vdso;
-  NodeRef memory_files;  // what memfd_create() makes files in
+  NodeRef memory_files;  // the file system of memfd_create()
   SharedMemories shared_memories;
   std::shared_ptr<uint64_t> granted_copies = std::make_shared<uint64_t>(0);  // bytes (linux/granted/)
   std::string host_name, domain_name = "(none)";                             // sethostname(), setdomainname()
   std::shared_ptr<SystemV> system_v;
   [[nodiscard]] timespec now(int clock) const override { return options_.clock->read(clock); }
   [[nodiscard]] GuestClock::Time steady_now() const override { return options_.clock->now(); }
-  NodeRef& made_memory_files();  // the same, made now if there is none
+  NodeRef& made_memory_files();  // the same, created if necessary
   Entropy& entropy() { return *options_.entropy; }
   [[nodiscard]] Process* process_of(int id);
   [[nodiscard]] Task* task_of(int id);
@@ -113,16 +112,16 @@ class Kernel final : public Timers, public Jobs, public Signals {
   bool has_pending(uint64_t set) override;
   std::optional<siginfo_t> take_pending(uint64_t set) override;
   WaitQueue* arrivals() override { return current_ == nullptr ? nullptr : &current_->signal_queue; }
-  void make_ready(Task& task);  // its call is asked again
+  void make_ready(Task& task);  // its call is retried
   // Of tasks: a new one of a process, with its id; one that ends, or all of a process, with the status of wait4().
   Try<int> take_id();
   Process& add_process(int id, Process* parent);
   Task& add_task(Process& process, int id, std::unique_ptr<Thread> thread);
   void end_task(Task& task, int status);
   void end_process(Process& process, int status);
-  void rename(Task& task, int id);    // the program's thread has the id of its process
-  void let_go_of_parent(Task& task);  // the task has a memory of its own now
-  void forget(Process& process);      // a zombie that was waited for
+  void rename(Task& task, int id);    // the executing thread takes the id of its process
+  void let_go_of_parent(Task& task);  // the task now has its own memory
+  void forget(Process& process);      // removes a zombie that was waited for
   // Stops or continues a process and its tasks.
   void stop_process(Process& process, int signal);
   void continue_process(Process& process);
@@ -130,7 +129,7 @@ class Kernel final : public Timers, public Jobs, public Signals {
   void arm_deadline(Task& task);
   // Resumes the guest, or delivers its next signal: `task` has its answer.
   void go_on(Task& task);
-  std::map<FutexKey, std::deque<int>> futexes;  // the tasks that wait, by id
+  std::map<FutexKey, std::deque<int>> futexes;  // waiting tasks, by id
   [[nodiscard]] uint64_t memory_peak_bytes() const { return memory_peak_bytes_; }
   [[nodiscard]] bool was_out_of_memory() const { return was_out_of_memory_; }
   // Counted since the beginning; the disk count is that of the root's tree.
@@ -141,14 +140,14 @@ class Kernel final : public Timers, public Jobs, public Signals {
   // stays until the kernel ends.
   std::function<void(Process&)> on_end;
   void kill_session(int session);
-  [[nodiscard]] uint64_t memory_bytes() const { return memory_bytes_; }  // when it was counted last
+  [[nodiscard]] uint64_t memory_bytes() const { return memory_bytes_; }  // as last counted
   // Called by long system calls for each piece of `moved` bytes: whether the call should end with what it has
   // done, because a limit was reached. The loop checks limits only between calls.
   [[nodiscard]] bool ends_call(size_t moved);
   [[nodiscard]] Task* current() const { return current_; }
   [[nodiscard]] int tasks() const { return tasks_; }
   [[nodiscard]] int last_id() const { return last_id_; }
-  std::map<std::string, uint64_t> absent_calls;  // by name: how often
+  std::map<std::string, uint64_t> absent_calls;  // by name: number of calls
   // Called when guests wait for a time on a virtual clock: whether an earlier event may still come from
   // outside. Null: no.
   std::function<bool()> expects_outside;
@@ -176,7 +175,7 @@ class Kernel final : public Timers, public Jobs, public Signals {
   bool answer_time_stamp(Task& task);
   void end_all();
   void watch_memory();
-  Process* count_memory();  // the one that has most; nullptr: there is none
+  Process* count_memory();  // the largest process; nullptr: none
   [[nodiscard]] uint64_t own_bytes();
   [[nodiscard]] bool is_cpu_used_up() const;
   void watch_cpu();
@@ -192,13 +191,13 @@ class Kernel final : public Timers, public Jobs, public Signals {
   int tasks_ = 0, zombies_ = 0, last_id_ = 0;
   uint64_t preemptions_ = 0;
   uint64_t memory_bytes_ = 0, memory_peak_bytes_ = 0;
-  const uint64_t heap_before_;  // of this process, when the kernel was made
+  const uint64_t heap_before_;  // of this process, at the kernel's creation
   bool was_out_of_memory_ = false;
-  size_t moved_ = 0;  // by this call, since limits were looked at
+  size_t moved_ = 0;  // by this call, since limits were checked
   bool is_asking_ = false, ends_call_ = false;
   bool is_frozen_ = false;
   LimitsReached reached_;                          // but for disk
-  std::chrono::nanoseconds cpu_of_ended_tasks_{};  // counted where there is a limit of it
+  std::chrono::nanoseconds cpu_of_ended_tasks_{};  // counted if there is a limit
 };
 
 }  // namespace membrane::linux

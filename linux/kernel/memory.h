@@ -30,8 +30,8 @@ struct Area {
   uint64_t end = 0;
   int protection = 0;
   bool is_shared = false;
-  FileRef file;         // nullptr: zeros, or a memory of its own when it is shared
-  uint64_t offset = 0;  // of its first byte in the file
+  FileRef file;         // nullptr: zeros, or shared memory of its own
+  uint64_t offset = 0;  // of the area's first byte in the file
   int most_protection = kAllProtections;
   std::string_view name = {};                  // "[heap]", "[stack]"
   std::shared_ptr<const void> held = nullptr;  // Backing::held
@@ -45,7 +45,7 @@ class Memory {
   // own.
   struct KeptPages {
     uint64_t end = 0;
-    int file = -1;        // -1: no more, but a mapping of its own still
+    int file = -1;        // -1: discarded, but still a separate mapping
     uint64_t offset = 0;  // in the file
   };
 

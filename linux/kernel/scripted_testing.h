@@ -47,7 +47,7 @@ class ScriptedSpace final : public Space {
     std::shared_ptr<int> fd;  // a duplicate; nullptr: zeros
     uint64_t offset = 0;
     bool is_shared = false;
-    std::map<uint64_t, Page> pages;  // that were touched, by address; none of a shared file
+    std::map<uint64_t, Page> pages;  // touched pages, by address; none of a shared file
   };
   void split_at(uint64_t address);
   Area* area_at(uint64_t address, uint64_t& start);

@@ -12,7 +12,7 @@ namespace membrane::linux {
 
 class SharedMemory final : public File {
  public:
-  SharedMemory(int fd, std::string description);  // the descriptor is its own
+  SharedMemory(int fd, std::string description);  // takes ownership of the descriptor
   ~SharedMemory() override;
   [[nodiscard]] const NodeRef& node() const override { return node_; }
   [[nodiscard]] std::string description() const override { return description_; }

@@ -25,7 +25,7 @@ constexpr SignalSet kFirst =
 
 constexpr uint64_t kIgnore = 1, kDefault = 0;
 constexpr uint64_t kRestorer = 0x04000000;  // SA_RESTORER
-constexpr uint64_t kUserFlags = 0x240dd5;   // of rflags: what user code may change
+constexpr uint64_t kUserFlags = 0x240dd5;   // bits of rflags that user code may change
 
 // The frame, as in the kernel's ABI.
 struct Context {
@@ -299,7 +299,7 @@ bool deliver_signals(Kernel& kernel, Task& task) {
   for (;;) {
     const auto signal = take_signal(task, ~task.blocked);
     if (!signal && !task.waiting.has_saved_mask) return task.state != TaskState::kDead;
-    if (!signal) {  // the mask of sigsuspend() and such ends with the call
+    if (!signal) {  // the mask of sigsuspend() and the like ends with the call
       task.blocked = task.waiting.saved_mask;
       task.waiting.has_saved_mask = false;
       continue;

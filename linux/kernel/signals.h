@@ -7,7 +7,7 @@
 
 namespace membrane::linux {
 
-constexpr rlim_t kMostPendingSignals = 1024;  // of a process or a task, whatever RLIMIT_SIGPENDING is
+constexpr rlim_t kMostPendingSignals = 1024;  // per process or task, whatever RLIMIT_SIGPENDING is
 constexpr SignalSet kUnblockable = bit_of(SIGKILL) | bit_of(SIGSTOP);
 
 // As kill() of `from` would send it; nullptr: as the kernel would.

@@ -86,7 +86,7 @@ class IpcTable {
 struct SharedSegment {
   IpcOwner owner;
   uint64_t size = 0;
-  std::shared_ptr<SharedMemory> memory;  // nullptr: it was removed, and lives as long as it is attached
+  std::shared_ptr<SharedMemory> memory;  // nullptr: it was removed, and lives while attached
   std::weak_ptr<SharedMemory> attached;
   int64_t attached_at = 0, detached_at = 0, changed_at = 0;
   int creator = 0, last = 0;  // processes
@@ -94,7 +94,7 @@ struct SharedSegment {
 
 struct SemaphoreSet {
   struct Semaphore {
-    int value = 0, process = 0;  // the last one that changed it
+    int value = 0, process = 0;  // the last process that changed it
   };
   struct Waiting {
     uint16_t semaphore = 0;
@@ -102,7 +102,7 @@ struct SemaphoreSet {
   };
   IpcOwner owner;
   std::vector<Semaphore> semaphores;
-  std::map<int, Waiting> waiting;  // tasks, by id; one may wait no longer
+  std::map<int, Waiting> waiting;  // tasks, by id; some may no longer wait
   int64_t operated_at = 0, changed_at = 0;
   WaitQueue changed;
 };

@@ -10,7 +10,7 @@
 namespace membrane::linux {
 
 constexpr uint64_t kMostVectors = 1024;              // UIO_MAXIOV
-constexpr uint64_t kMostTransferBytes = 0x7ffff000;  // MAX_RW_COUNT: what one call moves
+constexpr uint64_t kMostTransferBytes = 0x7ffff000;  // MAX_RW_COUNT: the most that one call moves
 
 struct UserRange {
   uint64_t address = 0, length = 0;
@@ -39,7 +39,7 @@ class UserBuffer final : public Buffer {
   Caller* caller_;
   std::vector<UserRange> ranges_;
   size_t at_ = 0;        // in ranges_
-  uint64_t inside_ = 0;  // bytes done of that one
+  uint64_t inside_ = 0;  // bytes done of the current range
   size_t left_ = 0;
 };
 

@@ -16,7 +16,7 @@ Try<std::chrono::steady_clock::time_point> deadline_of(const Kernel& kernel, con
 // The deadline of a waiting call. No time: never.
 struct TimeLimit {
   std::optional<std::chrono::steady_clock::time_point> deadline;
-  bool is_zero = false;  // it does not wait at all
+  bool is_zero = false;  // do not wait at all
 };
 TimeLimit limit_of_milliseconds(Call& call, int timeout_ms);  // negative: never
 // From a guest's timespec; a null pointer means never. Errors: EFAULT, EINVAL.

@@ -24,8 +24,8 @@ struct NetworkGreeting {
 
 enum class NetworkEvent : uint32_t {
   kConnecting,   // a program connects to the host
-  kRefusedHost,  // a program connected to what is not reachable, and was told so
-  kRefusedName,  // a program asked for the address of a name that is not reachable
+  kRefusedHost,  // a program's connection to an unreachable host was refused
+  kRefusedName,  // a program looked up an unreachable name
 };
 
 struct NetworkMessage {
@@ -33,7 +33,7 @@ struct NetworkMessage {
   NetworkEvent event = NetworkEvent::kConnecting;
   uint16_t port = 0;
   uint16_t host_bytes = 0;
-  uint32_t untold = 0;  // refusals before this message for which the socket had no room
+  uint32_t untold = 0;  // earlier refusals for which the socket had no room
   char host[256] = {};
 };
 

@@ -18,7 +18,7 @@ namespace {
 
 constexpr uint16_t kDnsPort = 53;
 constexpr size_t kMostPiece = 65536;
-constexpr uint64_t kOwner = UINT64_MAX;  // among the numbers of connections
+constexpr uint64_t kOwner = UINT64_MAX;  // a reserved connection number
 
 Status unavailable() {
   return fail(ErrorCode::kUnavailable,
@@ -206,7 +206,7 @@ class OutsideNetwork::DnsStream final : public Connection {
   }
 
   OutsideNetwork& network_;
-  std::vector<std::byte> bytes_;  // less than one message of at most 64 KiB, and what was sent with it
+  std::vector<std::byte> bytes_;  // a partial message of at most 64 KiB, and later bytes
 };
 
 // -- making
@@ -240,7 +240,8 @@ void OutsideNetwork::wait_for_sockets() {
     {
       const std::scoped_lock lock(mutex_);
       for (int i = 0; i < count; ++i) {
-        const uint64_t number = events[static_cast<size_t>(i)].data.u64;  // a copy: the structure is packed
+        const uint64_t number =
+            events[static_cast<size_t>(i)].data.u64;  // copied, since the structure is packed
         if (number == 0) return;
         ready_.push_back(number);
       }

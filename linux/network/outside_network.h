@@ -34,7 +34,7 @@ class OutsideNetwork final : public Network {
   // Starts its thread; call this before the kernel process restricts its system calls. That thread calls
   // `wake`, which must make the kernel call after_wake(). Errors: kUnavailable.
   static Result<std::unique_ptr<OutsideNetwork>> create(std::function<void()> wake);
-  ~OutsideNetwork() override;  // after the kernel's sockets
+  ~OutsideNetwork() override;  // runs after the kernel's sockets end
   OutsideNetwork(const OutsideNetwork&) = delete;
   OutsideNetwork& operator=(const OutsideNetwork&) = delete;
 
@@ -73,9 +73,9 @@ class OutsideNetwork final : public Network {
   std::string own_name_, certificate_;
   std::map<uint64_t, std::unique_ptr<Connection>> connections_;
   uint64_t last_number_ = 0;
-  uint32_t untold_ = 0;          // refusals that the owner has not heard of
+  uint32_t untold_ = 0;          // refusals not yet reported to the owner
   std::mutex mutex_;             // of what follows
-  std::vector<uint64_t> ready_;  // connections whose sockets are
+  std::vector<uint64_t> ready_;  // connections with ready sockets
   std::jthread thread_;
 };
 

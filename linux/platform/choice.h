@@ -10,8 +10,8 @@ struct PlatformDescription {
   std::string name;  // "trap", "kvm"
   bool is_usable = false;
   std::string why_not;     // if it is not
-  double call_us = 0;      // what a guest's system call costs, measured: to the kernel process and back
-  bool is_chosen = false;  // where none is demanded
+  double call_us = 0;      // measured cost of a guest's system call, including the return
+  bool is_chosen = false;  // the default
   std::string reason;      // of the choice
 };
 

@@ -40,15 +40,15 @@ struct Registers {
 
 enum class StopKind : uint8_t {
   kSystemCall,   // rax has the number; rip is after the instruction
-  kException,    // a fault of the guest's: signal, code and address are what Linux would put into siginfo
-  kInterrupted,  // as interrupt() asked, between two instructions of the guest
-  kGone,  // its process has ended, or what it said was not what the platform's part in it says: it is lost
+  kException,    // a guest fault: signal, code and address are as in Linux's siginfo
+  kInterrupted,  // by interrupt(), between two guest instructions
+  kGone,         // its process has ended, or the platform's part in it broke the protocol: it is lost
 };
 
 struct Stop {
   StopKind kind = StopKind::kSystemCall;
   int signal = 0, code = 0, trap_number = 0;  // of kException
-  uint64_t error_code = 0, address = 0;       // of kException; address is cr2 of a page fault
+  uint64_t error_code = 0, address = 0;       // for kException; address is cr2 of a page fault
 };
 
 // The results of calls that only ask for the caller's identity.
@@ -61,7 +61,7 @@ struct Identity {
 struct Backing {
   int fd = -1;  // -1: zeros
   uint64_t offset = 0;
-  bool is_shared = false;  // else the guest's writes are its own
+  bool is_shared = false;  // otherwise the guest's writes are private
   // How many bytes from `offset` on belong to the file, in whole pages: anything mapped beyond them must not
   // come from `fd`, where another file's bytes may follow (an access there is a SIGBUS).
   uint64_t length = UINT64_MAX;
@@ -129,8 +129,8 @@ class Thread {
   // Ends it, running or not. The Space ends with its last thread.
   virtual ~Thread() = default;
 
-  Registers registers;    // while it is stopped: what it has, and what it will have
-  Stop stop;              // why it stopped last
+  Registers registers;    // while stopped: current values, which can be changed
+  Stop stop;              // the reason of the last stop
   void* owner = nullptr;  // the kernel's
 
   [[nodiscard]] virtual const std::shared_ptr<Space>& space() const = 0;
@@ -179,7 +179,7 @@ class Platform {
 };
 
 struct TrapOptions {
-  uint32_t spins = 0;  // rounds that each side looks before it sleeps; more than one core wanted
+  uint32_t spins = 0;  // rounds that each side spins before it sleeps; needs more than one core
   int most_threads = 4096;
   // The calling thread and all guests run on the caller's current core, until the platform ends: waking
   // another core takes longer than the rest of a system call. When more than one guest thread computes, these
@@ -193,7 +193,7 @@ struct TrapOptions {
 Result<std::unique_ptr<Platform>> start_trap_platform(const TrapOptions& options);
 
 struct KvmOptions {
-  int device = -1;  // /dev/kvm, open for reading and writing, which stays the caller's; -1: it is opened
+  int device = -1;  // /dev/kvm, open for reading and writing, borrowed; -1: opened here
   int most_threads = 4096;
   bool shares_core = true;         // as for trap
   bool traps_time_stamps = false;  // as for trap

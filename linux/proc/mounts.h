@@ -16,8 +16,8 @@ namespace membrane::linux {
 struct SystemDirectories {
   std::shared_ptr<Devices> devices;
   std::shared_ptr<Terminals> terminals;
-  NodeRef device_files, shared_memory;  // the trees on /dev and /dev/shm
-  std::vector<NodeRef> covered;         // the directories of the root that are mounted over
+  NodeRef device_files, shared_memory;  // the trees at /dev and /dev/shm
+  std::vector<NodeRef> covered;         // directories of the root that are mounted over
 };
 
 // Mounts them over directories of the root, creating missing ones, and sets kernel.system. Call it once,

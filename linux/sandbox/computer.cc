@@ -22,7 +22,7 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 constexpr auto kLookEvery = std::chrono::milliseconds(100);  // at `cancelled`
-constexpr auto kPatience = std::chrono::seconds(2);  // with a kernel process that was told to end the command
+constexpr auto kPatience = std::chrono::seconds(2);  // for a kernel process that was told to end the command
 
 double us_between(Clock::time_point begin, Clock::time_point end) {
   return std::chrono::duration<double, std::micro>(end - begin).count();

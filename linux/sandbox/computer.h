@@ -32,18 +32,18 @@ struct TerminalSize {
 
 struct ComputerLimits {
   uint64_t memory_bytes = 2ull << 30;            // of all processes
-  uint64_t disk_bytes = 1ull << 30;              // that the sandbox writes
+  uint64_t disk_bytes = 1ull << 30;              // that the sandbox may write
   uint64_t output_bytes = 64u << 20;             // standard output and error together
   int most_tasks = 512;                          // threads of all processes
-  std::optional<std::chrono::milliseconds> cpu;  // of all processes, as long as the sandbox lives
+  std::optional<std::chrono::milliseconds> cpu;  // of all processes, for the sandbox's lifetime
   std::optional<std::chrono::milliseconds> wall;
 };
 
 // A directory of the owner's machine, visible to guests. `socket` is one end of a pair whose other end a
 // DirectoryBroker serves.
 struct MountedDirectory {
-  std::string path;  // where guests see it; made when it is not there
-  int socket = -1;   // borrowed until create() has returned
+  std::string path;  // its path in the sandbox; created if missing
+  int socket = -1;   // borrowed until create() returns
   bool is_writable = false;
 };
 
@@ -65,7 +65,7 @@ struct Computer {
 };
 
 enum class ComputerEnd : uint8_t {
-  kNotStarted,  // its program is not there, or is none
+  kNotStarted,  // its program does not exist, or is not a program
   kExited,
   kSignalled,
   kTimedOut,
@@ -79,15 +79,14 @@ enum class ComputerEnd : uint8_t {
 struct ComputerReport {
   ComputerEnd end = ComputerEnd::kFailed;
   int status = 0;      // the exit code of kExited and kNotStarted, the signal of kSignalled
-  std::string reason;  // of kFailed and kNotStarted: what failed, of the former also what would mend it
+  std::string reason;  // for kFailed and kNotStarted: what failed; for the former also a fix
   std::string platform;
   uint64_t output_bytes = 0, memory_peak_bytes = 0;
-  std::vector<std::string>
-      missing_walls;  // those of the kernel process and of guests that this machine refuses, and why
-  double start_us = 0, run_us = 0;  // until the command's first instruction; from there to its end
-  LimitsReached reached = {};       // while the command ran
-  uint64_t preemptions = 0;         // of a deterministic one: how often it was not (Kernel::preemptions())
-  std::map<std::string, uint64_t> absent_calls;  // system calls that this kernel does not have: how often
+  std::vector<std::string> missing_walls;  // walls that this machine refuses, and why
+  double start_us = 0, run_us = 0;         // until the command's first instruction; from there to its end
+  LimitsReached reached = {};              // while the command ran
+  uint64_t preemptions = 0;                // if deterministic: how often it was not (Kernel::preemptions())
+  std::map<std::string, uint64_t> absent_calls;  // unimplemented system calls, with counts
 };
 
 // The exit status that shells use for a program that cannot be started: 127 where it does not exist, 126
@@ -95,7 +94,7 @@ struct ComputerReport {
 std::optional<int> status_of_unstarted(const Error& error);
 
 struct ComputerStreams {
-  int input = -1;  // read as the guest reads; -1: none
+  int input = -1;  // read on demand; -1: none
   std::function<void(std::string_view)> on_output, on_error;
   // As in LiveSpec.
   std::function<Status()> on_forked = {};

@@ -31,7 +31,7 @@ namespace {
 
 struct SourceOrder {
   uint32_t traps_time_stamps, is_kvm;
-  uint32_t is_beginning = 0;  // from now on some are made ready; no answer
+  uint32_t is_beginning = 0;  // from now on keep some ready; no answer
 };
 // With error 0 it carries the owner's end of the kernel process's socket, and a handle of the process.
 struct SourceAnswer {

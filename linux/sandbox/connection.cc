@@ -74,7 +74,7 @@ Result<std::string> Connection::ask_until(Clock::time_point until, uint64_t numb
   const Status sent = socket_.send(kind, number, bytes, files);
   std::unique_lock lock(mutex_);
   const auto is_answered = [&asked] { return asked.answer.has_value(); };
-  if (sent || sent.error().code == ErrorCode::kUnavailable) {  // then the reading thread finds out, too
+  if (sent || sent.error().code == ErrorCode::kUnavailable) {  // then the reading thread notices too
     if (!asked.answered.wait_until(lock, until, is_answered)) socket_.shut();
     asked.answered.wait(lock, is_answered);
   }

@@ -43,7 +43,7 @@ class Connection {
   bool add(uint64_t number, std::shared_ptr<CommandEar> ear);
   void remove(uint64_t number);
 
-  void end();  // the kernel process ends; all that waits fails
+  void end();  // ends the kernel process; pending calls fail
 
  private:
   static constexpr auto kPatience = std::chrono::seconds(10), kMostPatience = std::chrono::seconds(300);
@@ -82,7 +82,7 @@ class CommandEar {
   [[nodiscard]] bool wants_errors() const { return events_.on_error != nullptr; }
   // The command was started: callbacks start now. `connection` must outlive the thread.
   void begin(Connection& connection, uint64_t number, size_t input_room);
-  void stop();  // no callback comes after it
+  void stop();  // no callback follows
 
   // -- by the connection's thread. False: more than there was room for, or after the end.
   bool add_output(FrameKind kind, std::string bytes);
@@ -104,10 +104,10 @@ class CommandEar {
   std::mutex mutex_;  // of what follows
   std::condition_variable news_, room_, over_;
   std::deque<Piece> pieces_;
-  size_t held_[2] = {0, 0};  // bytes of output and of errors that were not given back
+  size_t held_[2] = {0, 0};  // bytes of output and errors not yet returned as room
   size_t input_room_ = 0;
   std::optional<CommandEnd> end_;
-  bool is_over_ = false;  // the end was told to on_end
+  bool is_over_ = false;  // on_end was called
   bool is_stopped_ = false;
   std::thread thread_;
 };

@@ -7,7 +7,7 @@ namespace membrane::linux {
 
 // What must be known before the platform starts.
 struct KernelProcessOptions {
-  bool traps_time_stamps = false;  // for a LiveSpec that is deterministic
+  bool traps_time_stamps = false;  // for a deterministic LiveSpec
   bool is_kvm = false;             // the platform; else it is `trap`
 };
 

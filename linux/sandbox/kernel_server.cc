@@ -62,7 +62,7 @@ void KernelServer::run() {
     return std::ranges::any_of(commands_, [](const auto& each) { return each.second->expects_input(); });
   };
   has_news_ = true;
-  if (!is_frozen_by_owner_) kernel_.thaw();  // of a sandbox that was kept
+  if (!is_frozen_by_owner_) kernel_.thaw();  // a restored sandbox
   kernel_.run_while([this] { return !is_over_; });
   // Nobody receives what processes do at their end.
   kernel_.on_outside = {};
@@ -133,7 +133,7 @@ bool KernelServer::obey_for_command(const Frame& frame) {
       if (number > 0) command.signal(number);
       break;
     }
-    default: command.leave(); has_news_ = true;  // it is looked at once more
+    default: command.leave(); has_news_ = true;  // it is checked once more
   }
   return from.is_whole();
 }

@@ -37,7 +37,7 @@ class KernelServer {
   void wake();
 
  private:
-  static constexpr int kMostAtOnce = 64;  // orders between two looks at the guests
+  static constexpr int kMostAtOnce = 64;  // orders handled between two checks of the guests
 
   void look();
   void obey(Frame& frame);
@@ -68,7 +68,7 @@ class KernelServer {
   std::atomic<bool> has_news_ = false;
   bool is_over_ = false;
   bool is_frozen_by_owner_ = false;
-  std::map<uint64_t, std::unique_ptr<ServedCommand>> commands_;  // by the number of their order
+  std::map<uint64_t, std::unique_ptr<ServedCommand>> commands_;  // by their order's number
 };
 
 }  // namespace membrane::linux

@@ -43,8 +43,7 @@ Result<T> sound(Result<T> unpacked) {
 // sealed and is not trusted.
 Status seal_kept(int file) {
   const int seals = fcntl(file, F_GET_SEALS);
-  if (seals < 0 || (seals & F_SEAL_SEAL) != 0)
-    return {};  // a file of the disk, or one that is not to be sealed
+  if (seals < 0 || (seals & F_SEAL_SEAL) != 0) return {};  // a file on disk, or one that cannot be sealed
   if (fcntl(file, F_ADD_SEALS, F_SEAL_SEAL | F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE) == 0) return {};
   return fail(ErrorCode::kUnavailable,
               "the kernel process of the sandbox still has the saved sandbox open for writing");
@@ -91,7 +90,7 @@ class OwnedCommand final : public Command {
   const uint64_t number_;
   const int process_;
   const std::shared_ptr<CommandEar> ear_;
-  std::mutex writing_;  // of input that waits for room
+  std::mutex writing_;  // serialises input that waits for room
 };
 
 class OwnedComputer final : public LiveComputer {
@@ -201,7 +200,7 @@ class OwnedComputer final : public LiveComputer {
 Result<std::unique_ptr<Command>> OwnedComputer::begin(FrameKind how, const std::string& order,
                                                       const std::shared_ptr<CommandEar>& ear) {
   const uint64_t number = connection_->take_number();
-  connection_->add(number, ear);  // output may come before the answer
+  connection_->add(number, ear);  // output may arrive before the answer
   const auto answer = connection_->ask(number, how, order);
   if (!answer) {
     connection_->remove(number);
@@ -373,7 +372,7 @@ Result<std::unique_ptr<LiveComputer>> begin_computer(HostFile socket, OwnedProce
 
 bool wants_virtual_clock(const LiveSpec& spec) {
   if (spec.kept < 0 || spec.kept_files_only) return spec.deterministic.has_value();
-  const auto kept = read_kept_facts(spec.kept);  // what is wrong is told by begin_computer()
+  const auto kept = read_kept_facts(spec.kept);  // begin_computer() reports errors
   if (!kept || !kept->has_processes) return spec.deterministic.has_value();
   return kept->clock_start_ms.has_value();
 }

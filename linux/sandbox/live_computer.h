@@ -36,20 +36,19 @@ struct LiveSpec {
   // Path of an image file (linux/image/layer.h); "" with `kept`: the path recorded when that file was
   // written.
   std::string image;
-  int image_file =
-      -1;  // that file, open for reading, so that nothing else may have come to stand there. Borrowed as `kept` is
+  int image_file = -1;  // that file, open for reading, in case the path was replaced. Borrowed like `kept`
   // A file that keep() wrote: the sandbox resumes from it. Borrowed until create() has returned; its bytes
   // must not change while the sandbox lives.
   int kept = -1;
-  bool kept_files_only = false;  // none of the processes that `kept` may have
+  bool kept_files_only = false;  // ignore the processes in `kept`
   std::string host_name = "membrane";
-  ComputerLimits limits;  // memory, disk and tasks; output and wall are of a command
+  ComputerLimits limits;  // memory, disk and tasks; output and wall are per command
   // As in Computer. A sandbox that is restored with its processes is as deterministic as it was, whatever
   // this says.
   std::optional<Determinism> deterministic;
   std::string platform;       // "trap", "kvm"; "" for the faster one of this machine
-  bool stands_still = false;  // no guest runs before thaw(): for looking whether it can go on
-  int network = -1;  // where guests' connections go (linux/network/); -1: none leaves. Borrowed as `kept` is
+  bool stands_still = false;  // no guest runs before thaw(): to check whether it can resume
+  int network = -1;           // the guests' network (linux/network/); -1: none. Borrowed like `kept`
   std::vector<MountedDirectory> directories;
   // For start_computer() only: called when the kernel process has been forked from the caller, so that it
   // inherits nothing that is created here, and before it has the network. May be null.
@@ -70,8 +69,8 @@ struct CommandEnd {
   bool was_signalled = false;
   int status = 0;  // exit code, or the signal
   bool was_out_of_memory = false;
-  LimitsReached reached = {};           // while it ran, by whatever ran then
-  uint64_t user_us = 0, system_us = 0;  // of the command and of those of its children that were waited for
+  LimitsReached reached = {};           // while it ran, by any process
+  uint64_t user_us = 0, system_us = 0;  // of the command and its children that were waited for
 };
 
 // A program that was started from outside, with its children. If this is destroyed before the program was
@@ -83,7 +82,7 @@ class Command {
   [[nodiscard]] virtual int process_id() const = 0;  // as seen inside
   // Waits until there is room. Errors: kUnavailable when nobody will read it.
   virtual Status write_input(std::string_view bytes) = 0;
-  virtual void end_input() = 0;  // to a terminal: its character for the end of a file
+  virtual void end_input() = 0;  // for a terminal: types its end-of-file character
   virtual void resize(TerminalSize size) = 0;
   // Signals its process group; with SIGKILL, all processes of its session.
   virtual void signal(int number) = 0;
@@ -98,7 +97,7 @@ struct CommandEvents {
 
 struct FileFacts {
   std::string path;
-  uint32_t mode = 0;  // with its type, as of stat()
+  uint32_t mode = 0;  // with its type, as in stat()
   uint32_t user = 0, group = 0;
   uint64_t size = 0, links = 0;
   int64_t modified_ns = 0;  // since 1970
@@ -111,7 +110,7 @@ enum class Change : uint8_t { kAdded, kModified, kRemoved };
 struct ChangedPath {
   std::string path;
   Change change = Change::kModified;
-  uint32_t mode = 0;  // now; of one that was removed, before
+  uint32_t mode = 0;  // current; for a removed path, the previous one
 };
 
 struct ComputerUsage {
@@ -178,7 +177,7 @@ class LiveComputer {
 class ComputerSource {
  public:
   static Result<std::unique_ptr<ComputerSource>> create(size_t most_ready);
-  virtual ~ComputerSource() = default;  // its computers go on
+  virtual ~ComputerSource() = default;  // its computers continue to run
   // Its process, for a control group: processes that it forks from then on are in the group too.
   [[nodiscard]] virtual pid_t process() const = 0;
   // From now on it makes kernel processes ready in advance.

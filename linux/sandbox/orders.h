@@ -26,7 +26,7 @@ class Orders {
   [[nodiscard]] bool has_ended();
 
  private:
-  static constexpr size_t kMostBytes = 8u << 20;  // that wait; then reading stops
+  static constexpr size_t kMostBytes = 8u << 20;  // waiting bytes, before reading stops
   void read_all(FrameSocket& socket);
   std::optional<Frame> take_front();
 

@@ -43,9 +43,9 @@ class OutsideFiles {
  private:
   static constexpr size_t kMostWritings = 64;
   struct Writing {
-    std::string path, name, other_name;  // other_name: until it has ended; "" while it has no name
+    std::string path, name, other_name;  // other_name: until it is complete; "" while it has no name
     NodeRef directory, file;
-    uint64_t size = 0;  // with a hole at the end, which is made when it has ended
+    uint64_t size = 0;  // including a hole at the end, which is made on completion
     uint64_t written = 0;
   };
   Try<LocationRef> find(const std::string& path, bool follows_links = true);
@@ -63,7 +63,7 @@ class OutsideFiles {
 
   Kernel& kernel_;
   const Place place_;
-  std::map<uint64_t, Writing> writings_;  // by the number of the order
+  std::map<uint64_t, Writing> writings_;  // by the order's number
 };
 
 }  // namespace membrane::linux

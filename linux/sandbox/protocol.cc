@@ -128,7 +128,7 @@ Result<size_t> FrameSocket::read_some() {
   msghdr message = {};
   message.msg_iov = &part;
   message.msg_iovlen = 1;
-  if (other_ == FrameReader::From::kOwner) {  // of the kernel process, descriptors are closed on arrival
+  if (other_ == FrameReader::From::kOwner) {  // descriptors from the kernel process are closed on arrival
     message.msg_control = control.data();
     message.msg_controllen = control.size();
   }

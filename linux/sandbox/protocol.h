@@ -32,20 +32,20 @@ namespace membrane::linux {
 
 enum class FrameKind : uint16_t {
   // -- orders
-  kBegin = 1,  // BeginOrder; the first one, once
+  kBegin = 1,  // BeginOrder; the first order, once
   kStart,      // CommandSpec
-  kAttach,     // to a command that runs: its process id
-  kInput,      // bytes for a command; no answer to this one and the next five
+  kAttach,     // to a running command: its process id
+  kInput,      // bytes for a command; this and the next five orders are not answered
   kEndInput,
-  kOutputRoom,  // bytes of output that were taken
+  kOutputRoom,  // bytes of output that were consumed
   kErrorRoom,
   kResize,
   kSignal,
-  kLeave,  // nobody hears of the command any more, or ends the file that is being written; no answer
+  kLeave,  // detaches from the command, or abandons the file being written; no answer
   kStat,
   kList,
   kRead,
-  kWriteBegin,  // a file; its bytes follow in pieces, by the number of this order
+  kWriteBegin,  // a file; its bytes follow in pieces with this order's number
   kWritePiece,
   kWriteEnd,
   kMakeDirectory,
@@ -55,10 +55,10 @@ enum class FrameKind : uint16_t {
   kMove,
   kRemove,
   kChanges,
-  kSaveImage,  // its configuration, with a file that is open for writing; the owner seals it
+  kSaveImage,  // its configuration, with a file open for writing, which the owner seals
   kFreeze,
   kThaw,
-  kKeep,  // with a file that is open for reading and writing
+  kKeep,  // with a file open for reading and writing
   kUsage,
   kClampTimes,  // milliseconds since 1970
   kLastOrder = kClampTimes,
@@ -67,7 +67,7 @@ enum class FrameKind : uint16_t {
   kPiece,   // of an answer
   kOutput,  // of a command
   kError,
-  kInputRoom,  // bytes of input that were taken
+  kInputRoom,  // bytes of input that were consumed
   kEnd,        // CommandEnd
   kLastTold = kEnd,
 };
@@ -99,7 +99,7 @@ class FrameReader {
  private:
   const From from_;
   std::vector<std::byte> bytes_;
-  size_t begin_ = 0;  // of what is not yet read
+  size_t begin_ = 0;  // of the unread bytes
   std::deque<HostFile> files_;
 };
 
@@ -157,7 +157,7 @@ class Unpacker {
 // LiveSpec as it is sent: with files instead of paths and borrowed descriptors.
 struct BeginOrder {
   std::string host_name, platform;
-  std::string image_name;  // where the image is, for what is kept of the sandbox
+  std::string image_name;  // the image's path, recorded when the sandbox is kept
   ComputerLimits limits;
   std::optional<Determinism> deterministic;
   bool stands_still = false;

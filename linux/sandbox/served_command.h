@@ -78,10 +78,10 @@ class ServedCommand {
   std::unique_ptr<OutsideTerminal> terminal_;
   const LimitsReached reached_before_;
   int process_ = 0;
-  size_t input_room_ = kInputWindow;  // that the owner has
-  size_t taken_ = 0;                  // input that was taken, and the owner was not told of
+  size_t input_room_ = kInputWindow;  // that the owner may use
+  size_t taken_ = 0;                  // input consumed but not yet reported to the owner
   bool is_left_ = false, is_end_told_ = false;
-  bool ends_input_ = false;  // of a terminal: once it has taken what was fed
+  bool ends_input_ = false;  // for a terminal: once it has taken the fed input
   std::optional<CommandEnd> end_;
 };
 

@@ -32,7 +32,7 @@ struct Service {
 struct Call {
   Request request;
   Caller caller;
-  std::shared_ptr<Known> known;  // the sandbox that is meant; null for requests to the API
+  std::shared_ptr<Known> known;  // the requested sandbox; null for requests to the API
   Reply reply;
 
   void answer(int status, const OrderedJson& json) const;

@@ -16,8 +16,8 @@ namespace membrane::service::e2b {
 std::string without_indentation(std::string_view code);
 
 struct PythonCell {
-  std::string code;           // as many lines as were given
-  bool has_commands = false;  // it calls what code_for_commands() makes
+  std::string code;           // with the same number of lines
+  bool has_commands = false;  // it calls what code_for_commands() defines
 };
 
 // The cell without its indentation, with each command replaced by a call that runs it. Valid Python stays as

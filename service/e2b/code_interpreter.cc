@@ -110,7 +110,7 @@ ApiError no_language(const std::string& name) {
 Answer<void> prepare(const Service& service, const SharedCall& call, std::string_view language,
                      uint64_t number, ExecSpec& spec) {
   if (language == "typescript") spec.name = "cell-" + std::to_string(number) + ".ts";
-  constexpr size_t kMostBytesOfCell = 1u << 20;  // it is read on the thread that serves all
+  constexpr size_t kMostBytesOfCell = 1u << 20;  // it is parsed on the server's thread
   if (spec.code.size() > kMostBytesOfCell)
     return refuse(ApiCode::kTooLarge, "the code has more than 1 MiB",
                   "Write its data into files, and read them.");
@@ -133,7 +133,7 @@ void run(const Service& service, const SharedCall& call, std::string_view langua
   if (!begun) return call->refuse_in_words(begun.error());
   const std::shared_ptr<Exec>& exec = *begun;
   const auto cancel = [service, known = call->known, id = exec->id] {
-    (void)service.sandboxes.cancel_exec(known->tenant, known->id, id);  // it may be over, or gone
+    (void)service.sandboxes.cancel_exec(known->tenant, known->id, id);  // it may already be over or gone
   };
   // At once, as E2B interrupts its kernel: a client whose timeout has passed closes the connection and sends
   // nothing else.

@@ -31,7 +31,7 @@ enum class RpcCode : uint8_t {
   kUnauthenticated,
 };
 std::string_view name_of(RpcCode code);
-int status_of(RpcCode code);  // of HTTP, of a unary call
+int status_of(RpcCode code);  // HTTP status of a unary call
 
 struct RpcError {
   RpcCode code = RpcCode::kInternal;

@@ -27,8 +27,8 @@ namespace membrane::service::e2b {
 // A command that a client started. Sandboxes keeps its exec, and so do its readers: one that is over is kept
 // as long as other execs that are over.
 struct Command {
-  uint32_t pid = 0;     // of a Linux sandbox its process there; of others a number of ours
-  std::string program;  // as the client wrote these
+  uint32_t pid = 0;     // for a Linux sandbox its process id there; for others a generated number
+  std::string program;  // as written by the client
   std::vector<std::string> arguments;
   std::map<std::string, std::string> environment;
   std::optional<std::string> directory;
@@ -91,7 +91,7 @@ class Known {
   std::deque<std::pair<std::string, Caller>> access_;
   uint32_t next_pid_ = 1;
   std::map<uint32_t, Command> commands_;
-  std::map<std::string, CodeContext, std::less<>> contexts_;  // by id; Sandboxes bounds how many there are
+  std::map<std::string, CodeContext, std::less<>> contexts_;  // by id; Sandboxes limits their number
   std::map<std::string, uint64_t, std::less<>> executions_;
   std::optional<std::pair<int64_t, uint64_t>> cpu_before_;  // when, and how much
 };

@@ -22,7 +22,7 @@ namespace {
 // -- programs -------------------------------------------------------------------------------------------------------
 
 constexpr size_t kMostLineBytes = 64u << 10, kMostTagBytes = 1u << 10;
-constexpr size_t kMostPrintedBytes = 8u << 20;  // of a command that is no program of the interpreter
+constexpr size_t kMostPrintedBytes = 8u << 20;  // for a command that is not run by the interpreter
 
 // A parsed command on its way to an exec.
 struct Start {
@@ -32,7 +32,7 @@ struct Start {
   std::string template_name;
   Command command;
   std::optional<uint64_t> timeout_ms;
-  bool takes_input = false;  // while it runs, where it is a program of an interpreter
+  bool takes_input = false;  // while it runs, if the interpreter runs it
 
   // Relative paths start at the command's directory.
   [[nodiscard]] std::string path(const std::string& given) const {

@@ -12,8 +12,8 @@ namespace membrane::service::e2b {
 
 struct RpcMethod {
   std::string_view name;
-  std::string_view scope;  // that the caller needs
-  bool is_stream;          // of its answer; then its request is one message in a frame
+  std::string_view scope;  // required of the caller
+  bool is_stream;          // streams its answer; then its request is one message in a frame
   void (*handle)(const Service&, const SharedCall&, const Json& message);
 };
 

@@ -29,7 +29,7 @@ class WatchEvents {
 
   struct Taken {
     std::vector<WatchEvent> events;
-    bool has_read = false;  // something came, if only a comment
+    bool has_read = false;  // something came, even if only a comment
     bool is_end = false;
   };
   // The events so far; `wake` as in BodySource::next().
@@ -42,7 +42,7 @@ class WatchEvents {
   std::shared_ptr<BodySource> source_;
   std::string directory_;
   bool is_deep_ = false;
-  std::string rest_;  // of an event that has not come whole
+  std::string rest_;  // an incomplete event
 };
 
 // Frames of WatchDirResponse.

@@ -3,7 +3,7 @@
 
 #include <stdint.h>
 
-#define VDSO_DATA_AT 4096  // from the image's start; vdso.lds has it, too
+#define VDSO_DATA_AT 4096  // from the image's start; also in vdso.lds
 
 struct VdsoData {
   // The address of a clock_gettime() that needs no system call; 0: the platform has none.

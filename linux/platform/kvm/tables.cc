@@ -10,7 +10,7 @@ namespace {
 
 constexpr uint64_t kPage = 4096, kLargePage = uint64_t{1} << 21, kWindow = uint64_t{1} << 30;
 constexpr uint64_t kSlotBytes = uint64_t{64} << 20;
-constexpr size_t kMostWindows = 480;  // so that 39 bits of physical addresses are enough
+constexpr size_t kMostWindows = 480;  // so that 39 bits of physical address suffice
 constexpr uint64_t kPresentBit = 1, kWriteBit = 2, kUserBit = 4, kUsedBits = 0x60, kLargeBit = 0x80;
 constexpr uint64_t kNoExecuteBit = uint64_t{1} << 63, kAddressBits = 0x000ffffffffff000;
 constexpr uint64_t kTableBits = kPresentBit | kWriteBit | kUserBit | kUsedBits;
@@ -74,7 +74,7 @@ bool GuestTables::prepare() {
     constexpr uint64_t kBreakpoint = 3, kOverflow = 4;
     const uint64_t target = KVM_GATE_EXCEPTIONS + vector * 8;
     const uint64_t kind =
-        vector == kBreakpoint || vector == kOverflow ? 0xee : 0x8e;  // guests may raise them
+        vector == kBreakpoint || vector == kOverflow ? 0xee : 0x8e;  // guests may raise these
     uint64_t* const gate = words(KVM_IDT) + vector * 2;
     gate[0] = (target & 0xffff) | uint64_t{kKvmKernelCode} << 16 | kind << 40 | (target >> 16 & 0xffff) << 48;
     gate[1] = target >> 32;

@@ -46,11 +46,11 @@ class GuestTables {
   [[nodiscard]] std::vector<Slot> slots() const;
 
   enum class Answer : uint8_t {
-    kPresent,    // the page is there now; if needs_slot() gave one, once that is made
+    kPresent,    // the page is present; if needs_slot() returned one, once that exists
     kNoMapping,  // nothing is mapped there
-    kForbidden,  // what is mapped there does not permit it
+    kForbidden,  // the mapping does not permit it
     kFull,       // the page tables are full; renew() helps
-    kNoRoom,     // the machine's physical addresses are all used
+    kNoRoom,     // the machine's physical addresses are exhausted
   };
   // The meaning of a guest's page fault, by the processor's error code.
   [[nodiscard]] Answer judge(uint64_t address, uint64_t error_code) const;
@@ -96,7 +96,7 @@ class GuestTables {
   uint64_t next_ = KVM_TABLES, root_ = 0;
   bool is_stale_ = true;
   Areas areas_;
-  std::map<uint64_t, uint64_t> windows_;  // physical addresses of each GiB that was used
+  std::map<uint64_t, uint64_t> windows_;  // physical addresses of each used GiB
   std::map<uint64_t, Slot> slots_;        // by physical address
 };
 

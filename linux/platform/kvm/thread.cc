@@ -15,7 +15,7 @@ namespace {
 // The flags that a program may set, and those that are always set.
 constexpr uint64_t kUserFlags = 0x250dd5, kFixedFlags = 0x202;
 constexpr uint64_t kNoTimeStamps = 1 << 2;  // of cr4
-constexpr int kMemoryFault = 39;            // KVM_EXIT_MEMORY_FAULT, which older headers do not have
+constexpr int kMemoryFault = 39;            // KVM_EXIT_MEMORY_FAULT, missing in older headers
 
 constexpr int kDebug = 1, kBreakpoint = 3, kInvalidCode = 6, kNoSegment = 11, kStackSegment = 12,
               kProtection = 13, kPage = 14, kFloat = 16, kAlignment = 17, kVectorFloat = 19;
@@ -52,7 +52,7 @@ bool TrapThread::put_machine(TrapControl& control) {
   odd_rip_.reset();
   if (!is_canonical(registers.rip)) {
     odd_rip_ = registers.rip;
-    control.registers[16] = KVM_SYSTEM;  // where a guest may not go
+    control.registers[16] = KVM_SYSTEM;  // an address that guests may not execute
   }
   control.registers[17] = (registers.rflags & kUserFlags) | kFixedFlags;
   control.root = root;
@@ -66,7 +66,7 @@ bool TrapThread::put_machine(TrapControl& control) {
 bool TrapThread::take_exit(const TrapControl& seen) {
   const bool is_refused = seen.exit == -EFAULT || seen.exit == kMemoryFault;
   const uint64_t rip = registers.rip;
-  if (seen.signal == SIGSYS) {  // the monitor has begun
+  if (seen.signal == SIGSYS) {  // the monitor has started
     host_->is_interrupted = false;
     stop.kind = StopKind::kSystemCall;
     return true;
@@ -175,7 +175,7 @@ int TrapThread::float_code(int trap_number) {
 // ---- pages ----
 
 bool TrapThread::take_page_fault(uint64_t address, uint64_t error_code) {
-  if (address > TRAP_TOP) stop.error_code |= 1;  // as Linux says of its own addresses
+  if (address > TRAP_TOP) stop.error_code |= 1;  // as Linux reports for kernel addresses
   switch (trap_space().tables()->judge(address, error_code)) {
     case GuestTables::Answer::kPresent: last_error_ = error_code; return fill_page(address);
     case GuestTables::Answer::kNoMapping: return raise(SIGSEGV, SEGV_MAPERR, kPage, address);

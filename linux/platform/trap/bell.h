@@ -45,7 +45,7 @@ class Bell {
   HostFile file_;
   TrapBell* page_ = nullptr;
   std::atomic<bool> is_woken_ = false;
-  uint64_t words_ = 0, bits_ = 0;  // of the hints that were taken, those not yet given
+  uint64_t words_ = 0, bits_ = 0;  // hints taken but not yet returned
   int word_ = 0;
 };
 

@@ -24,7 +24,7 @@ namespace membrane::linux {
 
 class CallSites {
  public:
-  static constexpr size_t kBytes = 7, kPatched = 5;  // of a site; of its first instruction
+  static constexpr size_t kBytes = 7, kPatched = 5;  // the size of a site; of its first instruction
   using Original = std::array<std::byte, kPatched>;
 
   // A private mapping of a file, to be read and executed.
@@ -49,7 +49,7 @@ class CallSites {
   void restore(uint64_t address, std::span<std::byte> bytes) const;
 
  private:
-  static constexpr uint32_t kHot = 4;  // calls by a signal
+  static constexpr uint32_t kHot = 4;  // calls by signal
   struct Patched {
     Original original = {};
     uint32_t gate = 0;

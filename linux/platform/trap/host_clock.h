@@ -9,7 +9,7 @@
 namespace membrane::linux {
 
 struct HostClock {
-  uint64_t begin = 0, end = 0;  // of the pages that it needs
+  uint64_t begin = 0, end = 0;  // of the needed pages
   uint64_t clock_gettime = 0;   // 0: there is none
 };
 

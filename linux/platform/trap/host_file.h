@@ -22,7 +22,7 @@ class HostFile {
 
   [[nodiscard]] int number() const { return number_; }
   explicit operator bool() const { return number_ >= 0; }
-  [[nodiscard]] int release() { return std::exchange(number_, -1); }  // the caller closes it
+  [[nodiscard]] int release() { return std::exchange(number_, -1); }  // the caller must close it
   void close() {
     if (number_ >= 0) ::close(std::exchange(number_, -1));
   }

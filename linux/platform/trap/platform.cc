@@ -23,7 +23,7 @@ constexpr int kPatience = 200;  // looks in vain
 // How long a process that a guest created by itself can live.
 constexpr std::chrono::seconds kSweepEvery{1};
 constexpr int kMostSweeps = 16;     // at a time
-constexpr size_t kFewThreads = 64;  // so many are looked at before each sleep
+constexpr size_t kFewThreads = 64;  // up to this many are all checked before each sleep
 constexpr size_t kPrepared = 1;
 
 uint32_t state_of(const HostThread& thread) { return std::atomic_ref(thread.control->state).load(); }

@@ -9,7 +9,7 @@
 namespace membrane::linux {
 
 struct ProcessMemory {
-  uint64_t anonymous_bytes = 0;  // pages of no file that it has, also those that are swapped out
+  uint64_t anonymous_bytes = 0;  // anonymous pages, including swapped-out ones
   uint64_t table_bytes = 0;      // of page tables
 };
 // From counters that the host maintains, without walking page tables. 0: the caller's process. Nothing when

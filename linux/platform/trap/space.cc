@@ -20,7 +20,7 @@ namespace membrane::linux {
 namespace {
 
 constexpr uint64_t kControlBytes = kTrapSlots * TRAP_PAGE;
-constexpr std::chrono::seconds kPatience{2};  // with a stub that is to change its memory
+constexpr std::chrono::seconds kPatience{2};  // for a stub to change its memory
 
 // The same file, opened read-only.
 HostFile reading_only(int fd) {
@@ -315,7 +315,7 @@ bool TrapSpace::flush() {
   if (changes_.empty()) return true;
   for (const std::unique_ptr<HostThread>& thread : threads_)
     if (thread->state != HostThread::State::kRunning) return flush(*thread);
-  return true;  // they are made when the next one is resumed
+  return true;  // made when the next thread is resumed
 }
 
 void TrapSpace::note_flight(HostThread& thread) {

@@ -143,7 +143,7 @@ bool TrapThread::take_stop() {
   if (trap_space().tables() != nullptr) return take_exit(seen);
   if (seen.signal == SIGUSR1) {
     host.is_kicked = false;
-    if (!host.is_interrupted) {  // it had stopped otherwise before
+    if (!host.is_interrupted) {  // it had already stopped for another reason
       resume();
       return false;
     }
@@ -215,7 +215,7 @@ std::chrono::nanoseconds TrapThread::time_of_host() const {
   const pid_t process = trap_space().process();
   if (host_ == nullptr || process <= 0) return {};
   if (trap_space().is_single()) {
-    constexpr unsigned kScheduled = 2;  // the process's time as the scheduler counts it
+    constexpr unsigned kScheduled = 2;  // the process's time, counted by the scheduler
     timespec time = {};
     const auto clock = static_cast<clockid_t>(~static_cast<unsigned>(process) << 3 | kScheduled);
     if (clock_gettime(clock, &time) != 0) return {};
@@ -262,7 +262,7 @@ Done TrapThread::set_vector_state(std::span<const std::byte> state) {
   store<uint32_t>(area, 28, mask);
   if (!state.empty()) {
     std::ranges::copy(state.first(kSoftwareAt - 48),
-                      area.begin());  // what is after that is not the processor's
+                      area.begin());  // the rest is not the processor's
     store<uint32_t>(area, 24, load<uint32_t>(state, 24) & mask);
     store<uint32_t>(area, 28, mask);
     const auto theirs = load<SoftwareBytes>(state, kSoftwareAt);

@@ -31,19 +31,19 @@ struct HostThread {
   enum class State : uint8_t { kStopped, kRunning, kParked };
 
   TrapSpace* space = nullptr;
-  TrapControl* control = nullptr;  // foreign: the guest can write it
-  TrapThread* guest = nullptr;     // nullptr: it shall end, or be parked, once it stops
+  TrapControl* control = nullptr;  // foreign data: the guest can write it
+  TrapThread* guest = nullptr;     // nullptr: to be ended or parked once it stops
   uint32_t slot = 0, index = 0;
-  pid_t inner_number = 0;  // as the stubs call it; 0: it is the process's first
+  pid_t inner_number = 0;  // its id in the stubs' namespace; 0: the process's first thread
   State state = State::kStopped;
-  size_t running_at = 0;                 // in the list of those that run
+  size_t running_at = 0;                 // index in the list of running threads
   bool is_kicked = false;                // a signal is on its way
-  bool is_interrupted = false;           // and the kernel has not been told yet
-  uint32_t stops = 0, stops_before = 0;  // all; when it was looked at last
-  bool has_any_core = false;             // it is not bound to the core that all share
-  bool by_gate = false;                  // it came through a gate, and has no frame
-  uint64_t vector_state = 0;  // where the frame has it, as far as the stub says; 0: not in its stack
-  bool has_vectors = false;   // of a monitor: what is there is the processor's, or will be
+  bool is_interrupted = false;           // not yet reported to the kernel
+  uint32_t stops = 0, stops_before = 0;  // total; at the last check
+  bool has_any_core = false;             // not bound to the shared core
+  bool by_gate = false;                  // came through a gate and has no frame
+  uint64_t vector_state = 0;  // its address in the frame, as reported by the stub; 0: not in its stack
+  bool has_vectors = false;   // for a monitor: the saved state is, or will be, the processor's
 };
 
 // A pending change of memory.
@@ -51,7 +51,7 @@ struct MemoryChange {
   uint32_t number = 0;  // of the host's call
   std::array<uint64_t, 6> arguments = {};
   int fd = -1;
-  bool is_read_only = false;  // the stub gets a descriptor that is open for reading only
+  bool is_read_only = false;  // the stub gets a read-only descriptor
   bool may_fail = false;
 };
 
@@ -168,8 +168,8 @@ class TrapSpace final : public Space {
   std::vector<MemoryChange> changes_;
   uint64_t changed_from_ = ~uint64_t{0}, changed_to_ = 0;
   CallSites sites_;
-  bool has_identity_ = false;     // the control page has it
-  HostThread* flight_ = nullptr;  // runs, and was told to make changes first
+  bool has_identity_ = false;     // it is in the control page
+  HostThread* flight_ = nullptr;  // running, with changes to make first
   uint32_t flight_batch_ = 0;
 };
 
@@ -217,13 +217,13 @@ class TrapThread final : public Thread {
   std::unique_ptr<TrapThread> copy_into(const std::shared_ptr<Space>& space, HostThread& host) const;
 
   std::shared_ptr<Space> space_;
-  HostThread* host_;  // nullptr when its process has ended
+  HostThread* host_;  // nullptr once its process has ended
   // For kvm. The host refuses an access without saying which page: then the instruction runs again with
   // tables that are filled one page at a time, until the last page filled is at fault.
   bool fills_alone_ = false;
   int alone_fills_ = 0, refusals_ = 0, repeats_ = 0;
   uint64_t last_filled_ = 0, last_error_ = 0;
-  std::optional<uint64_t> odd_rip_;  // an address to go on at that the processor would not take
+  std::optional<uint64_t> odd_rip_;  // a resume address that the processor would reject
   std::chrono::nanoseconds cpu_time_{0};
 };
 
@@ -277,7 +277,7 @@ class TrapPlatform final : public Platform {
   struct Prepared {
     std::shared_ptr<TrapSpace> space;
     HostThread* thread = nullptr;
-    pid_t process = 0;  // 0: the nursery was not asked yet; -1: it could not be made, or has ended
+    pid_t process = 0;  // 0: not yet requested; -1: it could not be created, or has ended
   };
 
   TrapPlatform(const TrapOptions& options, HostFile device) : options_(options), device_(std::move(device)) {}
@@ -305,7 +305,7 @@ class TrapPlatform final : public Platform {
   HostFile device_;
   Bell bell_;
   std::unique_ptr<Nursery> nursery_;
-  HostClock clock_;  // stays mapped in all stubs; empty when guests shall not read the host's time
+  HostClock clock_;                   // mapped in all stubs; empty if guests may not read the host's time
   std::vector<HostThread*> threads_;  // by index
   std::vector<uint32_t> free_indexes_;
   std::vector<HostThread*> running_;
@@ -313,11 +313,11 @@ class TrapPlatform final : public Platform {
   std::deque<TrapThread*> gone_;
   std::unordered_map<pid_t, TrapSpace*> processes_;
   std::chrono::steady_clock::time_point next_look_, next_sweep_;
-  bool wants_sweep_ = false;  // a guest has run since the last one
-  size_t ending_ = 0;         // processes that were killed, and not yet reaped
+  bool wants_sweep_ = false;  // a guest has run since the last sweep
+  size_t ending_ = 0;         // killed processes that are not yet reaped
   std::deque<Prepared> prepared_;
-  std::vector<char> old_cores_;  // of this thread, as it was before
-  int core_ = -1;                // that all share; -1: none
+  std::vector<char> old_cores_;  // this thread's original affinity
+  int core_ = -1;                // the shared core; -1: none
 };
 
 }  // namespace membrane::linux

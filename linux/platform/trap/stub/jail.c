@@ -19,7 +19,7 @@
 #include <sys/syscall.h>
 #include <ucontext.h>
 
-#ifdef MEMBRANE_KVM  // this is the jail of the platform kvm's monitor
+#ifdef MEMBRANE_KVM  // the jail of the platform kvm's monitor
 #include <linux/kvm.h>
 
 #include "linux/platform/kvm/monitor/layout.h"
@@ -188,7 +188,7 @@ static __attribute__((noreturn)) void be_first(int pipe) {
   CALL5(SYS_prctl, PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0);
   CALL2(SYS_dup2, pipe, 0);
   CALL3(SYS_close_range, 1, ~0u, 0);
-  const unsigned long ignore[4] = {1, 0, 0, 0};  // no child of it is kept as a zombie
+  const unsigned long ignore[4] = {1, 0, 0, 0};  // its children do not become zombies
   CALL4(SYS_rt_sigaction, SIGCHLD, ignore, 0, 8);
   CALL3(SYS_read, 0, &byte, 1);
   end();
@@ -201,7 +201,7 @@ static int make_first(void) {
   if (failed != 0) return (int)failed;
   const int process = (int)CALL5(SYS_clone, SIGCHLD, 0, 0, 0, 0);
   if (process == 0) be_first(pipe[0]);
-  CALL1(SYS_close, pipe[0]);  // the other end stays open as long as the nursery lives
+  CALL1(SYS_close, pipe[0]);  // the other end stays open while the nursery lives
   return process;
 }
 

@@ -22,30 +22,30 @@ enum {
   kTrapSlots = 1024,        // threads of one process
   kTrapMostThreads = 4096,  // of all processes
   kTrapBatch = 48,          // directed calls at a time
-  kTrapDescriptors = 16,    // that a batch brings
+  kTrapDescriptors = 16,    // in a batch
   kTrapSocket = 3,          // the descriptor of a stub's socket
   kTrapNurseryBell = 4,     // and of the bell's memory, in the nursery
-  kTrapGates = 512,         // call sites of one process that are patched
+  kTrapGates = 512,         // patched call sites of one process
   kTrapGateBytes = 32,
-  kTrapDevice = 5,  // of kvm: /dev/kvm, in the nursery and all monitors
+  kTrapDevice = 5,  // for kvm: /dev/kvm, in the nursery and all monitors
 };
 
 // TrapControl::state
 enum {
   kTrapRunning = 0,
   kTrapStopped = 1,  // the stub waits for an order
-  kTrapOrdered = 2,  // the kernel process has given one
+  kTrapOrdered = 2,  // the kernel process has given an order
 };
 
 // TrapControl::order
 enum {
-  kTrapRun = 0,          // make the calls, and go on as the registers say
+  kTrapRun = 0,          // make the calls, and resume with the registers
   kTrapCalls = 1,        // make the calls, and stop again
-  kTrapFork = 2,         // copy the process; two descriptors come: the child's control pages and its socket
+  kTrapFork = 2,         // fork the process; two descriptors arrive: the child's control pages and its socket
   kTrapThread = 3,       // a new thread in the slot new_slot
   kTrapExit = 4,         // end this thread
-  kTrapSaveVectors = 5,  // of kvm: the processor's vector state is stored at `vector_state`
-  kTrapFrame = 6,        // stop again, by a signal: it has come through a gate, and has no frame
+  kTrapSaveVectors = 5,  // for kvm: store the processor's vector state at `vector_state`
+  kTrapFrame = 6,        // stop again, by a signal: it came through a gate and has no frame
 };
 
 // The order of the registers in a signal frame.
@@ -64,20 +64,20 @@ struct TrapControl {
   uint32_t state;
   uint32_t is_stub_asleep;
   uint32_t spins;
-  uint32_t index;    // among all threads, for the hints
-  uint32_t thread;   // not 0 while the host's thread exists
-  uint32_t batches;  // of calls that were made
+  uint32_t index;    // index among all threads, for the hints
+  uint32_t thread;   // nonzero while the host's thread exists
+  uint32_t batches;  // batches of calls that were made
   uint32_t order, call_count, descriptor_count, new_slot;
-  int64_t result;         // of the order; of calls the first error, or 0
+  int64_t result;         // of the order; for calls, the first error or 0
   int32_t signal, code;   // why it stopped; signal 0: a call of a kTrapRun failed
-  uint32_t architecture;  // of a SIGSYS, AUDIT_ARCH_*
+  uint32_t architecture;  // for SIGSYS, AUDIT_ARCH_*
   uint32_t trap_number;
   uint64_t error_code, page_address, fault_address;
   uint64_t registers[kTrapRegisters], fs_base, gs_base;
   uint64_t vector_state;  // the address of the frame's XSAVE area
-  uint32_t by_gate;       // it has come through a gate: there is no frame
+  uint32_t by_gate;       // it came through a gate: there is no frame
   uint32_t is_kicked;     // SIGUSR1 came while it was the stub's turn
-  uint32_t answers[8];    // of calls that gates answer by themselves (kTrapAnswers)
+  uint32_t answers[8];    // results of calls that gates answer by themselves (kTrapAnswers)
   // For kvm: the page tables' root, which bits to set in cr4, and whether to load the stored vector state
   // first. Results: why KVM_RUN returned (an exit reason or a negative error), and the processor's privilege
   // level then.
@@ -110,7 +110,7 @@ struct TrapBell {
 struct TrapNurseryStart {
   uint32_t user, group, inner_user, inner_group;
   uint64_t most_processes;
-  uint64_t traps_time_stamps;  // 0: guests read the processor's counter
+  uint64_t traps_time_stamps;  // 0: guests may read the processor's counter
   uint64_t most_files;
 };
 
@@ -129,9 +129,9 @@ enum {
   kTrapWalls,
 };
 struct TrapNurseryAnswer {
-  uint64_t gate_entry;  // where gates lead to
-  int32_t init;         // the process number of the first process of the namespace, or a negative error
-  int32_t errors[kTrapWalls];  // 0: the wall stands
+  uint64_t gate_entry;         // where gates lead to
+  int32_t init;                // the process id of the namespace's first process, or a negative error
+  int32_t errors[kTrapWalls];  // 0: the wall was raised
 };
 
 // The only clone flags that a stub may use (the exit signal is that of its parent's child).
