@@ -166,7 +166,7 @@ class PythonPackages(PackagesTest):
         self.assertEqual([(each["name"], each["version"]) for each in lock["packages"]], [("parcel", "1.0")])
         self.assertEqual(lock["packages"][0]["sha256"],
                          hashlib.sha256((self.index / lock["packages"][0]["file"]).read_bytes()).hexdigest())
-        # Another machine, on which there is a newer one, and nothing is cached.
+        # Another machine, with a newer version available, and nothing cached.
         wheel(self.index, "parcel", "2.0", {"parcel.py": "value = 2\n"})
         shutil.rmtree(self.folder / "cache" / "membrane" / "packages")
         self.assertEqual(self.membrane(*program, "-q").stdout, "1\n")
@@ -499,7 +499,7 @@ class JavaScriptPackages(PackagesTest):
                 packages[place] = packages["node_modules/parcel"]
                 (self.folder / "policy.toml.lock").write_text(json.dumps(changed))
                 self.assertIn("does not come from the registry", self.refused("--lang", "js", "--policy", "policy.toml"))
-        # Another place to bring it from is left out: the registry is asked.
+        # Another source for it is ignored: the registry is asked.
         good["javascript"]["package_lock"]["packages"]["node_modules/parcel"]["resolved"] = "http://127.0.0.1:9/parcel.tgz"
         (self.folder / "policy.toml.lock").write_text(json.dumps(good))
         self.assertEqual(self.run_js("--policy", "policy.toml", code="1"), "1\n")
@@ -518,7 +518,7 @@ class JavaScriptPackages(PackagesTest):
         elsewhere.mkdir()
         (elsewhere / "package.json").write_text('{"name": "elsewhere", "version": "1.0.0"}')
         self.publish("parcel", "1.0.0", {}, dependencies={"elsewhere": f"file:{elsewhere}"})
-        # By npm itself where it knows how, else by what its lock says.
+        # With npm itself if it can, otherwise from its lock.
         self.assertRegex(self.refused("--lang", "js", "--with", "parcel"), "does not come from the registry|EALLOW")
         self.publish("@a/quick", "1.0.0", {"binding.gyp": "{}"})
         self.assertIn("the package @a/quick is native code", self.refused("--lang", "js", "--with", "@a/quick"))
