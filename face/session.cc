@@ -6,7 +6,7 @@
 #include <utility>
 
 #include "base/json.h"
-#include "engine/region_pool.h"
+#include "engine/memory/region_pool.h"
 #include "face/agents.h"
 #include "face/convert.h"
 #include "face/hints.h"

@@ -133,7 +133,7 @@ TEST(Policy, ReadsEveryField) {
 
 TEST(Policy, PackagesAreNamesAndNothingElse) {
   for (const char* name : {"--pre", "git+https://example.org/x", "./x.whl", "rich>=1", "x @ file:///x"})
-    EXPECT_TRUE(contains(error("[packages]\npython = [\"" + std::string(name) + "\"]\n"), "is no package"))
+    EXPECT_TRUE(contains(error("[packages]\npython = [\"" + std::string(name) + "\"]\n"), "is not a package"))
         << name;
   EXPECT_TRUE(contains(error("[packages]\npython = [\"Rich\", \"rich==1.0\"]\n"),
                        "packages.python: the package rich"));
@@ -157,9 +157,9 @@ TEST(Policy, SaysWhatIsWrongAndWhere) {
   EXPECT_EQ(error("[[http]]\nmethods = [\"GET\"]\nurl = \"https://h.org/*\"\ntimout = \"1 s\"\n"),
             "p.toml: line 4: http[0].timout: unknown field. (did you mean timeout?)");
   EXPECT_EQ(error("[limits]\nmemory = true\n"),
-            "p.toml: line 2: limits.memory: expected a size, as \"64 MiB\", found true or false.");
+            "p.toml: line 2: limits.memory: expected a size, such as \"64 MiB\", found true or false.");
   EXPECT_EQ(error("[limits]\nwall = 10\n"),
-            "p.toml: line 2: limits.wall: is a number without a unit. (write a duration, as \"10 s\")");
+            "p.toml: line 2: limits.wall: is a number without a unit. (write a duration, such as \"10 s\")");
   EXPECT_EQ(error("[http]\nurl = \"x\"\n"),
             "p.toml: line 1: http: is a list of grants, found a table. "
             "(write [[http]] above each grant; in JSON, an array of objects)");
@@ -208,7 +208,7 @@ TEST(Policy, RefusesMalformedText) {
   EXPECT_NE(error(std::string(2 << 20, ' ')), "accepted");
 }
 
-// More than a stack holds of calls: toml++ reads and frees by recursion.
+// Deeper than the stack allows: toml++ reads and frees by recursion.
 TEST(Policy, RefusesTomlThatNestsBeforeItIsRead) {
   const auto times = [](std::string_view piece, size_t count) {
     std::string text;
@@ -432,7 +432,7 @@ TEST(Allow, WhatIsGrantedAlreadyIsNotGrantedAgain) {
   EXPECT_EQ(policy.http.at(1).methods, std::vector<std::string>{"PUT"});
 }
 
-// After a link, ".." is another directory than the one before it.
+// After a link, ".." is not the parent of the directory before it.
 TEST(Allow, PathsThatLeadUpAreNotTakenForOneAnother) {
   Policy policy;
   ASSERT_TRUE(allow(policy, "fs:read:b:/b"));
@@ -532,8 +532,8 @@ TEST(Explain, IsBriefForAModel) {
   EXPECT_FALSE(contains(all, "Not granted") && contains(all, "\n\n")) << all;
 }
 
-// Reading a policy costs nothing that its grants do not need: without http grants libcurl is
-// not even loaded. In a process of its own, since other tests load it.
+// Reading a policy costs nothing that its grants do not need: without http grants libcurl is not even loaded. Runs
+// in a process of its own, since other tests load it.
 bool reads_without_libcurl() {
   Policy policy;
   if (!parse_policy("[[fs]]\nguest=\"/a\"\nhost=\".\"\nmode=\"read\"\n[kv]\n", "p.toml")) return false;
@@ -549,7 +549,7 @@ TEST(PolicyDeathTest, WithoutHttpGrantsLibcurlIsNotLoaded) {
   EXPECT_EXIT(_exit(reads_without_libcurl() ? 0 : 1), testing::ExitedWithCode(0), "");
 }
 
-// -- what only Linux sandboxes heed
+// -- what only Linux sandboxes enforce
 
 TEST(Policy, HasLimitsOfLinuxSandboxes) {
   const auto policy =

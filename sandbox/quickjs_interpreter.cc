@@ -24,7 +24,7 @@ using engine::HostAction;
 using engine::HostCall;
 using engine::Value;
 
-// In their order; "node/" stands for all files there, each of which defines modules, and runs none.
+// In order; "node/" stands for all files there, each of which defines modules without running them.
 constexpr std::string_view kPrelude[] = {
     "inspect.js", "url.js",     "web.js",  "streams.js", "bodies.js",  "fetch.js",     "rewrite.js",
     "node/",      "modules.js", "zone.js", "intl.js",    "process.js", "functions.js", "session.js"};
@@ -40,7 +40,7 @@ constexpr std::string_view kKeywords[] = {
 // Flags of qjs_eval.
 constexpr uint32_t kModule = 1, kBacktraceBarrier = 64, kAsync = 128;
 
-// Boxes that stay, as addresses in the image.
+// Boxes that stay alive, as addresses in the image.
 struct Kept {
   uint32_t undefined = 0, truth = 0, falsehood = 0;
   uint32_t begin = 0, settle = 0, fail = 0, rejected = 0, step = 0, resolve = 0, load = 0;
@@ -117,7 +117,7 @@ class QuickJsInterpreter final : public Interpreter {
   [[nodiscard]] bool find_polls_left(const QuickJsModule& js, Calls& calls);
   [[nodiscard]] bool define_host_functions(const QuickJsModule& js);
   [[nodiscard]] bool run_jobs(const QuickJsModule& js, Calls& calls) const;
-  [[nodiscard]] bool tell_rejections(const QuickJsModule& js, Calls& calls) const;
+  [[nodiscard]] bool report_rejections(const QuickJsModule& js, Calls& calls) const;
   [[nodiscard]] bool take_value(const QuickJsModule& js, Calls& calls) const;
   [[nodiscard]] std::optional<bool> take_step(const QuickJsModule& js, Calls& calls) const;
   [[nodiscard]] std::optional<std::string> ask_prelude(const QuickJsModule& js, uint32_t function,
@@ -128,7 +128,7 @@ class QuickJsInterpreter final : public Interpreter {
   Kept kept_;
 };
 
-// -- modules: the prelude says what a name means, and what its source is ------------------------------------------
+// -- modules: the prelude resolves names, and finds sources -------------------------------------------------------
 
 // What a function of the prelude gives for texts, as a text: "" for another value. Nothing when the call did not return.
 std::optional<std::string> QuickJsInterpreter::ask_prelude(const QuickJsModule& js, uint32_t function,
@@ -211,7 +211,7 @@ Result<bool> QuickJsInterpreter::warm(Calls& calls, const lang::Package& package
       return fail(ErrorCode::kUnsupported, "JavaScript's own part " + name + " failed", "");
     return failed ? value : std::nullopt;
   };
-  for (const lang::PackageFile& file : package.files) {  // libraries, as TypeScript's
+  for (const lang::PackageFile& file : package.files) {  // libraries such as TypeScript's
     std::ifstream in(file.path, std::ios::binary);
     std::ostringstream text;
     text << in.rdbuf();
@@ -219,10 +219,10 @@ Result<bool> QuickJsInterpreter::warm(Calls& calls, const lang::Package& package
     if (!value || !js.free(*value)) return false;
   }
   std::optional<uint32_t> session;
-  for (const std::string_view wanted : kPrelude)
+  for (const std::string_view entry : kPrelude)
     for (const lang::GuestFile& file : lang::guest_files()) {
-      const bool is_wanted = wanted.ends_with('/') ? file.path.starts_with(wanted) : file.path == wanted;
-      if (file.language != "javascript" || !is_wanted) continue;
+      const bool matches = entry.ends_with('/') ? file.path.starts_with(entry) : file.path == entry;
+      if (file.language != "javascript" || !matches) continue;
       if (session && !js.free(*session)) return false;
       MEMBRANE_ASSIGN(session, evaluate({reinterpret_cast<const char*>(file.bytes.data()), file.bytes.size()},
                                         std::string(file.path)));
@@ -272,16 +272,16 @@ bool QuickJsInterpreter::run_jobs(const QuickJsModule& js, Calls& calls) const {
     if (*is_pending == 0) break;
     if (!js.call("qjs_execute_pending_job", {})) return false;
   }
-  return tell_rejections(js, calls);
+  return report_rejections(js, calls);
 }
 
-bool QuickJsInterpreter::tell_rejections(const QuickJsModule& js, Calls& calls) const {
+bool QuickJsInterpreter::report_rejections(const QuickJsModule& js, Calls& calls) const {
   const std::vector<uint32_t> notes = calls.take_notes();
   for (size_t i = 0; i + 2 < notes.size(); i += 3) {
-    const auto told =
+    const auto taken =
         js.apply(kept_.rejected, kept_.undefined,
                  std::array{notes[i], notes[i + 1], notes[i + 2] != 0 ? kept_.truth : kept_.falsehood});
-    if (!told || !js.free(*told) || !js.free(notes[i]) || !js.free(notes[i + 1])) return false;
+    if (!taken || !js.free(*taken) || !js.free(notes[i]) || !js.free(notes[i + 1])) return false;
   }
   return true;
 }
@@ -325,7 +325,7 @@ bool QuickJsInterpreter::go_on(Calls& calls) const {
         if (!*is_more) return js.free(turn);
         break;
       }
-      default: break;  // a job is done
+      default: break;  // a job is finished
     }
     const auto is_pending = js.call("qjs_is_job_pending", {});
     if (!is_pending) return false;
@@ -334,7 +334,7 @@ bool QuickJsInterpreter::go_on(Calls& calls) const {
       if (!calls.call_program("qjs_execute_pending_job", {})) return false;
       continue;
     }
-    if (!tell_rejections(js, calls)) return false;
+    if (!report_rejections(js, calls)) return false;
     const auto none_at = js.place("");
     if (!none_at) return false;
     calls.progress() = {kStepped, turn, *none_at};
@@ -344,8 +344,7 @@ bool QuickJsInterpreter::go_on(Calls& calls) const {
   }
 }
 
-// It runs on until the engine next asks whether it may, and is interrupted there; or until it asks the host for
-// something.
+// Runs on until the engine next polls, and is interrupted there; or until the program makes a host request.
 std::vector<ReportPlace> QuickJsInterpreter::places(Calls& calls) const {
   const QuickJsModule js = QuickJsModule::beside_what_was_stopped(calls);
   static_cast<void>(js.call("qjs_set_interrupt_handler", {1}));
@@ -365,16 +364,16 @@ bool QuickJsInterpreter::take_value(const QuickJsModule& js, Calls& calls) const
   if (!js.free_bytes(calls.progress()[2]) || !js.free_bytes(calls.progress()[3])) return false;
   const auto threw = js.is("exception", value);
   if (!threw) return false;
-  std::optional<uint32_t> told;
+  std::optional<uint32_t> taken;
   if (*threw) {
     const auto error = js.call("qjs_get_exception", {});
     if (!error) return false;
-    told = js.apply(kept_.fail, kept_.undefined, std::array{*error});
-    if (!told || !js.free(*error)) return false;
+    taken = js.apply(kept_.fail, kept_.undefined, std::array{*error});
+    if (!taken || !js.free(*error)) return false;
   } else {
-    told = js.apply(kept_.settle, kept_.undefined, std::array{value});
+    taken = js.apply(kept_.settle, kept_.undefined, std::array{value});
   }
-  return told && js.free(*told) && js.free(value);
+  return taken && js.free(*taken) && js.free(value);
 }
 
 // Whether there is more to wait for. It throws when the program broke what it stands on: then there is no answer.

@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <cstring>
 
-#include "engine/fuel.h"
+#include "engine/code/fuel.h"
 #include "sandbox/state_fields.h"
 #include "sandbox/turn_inputs.h"
 
@@ -147,7 +147,7 @@ bool is_sound(const SessionState& s) {
                        (!s.pause->calls || is_sound(*s.pause->calls))));
 }
 
-// The oldest that has all that is there.
+// The oldest version that can represent the state.
 uint32_t version_of(const SessionState& s) {
   if (s.pause && s.pause->turn && !s.pause->turn->inputs.empty()) return 6;
   if (!s.place.functions.empty() || (s.pause && !s.pause->before.functions.empty())) return 5;
@@ -158,7 +158,7 @@ uint32_t version_of(const SessionState& s) {
 
 std::unexpected<Error> damaged(const char* what) {
   return fail(ErrorCode::kInvalidInput, std::string("the session is damaged: ") + what,
-              "Restore the bytes as they were kept, or begin a new session.");
+              "Restore the bytes as they were kept, or start a new session.");
 }
 
 }  // namespace
@@ -181,8 +181,7 @@ std::vector<uint8_t> write_session(SessionState state) {
 Result<SessionState> read_session(std::span<const uint8_t> bytes) {
   Header header{};
   if (bytes.size() < sizeof header || std::memcmp(bytes.data(), kMagic, sizeof kMagic) != 0)
-    return fail(ErrorCode::kInvalidInput, "this is no session that was kept",
-                "Give the bytes that keep() made.");
+    return fail(ErrorCode::kInvalidInput, "this is not a saved session", "Give the bytes that keep() made.");
   std::memcpy(&header, bytes.data(), sizeof header);
   const auto other = [](const char* of, uint32_t found, uint32_t own) {
     return fail(ErrorCode::kUnsupported,
@@ -203,9 +202,9 @@ Result<SessionState> read_session(std::span<const uint8_t> bytes) {
   Reader reader(body);
   SessionState state;
   fields(reader, state, header.version);
-  if (!reader.ok()) return damaged("it is cut short");
-  if (!reader.left().empty()) return damaged("something follows it");
-  if (!is_sound(state)) return damaged("it is none that a session can be");
+  if (!reader.ok()) return damaged("it is truncated");
+  if (!reader.left().empty()) return damaged("it has trailing bytes");
+  if (!is_sound(state)) return damaged("it is not a state that a session can have");
   return state;
 }
 

@@ -1,4 +1,4 @@
-// What a worker that was taken over asks of its supervisor, in whatever words it likes.
+// Arbitrary requests of a compromised worker to its supervisor.
 #include "worker/answerer.h"
 
 #include <gtest/gtest.h>
@@ -15,7 +15,7 @@ namespace {
 using sandbox::Outcome;
 using sandbox::Report;
 
-// A database that is private, and few host calls.
+// A private database, and few host calls.
 class Queries : public testing::Test {
  protected:
   Queries() {

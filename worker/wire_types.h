@@ -1,4 +1,4 @@
-// What goes between a worker and its supervisor: the fields of each struct, in order (wire.h).
+// The types that a worker and its supervisor exchange: the fields of each struct, in order (wire.h).
 #pragma once
 
 #include <tuple>

@@ -16,11 +16,12 @@
 #pragma once
 
 #include <algorithm>
+#include <cstddef>
 #include <cstdint>
 #include <cstring>
 #include <vector>
 
-#include "engine/access.h"
+#include "engine/memory/access.h"
 
 namespace membrane::engine::native {
 

@@ -8,11 +8,12 @@
 #include <utility>
 
 #include "base/stop_scope.h"
-#include "engine/fuel.h"
+#include "engine/code/code_query.h"
+#include "engine/code/compiled_module.h"
+#include "engine/code/fuel.h"
 #include "engine/native/assembler.h"
 #include "engine/native/state.h"
 #include "engine/native/vector_code.h"
-#include "engine/wanted.h"
 #include "wasm/body.h"
 
 namespace membrane::engine::native {
@@ -160,7 +161,7 @@ struct Compiler::Parts {
   const FunctionCode* code = nullptr;
   std::vector<BatchCall>* batch = nullptr;
   std::span<Watch> watches;
-  Wanted<Watch> by_pc, by_offset;  // the same
+  CodeQuery<Watch> by_pc, by_offset;  // the same
   bool failed = false;
 
   std::vector<Local> locals;

@@ -25,7 +25,7 @@
 #include <span>
 #include <vector>
 
-#include "engine/code.h"
+#include "engine/code/code.h"
 #include "wasm/local_uses.h"
 #include "wasm/module.h"
 

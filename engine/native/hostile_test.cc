@@ -9,7 +9,8 @@
 #include <string>
 
 #include "base/sanitized_testing.h"
-#include "engine/instance.h"
+#include "engine/execution/execution.h"
+#include "engine/execution/module.h"
 #include "engine/native/compiler.h"
 #include "wasm/assemble_testing.h"
 #include "wasm/binary.h"
@@ -95,7 +96,7 @@ class Hostile : public ::testing::Test {
     if (!module) {
       refusal = module.error().message;
     } else {
-      auto made = CompiledModule::compile(std::move(*module), {}, tier);
+      auto made = compile_module(std::move(*module), {}, tier);
       if (made) compiled = *made;
       else refusal = made.error().message;
     }

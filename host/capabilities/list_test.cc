@@ -5,7 +5,7 @@
 namespace membrane::host {
 namespace {
 
-// The items with bars between them.
+// The items, separated by bars.
 std::string shown(Machine& machine, const std::string& list) {
   return machine.text("list.join", {list, "|"});
 }

@@ -1,4 +1,4 @@
-// Images for tests: a directory for them, and trees that are written in a few words.
+// Images for tests: a directory to hold them, and trees written in a few words.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -49,7 +49,7 @@ class ImageTest : public ::testing::Test {
     EXPECT_TRUE(tree.write(in(name)));
     return Layer::open(in(name)).value();
   }
-  // What a tree has at a path: "content", "-> target", "dir"; "none".
+  // What a tree contains at a path: "content", "-> target", "dir"; "none".
   static std::string look(const LayerTree& tree, std::string_view path) {
     const LayerItem* const item = tree.find(path);
     if (item == nullptr) return "none";

@@ -71,7 +71,7 @@ def _time_of(text):
     return datetime.time.fromisoformat(text) if ":" in text else datetime.date.fromisoformat(text)
 
 
-_MOST_ALIKE = 100  # values with one hash: looking for one among them takes as long as there are of them, which no limit counts
+_MOST_ALIKE = 100  # values with one hash: a search among them takes time linear in their number, which no limit counts
 
 
 def _told_apart(values):
