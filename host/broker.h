@@ -1,10 +1,10 @@
 // The broker: everything that a capability needs from the outside world.
 //
 // Capabilities (host/capabilities/*.cc) never access network, disk, clock or model themselves; they ask a Broker. So
-// the same capability runs in-process, across a worker's socket, and from a journal:
+// the same capability runs in the owner's process, in a worker, and from a journal:
 //
 //   program ─▶ capability ─▶ Broker ┬─ LocalBroker: holds the policy, decides, acts
-//                                   ├─ a socket to the process that holds one
+//                                   ├─ RemoteWorld (worker/): asks the supervisor, which holds one
 //                                   └─ a replay of a journal (acts on nothing)
 //
 // The broker decides. An implementation checks each request against the policy and the budget before anything

@@ -296,6 +296,55 @@ TEST_P(InALanguage, AForkHasFreshEntropy) {
       << "the same number, the same randomness";
 }
 
+TEST_P(InALanguage, EachTurnOfAForkHasTheLimitsAndASharedBudgetPaysForAll) {
+  RunOptions with = options();
+  with.budget = std::make_shared<policy::Budget>(with.policy.limits);
+  const auto session = make(with);
+  const auto fork = session->fork(1);
+  ASSERT_TRUE(fork);
+  const auto left = [&] { return with.budget->left(policy::Resource::kFuel); };
+  const uint64_t before = left();
+  const uint64_t of_session = session->exec({.code = dialect().set_x}).fuel_used;
+  EXPECT_EQ(left(), before - of_session);
+  const uint64_t of_fork = (*fork)->exec({.code = dialect().set_x}).fuel_used;
+  EXPECT_EQ(left(), before - of_session - of_fork);
+  // Without a shared budget nothing that one uses is missing in another.
+  RunOptions alone = options();
+  alone.policy.limits.fuel = 100'000'000;
+  session_ = make(alone);
+  const auto own = session_->fork(1);
+  ASSERT_TRUE(own);
+  EXPECT_EQ(exec(dialect().loop).outcome, Outcome::kOutOfFuel);
+  const Report spent = (*own)->exec({.code = dialect().loop});
+  EXPECT_EQ(spent.outcome, Outcome::kOutOfFuel);
+  EXPECT_GT(spent.fuel_used,
+            alone.policy.limits.fuel - 1'000);  // less than the segment that could not be paid
+  EXPECT_EQ((*own)->exec({.code = dialect().set_x}).outcome, Outcome::kOk);
+}
+
+TEST_P(InALanguage, AForkWritesNoJournalAndAReplayHasTheSameRealEntropy) {
+  host::Journal journal;
+  RunOptions with = options();
+  with.policy.random.real = true;
+  with.record = &journal;
+  session_ = make(with);
+  const auto fork = session_->fork(1);
+  ASSERT_TRUE(fork);
+  const std::string first = exec(dialect().random).result;
+  const size_t calls = journal.size();
+  EXPECT_GT(calls, 0u);
+  EXPECT_NE((*fork)->exec({.code = dialect().random}).result, first);
+  EXPECT_EQ(journal.size(), calls);
+  const std::string second = exec(dialect().random).result;
+  EXPECT_GT(journal.size(), calls);
+
+  with.record = nullptr;
+  with.replay = &journal;
+  session_ = make(with);
+  EXPECT_EQ(exec(dialect().random).result, first);
+  EXPECT_EQ(exec(dialect().random).result, second);
+}
+
 // -- generators after a step back ---------------------------------------------------------------------------------
 
 // Prints numbers from every source of entropy, one per line.
@@ -649,6 +698,21 @@ TEST_F(Python, AForkHasTheClockOfItsOwnRun) {
   EXPECT_EQ((*fork)->exec({.code = "time.monotonic() >= before"}).result, "True");
   EXPECT_EQ(exec("time.sleep(3600)\ntime.monotonic() - before > 3599").result, "True");
   EXPECT_EQ((*fork)->exec({.code = "time.monotonic() - before < 1"}).result, "True");
+}
+
+TEST_F(Python, AForkAndItsParentSeeWhatEitherWritesToAGrantedDirectory) {
+  const std::string directory = ::testing::TempDir() + "membrane-both-" + std::to_string(getpid());
+  std::filesystem::create_directory(directory);
+  RunOptions run_options = options();
+  run_options.policy.fs.push_back({.guest = "/data", .host = directory, .mode = policy::FsMode::kWrite});
+  begin(run_options);
+  auto fork = session_->fork(1);
+  ASSERT_TRUE(fork);
+  exec("with open('/data/a', 'w') as f: f.write('of the parent')");
+  EXPECT_EQ((*fork)->exec({.code = "open('/data/a').read()"}).result, "'of the parent'");
+  (*fork)->exec({.code = "with open('/data/b', 'w') as f: f.write('of the fork')"});
+  EXPECT_EQ(exec("open('/data/b').read()").result, "'of the fork'");
+  std::filesystem::remove_all(directory);
 }
 
 TEST_F(Python, HashesOfTextsAreTheTemplatesInEveryFork) {

@@ -13,7 +13,7 @@
 #include "engine/interpreter/bulk.h"
 #include "engine/interpreter/interpreted_code.h"
 
-// Dispatch. With tail calls, a handler ends by jumping to the next one, and the five registers of the
+// Dispatch. With tail calls, a handler ends by jumping to the next one, and the eight registers of the
 // interpreter stay in those of the calling convention. Without, it saves them and returns to the loop.
 #if defined(__OPTIMIZE__) && !defined(__SANITIZE_ADDRESS__) && !defined(MEMBRANE_NO_TAIL_CALLS)
 #define MEMBRANE_TAIL_CALLS 1

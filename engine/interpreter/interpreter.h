@@ -1,5 +1,5 @@
 // The interpreter: threaded code, a handler an operation, each handler ending in a jump
-// to the next (a tail call, so that the interpreter's five registers stay in the CPU's).
+// to the next (a tail call, so that the interpreter's eight registers stay in the CPU's).
 //
 // Where the compiler cannot be trusted with tail calls (no optimisation, sanitizers), the
 // same handlers return to a loop instead; results and fuel are the same.

@@ -18,9 +18,9 @@ membrane_floor(policy DEPENDS base)
 """
 
 
-def problems(cmake: str = CMAKE, **sources: str) -> list[str]:
+def problems(cmake: str = CMAKE, docs: dict[str, str] | None = None, **sources: str) -> list[str]:
     files = {name.replace("__", "/") + ".cc": text for name, text in sources.items()}
-    with project({"CMakeLists.txt": cmake, **files}) as root:
+    with project({"CMakeLists.txt": cmake, **files, **(docs or {})}) as root:
         return floors.check(root)
 
 
@@ -45,6 +45,16 @@ class Floors(unittest.TestCase):
 
     def test_no_floors_is_a_failure(self):
         self.assertEqual(len(problems("# membrane_floor(base)\n")), 1)
+
+    def test_the_list_of_the_architecture_has_each_floor_once(self):
+        page = "```text\nwasm/   modules\nbase/   results\nwasm/   again\nnet/    none\ninclude/membrane/   the interface\n```\n"
+        with project({"CMakeLists.txt": "membrane_floor(base)\nmembrane_floor(wasm)\nmembrane_floor(face)\n",
+                      "docs/architecture.md": page}) as root:
+            self.assertEqual(floors.check(root), [
+                "docs/architecture.md: the floors lack face/",
+                "docs/architecture.md: wasm/ is no floor, or is listed twice",
+                "docs/architecture.md: wasm/ is no floor, or is listed twice",
+                "docs/architecture.md: net/ is no floor, or is listed twice"])
 
     def test_face_is_among_the_floors_that_are_checked(self):
         allowed, _ = floors.read_floors((floors.Path(__file__).parents[2] / "CMakeLists.txt").read_text())
@@ -77,6 +87,15 @@ class Rooms(unittest.TestCase):
 
     def test_a_room_that_is_not_there_is_refused(self):
         self.assertEqual(len(problems(ROOMS, engine__memory__m="", engine__code__c="")), 1)
+
+    def test_the_list_of_the_architecture_has_each_room_once(self):
+        page = ("base/   results\nengine/   runs\ncli/   the command\n"
+                "engine/code/   code\nengine/code/   again\nengine/old/   gone\nengine/testing/   tests\n")
+        self.assertEqual(problems(ROOMS, docs={"docs/architecture.md": page}, **HOUSE), [
+            "docs/architecture.md: the rooms lack engine/memory/",
+            "docs/architecture.md: engine/code/ is no room, or is listed twice",
+            "docs/architecture.md: engine/code/ is no room, or is listed twice",
+            "docs/architecture.md: engine/old/ is no room, or is listed twice"])
 
 
 if __name__ == "__main__":

@@ -114,7 +114,7 @@ struct TrapNurseryStart {
   uint64_t most_files;
 };
 
-// The walls that the nursery raises (named in trap.cc); its answer contains each one's error.
+// The walls that the nursery raises (nursery.cc names them); its answer has an error number for each.
 enum {
   kTrapUserNamespace,
   kTrapPidNamespace,
