@@ -330,6 +330,13 @@ TEST_P(AgentOptions, SayWhyATurnIsNotSealed) {
   EXPECT_FALSE(report.unsealed->message.empty());
   ASSERT_TRUE(book.problem());
   EXPECT_EQ(book.problem()->message, report.unsealed->message);
+  fs::remove(directory_ / "receipts");
+  fs::rename(directory_ / "elsewhere", directory_ / "receipts");
+  const Report later = of.run({.code = "x"});
+  EXPECT_EQ(later.result, "40");
+  EXPECT_TRUE(later.receipt.empty()) << "a chain has no gaps";
+  ASSERT_TRUE(later.unsealed);
+  EXPECT_TRUE(later.unsealed->message.contains(report.unsealed->message)) << later.unsealed->message;
 }
 
 TEST_P(AgentOptions, OpenNoReceiptsWithoutAKey) {

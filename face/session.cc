@@ -100,6 +100,7 @@ class Functions {
     if (all.is_empty_ && !options.call_many) return nullptr;
     auto made = std::make_shared<sandbox::GuestFunctions>();
     if (!all.is_empty_) made->description = json_text(all.description_);
+    made->has_values = all.description_.contains("values");
     made->call = [calls = std::move(all.calls_), many = std::move(options.call_many)](
                      std::span<const sandbox::FunctionCall> wanted, const sandbox::MustStop& must_stop) {
       return answer(calls, many, wanted, must_stop);

@@ -8,6 +8,7 @@
 #include <thread>
 
 #include "face/place_testing.h"
+#include "membrane/agents.hpp"
 #include "membrane/session.h"
 
 namespace membrane {
@@ -160,6 +161,43 @@ TEST_P(EmbeddedSession, AFunctionIsToldThatItsTurnIsToEnd) {
   EXPECT_EQ(of.run({.code = "var x = 1; cancels(); x = 2"}).outcome, Outcome::kCancelled);
   EXPECT_EQ(of.run({.code = "waits(); for (;;) {}"}).outcome, Outcome::kTimedOut);
   EXPECT_EQ(of.run({.code = "typeof x"}).result, "'undefined'") << "the turn is taken back";
+}
+
+TEST_P(EmbeddedSession, InputsAreGivenOnceAlsoAfterBytes) {
+  const SessionOptions options{.inputs = {{"rate", "2"}}};
+  const auto loaded = [&](const Session& from, std::string rate) {
+    SessionOptions again = options;
+    again.inputs = {{"rate", std::move(rate)}};
+    put(again, is_isolated());
+    const auto bytes = from.dump();
+    EXPECT_TRUE(bytes);
+    auto made = Session::load(language_, *bytes, std::move(again));
+    EXPECT_TRUE(made);
+    return *std::move(made);
+  };
+  Session fresh = session(options);
+  Session first = loaded(fresh, "3");
+  EXPECT_EQ(first.run({.code = "rate"}).result, "3") << "no turn has given any before";
+  Session second = loaded(first, "4");
+  EXPECT_EQ(second.run({.code = "rate"}).result, "3") << "the program keeps what it has";
+}
+
+TEST_P(EmbeddedSession, InputsCountAsInputToTheTrifectaRule) {
+  const auto reads = [&](SessionOptions options, const Cell& cell) {
+    options.flows = Flows();
+    const Flows flows = *options.flows;
+    auto policy = Policy::parse(R"({"version": 1, "trifecta": {"egress": "close", "input_private": true}})",
+                                "policy.json", Policy::for_languages());
+    EXPECT_TRUE(policy) << policy.error().message;
+    options.policy = *std::move(policy);
+    Session of = session(std::move(options));
+    EXPECT_EQ(of.run(cell).outcome, Outcome::kOk);
+    return flows.private_reads().first.size();
+  };
+  EXPECT_EQ(reads({}, {.code = "1"}), 0u);
+  EXPECT_EQ(reads({}, {.code = "x", .inputs = {{"x", "1"}}}), 1u);
+  EXPECT_EQ(reads({.inputs = {{"x", "1"}}}, {.code = "x"}), 1u);
+  EXPECT_EQ(reads({}, {.code = "1", .input = "text"}), 1u);
 }
 
 TEST_P(EmbeddedSession, IsLookedAfterWhileATurnRuns) {

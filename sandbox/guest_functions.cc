@@ -78,7 +78,25 @@ std::string digest_of(const std::string& description) {
   return hash_of(json_text(*parsed)) + of_values;
 }
 
-bool covers_description(std::string_view known, std::string_view given) { return known.starts_with(given); }
+namespace {
+
+constexpr size_t kHashText = 32;  // of the functions, which the values' comes after
+
+}  // namespace
+
+bool describes_values(std::string_view digest) { return digest.size() > kHashText; }
+
+bool covers_description(std::string_view known, std::string_view given) {
+  return (given.empty() || known.substr(0, kHashText) == given.substr(0, kHashText)) &&
+         (describes_values(known) || !describes_values(given));
+}
+
+std::string add_description(std::string_view known, std::string_view given) {
+  std::string all(given.substr(0, kHashText));
+  if (const std::string_view values = describes_values(known) ? known : given; describes_values(values))
+    all += values.substr(kHashText);
+  return all;
+}
 
 bool is_waiting(const KeptCalls& calls) {
   return std::ranges::any_of(calls.answers, [](const FunctionAnswer& answer) {

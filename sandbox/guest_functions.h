@@ -69,12 +69,17 @@ struct GuestFunctions {
   // Answers the calls, in their order; concurrent calls may be answered concurrently. A missing answer is a failure.
   // The turn does not end before this returns, so a long function should poll `must_stop`.
   std::function<std::vector<FunctionAnswer>(std::span<const FunctionCall>, const MustStop& must_stop)> call;
+  bool has_values = false;  // the description has: they are input, to the trifecta rule
 };
 
 // Identifies a description: "" for none. Detects changes, but not forgeries.
 std::string digest_of(const std::string& description);
-// Whether a program that was given the description `known` has everything in `given`, which may leave out the values.
+// Of digests: whether the description has values; whether a program that was given `known` needs nothing of `given`. Values are given
+// once: a program that has some keeps them.
+bool describes_values(std::string_view digest);
 bool covers_description(std::string_view known, std::string_view given);
+// What the program has after it, too, was given: the functions of `given`, and the first values.
+std::string add_description(std::string_view known, std::string_view given);
 
 // Concurrent calls of functions, and their answers, some of which may be pending.
 struct KeptCalls {

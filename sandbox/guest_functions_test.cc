@@ -110,6 +110,12 @@ TEST(FunctionsThatWereTold, AreKnownAgain) {
   EXPECT_FALSE(covers_description(functions, others));
   EXPECT_FALSE(covers_description("", functions));
   EXPECT_TRUE(covers_description("", digest_of("")));
+  const std::string other_values = digest_of(R"({"modules":[],"functions":[{"name":"f"}],"values":{"x":2}})");
+  EXPECT_TRUE(covers_description(with_values, other_values)) << "a program that has values keeps them";
+  EXPECT_FALSE(covers_description(with_values, others)) << "and is given other functions";
+  EXPECT_TRUE(covers_description(add_description(with_values, others), others));
+  EXPECT_EQ(add_description("", with_values), with_values);
+  EXPECT_EQ(add_description(with_values, other_values), with_values);
   EXPECT_NE(digest_of("[no JSON"), "");
 }
 

@@ -59,7 +59,7 @@ void Session::Impl::begin_turn(const Turn& turn) {
   const policy::Limits& limits = options_.policy.limits;
   if (!options_.budget) budget_->set(policy::Resource::kFuel, limits.fuel);
   world_->refill(limits);
-  if (!turn.input.empty()) world_->note_input();
+  if (gives_input(turn, options_)) world_->note_input();
   turn_ = turn;
   cancel_ = turn.cancel != nullptr ? turn.cancel : options_.cancel;
   on_stdout_ = turn.on_stdout;
@@ -268,9 +268,11 @@ host::HostResult<std::string> Session::Impl::next() {
   if (turn_input_) request["input_is_new"] = true;
   if (turn_->declares_calls) request["declares_calls"] = true;
   if (!covers_description(functions_, given_functions())) {
-    MEMBRANE_ASSIGN(request["functions"],
+    MEMBRANE_ASSIGN(Json description,
                     host::read_json_for_guest(options_.guest_functions->description, "the functions"));
-    functions_ = given_functions();
+    if (describes_values(functions_)) description.erase("values");
+    request["functions"] = std::move(description);
+    functions_ = add_description(functions_, given_functions());
   }
   if (!are_alike(time_zone_, options_.time_zone)) request["zone"] = words_of_zone(options_.time_zone.get());
   time_zone_ = options_.time_zone;

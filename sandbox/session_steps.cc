@@ -119,7 +119,7 @@ bool Session::Impl::repeat_steps() {
     is_changed_ = true;
     stands_as(nullptr);
     time_zone_ = options_.time_zone;  // given to it with its request, and the functions
-    functions_ = given_functions();
+    functions_ = add_description(functions_, given_functions());
     if (!is_the_same(step)) return false;
   }
   forget_result();

@@ -62,6 +62,11 @@ Status check_inputs(const Turn& turn, const Template& of) {
   return check_values(turn.inputs);
 }
 
+bool gives_input(const Turn& turn, const RunOptions& options) {
+  return !turn.input.empty() || !turn.inputs.empty() ||
+         (options.guest_functions != nullptr && options.guest_functions->has_values);
+}
+
 bool are_sound(const Inputs& inputs) { return check_values(inputs).has_value(); }
 
 std::string json_of_inputs(const Inputs& inputs) {

@@ -13,6 +13,7 @@
 #include "sandbox/frozen_state.h"
 #include "sandbox/report_building.h"
 #include "sandbox/session_state.h"
+#include "sandbox/turn_inputs.h"
 #include "worker/answerer.h"
 #include "worker/inside.h"
 #include "worker/messages.h"
@@ -639,7 +640,7 @@ class RemoteSession final : public sandbox::Session {
     turn_stderr_ = turn.on_stderr;
     answerer_.world().refill(options_.policy.limits);
     answerer_.begin();
-    if (!turn.input.empty()) answerer_.world().note_input();
+    if (sandbox::gives_input(turn, options_)) answerer_.world().note_input();
     before_ = {};
     before_.has_past = has_past_;
     const auto input_of_session = options_.read_input;  // read by the answerer

@@ -798,7 +798,7 @@ export function load(blob: Uint8Array, options: LoadOptions = {}): Call | Sessio
   const of = openedSync(head.language)
   const made = madeOf(head.language, of, options, registry, Cells.ofJson(head.cells))
   const hasInputs = head.begun !== false
-  const how = { ...nativeOptionsOf(registry, options, made.scope), ...(hasInputs && { inputs: [] }) }
+  const how = nativeOptionsOf(registry, options, made.scope)
   const session = madeSession(made, translated(() => native.load(of, how, content)), hasInputs)
   try {
     return internals(session).callOrThis()

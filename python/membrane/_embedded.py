@@ -340,13 +340,13 @@ class Session:
         if how is not False:
             self._checker = Checker(how, open_language(self.language).name, self._registry)
 
-    def _options(self, *, tells_inputs: bool = True) -> Dict[str, Any]:
+    def _options(self) -> Dict[str, Any]:
         registry = self._registry
         return {
             "functions": registry.words,
             "types": registry.types,
             "modules": registry.modules,
-            "inputs": registry.inputs if tells_inputs else [],
+            "inputs": registry.inputs,
             "call": None if registry.agents.receipts is not None else answer_running,
             "on_stdout": self._on_stdout,
             "on_stderr": self._on_stderr,
@@ -687,7 +687,7 @@ def load(
     session._sources = words_of(clock, timezone, sleep, entropy, wait_running)
     session._place = _place_of(isolated, accepted_missing_walls)
     with _translated:
-        session._native = engine.Session.load(open_language(language), content, session._policy, session._options(tells_inputs=False))
+        session._native = engine.Session.load(open_language(language), content, session._policy, session._options())
     session._check_types(type_check)
     session._cells = session._cells_before = cells_of_json(head.get("cells"))
     session._end_by_time(None, None)
