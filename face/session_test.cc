@@ -186,8 +186,8 @@ TEST_P(EmbeddedSession, InputsCountAsInputToTheTrifectaRule) {
   const auto reads = [&](SessionOptions options, const Cell& cell) {
     options.flows = Flows();
     const Flows flows = *options.flows;
-    auto policy = Policy::parse(R"({"version": 1, "trifecta": {"egress": "close", "input_private": true}})",
-                                "policy.json", Policy::for_languages());
+    auto policy = Policy::parse(R"({"trifecta": {"egress": "close", "input_private": true}})", "policy.json",
+                                Policy::for_languages());
     EXPECT_TRUE(policy) << policy.error().message;
     options.policy = *std::move(policy);
     Session of = session(std::move(options));

@@ -56,7 +56,7 @@ TEST(ForeignImports, OfOthersSayNothing) {
 TEST(ForeignImports, AreInTheFindingOfTheLinker) {
   for (const auto& [module, name, says] : {std::tuple{"a", "b", "Emscripten"},
                                            {"wasi_snapshot_preview1", "fd_writ", "docs/wasi.md"},
-                                           {"env", "sqrt_of", "nobody defined"}}) {
+                                           {"env", "sqrt_of", "undefined symbols"}}) {
     wasm::Module wanted;
     wanted.types.push_back({});
     wanted.imports.push_back({module, name, wasm::ExternKind::kFunc, 0});

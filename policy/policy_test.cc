@@ -189,7 +189,7 @@ TEST(Policy, RefusesMalformedText) {
       {"\xc7\x9a", "outside \"…\""},
       {"# \xc7\x9a ' \" fine\n\xc7\x9a = 1\n", "line 2"},
       {"[kv]\nprefix = \"\\\"\" \xc7\x9a\n", "outside \"…\""},
-      {"[kv]\nprefix = \"\"\"a\"\"\"\n", "several lines"},
+      {"[kv]\nprefix = \"\"\"a\"\"\"\n", "Multi-line strings"},
       {"[kv]\nprefix = '\n'\n", "line 2"},
       {"[kv]\nprefix = '\xc7\x9a'\n", "double quotes"},
       {"[kv]\nprefix = \"\xc7\"\n", "not UTF-8"},
@@ -204,7 +204,7 @@ TEST(Policy, RefusesMalformedText) {
        {"", "[", "[]", "null", "{\"ask\":null}", "{\"ask\":true,\"ask\":true}", "{\"ask\":true}}",
         "{\"limits\":{\"fuel\":1e999}}", "{\"ask\":\"\\u0000\"}", "{\"a\":[[[[[[[[[[[[[[[[[1]"})
     EXPECT_NE(error(text, "p.json"), "accepted") << text;
-  EXPECT_TRUE(contains(error("{\"ask\":true,\"ask\":true}", "p.json"), "twice"));
+  EXPECT_TRUE(contains(error("{\"ask\":true,\"ask\":true}", "p.json"), "repeated"));
   EXPECT_NE(error(std::string(2 << 20, ' ')), "accepted");
 }
 
@@ -257,7 +257,7 @@ TEST(Policy, RefusesHttpGrantsThatCannotBeKept) {
       {"methods = [\"CONNECT\"]\nurl = \"https://h.org/v1/*\"\n", "granted for a whole host"},
       {"methods = [\"CONNECT\"]\nurl = \"http://h.org/*\"\n", "granted for a whole host"},
       {"methods = [\"CONNECT\"]\n" + url + "header = { A = \"x\" }\n", "no header can be added"},
-      {"methods = [\"GET\", \"GET\"]\n" + url, "twice"},
+      {"methods = [\"GET\", \"GET\"]\n" + url, "repeated"},
       {"methods = [\"GET /x HTTP/1.1\\r\\n\"]\n" + url, "not a method"},
       {"methods = \"GET\"\n" + url, "expected an array"},
       {get + "url = \"h.org/*\"\n", "write https://h.org/*"},
@@ -269,7 +269,7 @@ TEST(Policy, RefusesHttpGrantsThatCannotBeKept) {
       {get + url + "header = { proxy_authorization = \"x\" }\n", "belongs to the connection"},
       {get + url + "header = { \"a b\" = \"x\" }\n", "not a header name"},
       {get + url + "header = { A = \"x\\r\\nB: y\" }\n", "control character"},
-      {get + url + "header = { A = \"x\", a = \"y\" }\n", "twice"},
+      {get + url + "header = { A = \"x\", a = \"y\" }\n", "repeated"},
       {get + url + "header = { A = { secret = \"\" } }\n", "no name"},
       {get + url + "header = { A = { secret = \"sk-12345\" } }\n", "environment variable"},
       {get + url + "header = { A = { text = \"x\" } }\n", "unknown field"},
@@ -326,7 +326,7 @@ TEST(Policy, RefusesOtherGrantsThatCannotBeKept) {
       {"[ai]\nmax_tokens_per_call = 0\n", "out of range"},
       {"[time]\nreal = true\nstart = \"2000-01-01T00:00:00Z\"\n", "real one is granted"},
       {"[time]\nstart = \"yesterday\"\n", "not a time"},
-      {"[random]\nreal = true\nseed = 1\n", "real randomness"},
+      {"[random]\nreal = true\nseed = 1\n", "real ones are granted"},
   };
   for (const auto& [text, part] : kCases) EXPECT_TRUE(contains(error(text), part)) << text << error(text);
 }
@@ -381,7 +381,7 @@ TEST(Allow, SaysHowToMendAFlag) {
       {"http:*:https://h.org/*", "http:GET,POST:https://h.org/*"},
       {"http:get:https://h.org/*", "did you mean GET?"},
       {"http:GET,:https://h.org/*", "not a method"},
-      {"http:GET,GET:https://h.org/*", "twice"},
+      {"http:GET,GET:https://h.org/*", "repeated"},
       {"fs", "fs:read:./data"},
       {"fs:./data", "fs:read:./data"},
       {"fs:rw:./data", "'fs:read:./data'"},
