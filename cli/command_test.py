@@ -564,7 +564,7 @@ class Run(CommandTest):
         for grant in ("fs:read:./gone", "fs:write:./gone:/out", "sql:papers:./gone.db"):
             self.assert_refused(self.membrane("run", "-e", prints, "--allow", grant, code=2), "./gone",
                                 str(self.folder.resolve()))
-            self.assert_refused(self.membrane("agent", "t", "--allow", grant, code=2), "does not exist", "Make it")
+            self.assert_refused(self.membrane("agent", "t", "--allow", grant, code=2), "does not exist", "Create it")
             done = self.membrane("policy", "explain", "--allow", grant)
             self.assertIn("does not exist", done.stderr)
             self.assertIn("./gone", done.stdout)
@@ -647,7 +647,7 @@ class Thaw(CommandTest):
         self.assert_refused(self.membrane("run", "-e", SEVEN, "--freeze-after", "soon", "--snapshot", "f", code=2),
                             "soon", "2e9")
         self.assert_refused(self.membrane("run", "-e", SEVEN, "--freeze-after", "5", "--snapshot", "no/f", code=2),
-                            "cannot write no/f", "folder")
+                            "cannot write no/f", "directory")
 
 
 class QuietHandler(http.server.SimpleHTTPRequestHandler):

@@ -400,7 +400,7 @@ class PolicyTest(Case):
         second.write_text(second.read_text().replace("kv.set", "kv.get"))
         (self.folder / "kv.toml").write_text("[kv]\n")
         said = self.membrane("policy", "test", "kv.toml", "receipts", code=1).stdout
-        self.assertIn("cannot be judged: its private part is not here", said)
+        self.assertIn("cannot be judged: its private part, which lists the calls, is not here", said)
         self.assertIn("has been changed", said)
         self.assertIn("2 cannot be judged", said)
         self.membrane("policy", "test", "kv.toml", "config", code=2)
