@@ -243,7 +243,7 @@ class PythonPackages(PackagesTest):
         for need in (f"stamp @ {stamp.as_uri()}", f"\n stamp @ {stamp.as_uri()}", f"stamp\n @ {stamp.as_uri()}"):
             with self.subTest(need=need):
                 wheel(self.index, "parcel", "1.0", {"parcel.py": ""}, needs=[need])
-                self.assertIn("by its address", self.refused("--with", "parcel"))
+                self.assertIn("needs a package by URL", self.refused("--with", "parcel"))
 
     def test_native_code_is_refused_by_name(self):
         self.assertIn("Use pandas, which is built in", self.refused("--with", "polars"))
@@ -315,7 +315,7 @@ class PythonPackages(PackagesTest):
 
     def test_what_is_wrong_is_said_with_its_fix(self):
         for name, said in (("no-such-package", "pip did not find the packages"), ("./parcel.whl", "it is a path"),
-                           ("git+https://example.org/x", "it is a URL"), ("parcel>=1", "by =="),
+                           ("git+https://example.org/x", "it is a URL"), ("parcel>=1", "with =="),
                            ("parcel[extra]", "extras")):
             self.assertIn(said, self.refused("--with", name))
         self.assertIn("is an option", self.refused("--with=--pre"))

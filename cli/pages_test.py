@@ -77,6 +77,8 @@ BLOCKS_NOT_RUN = {
     ("docs/architecture.md", "        the brain                       the boundary                        the hands"): "a drawing",
     ("docs/architecture.md", "cli/       the command                                             membrane run, check, agent, …"):
         "a list of folders, which tools/check-floors holds",
+    ("docs/architecture.md", "engine/testing/      generator, reference interpreter, .wast runner, differential driver     a library of its own"):
+        "a list of folders, which tools/check-floors holds",
     ("docs/sandbox-format.md", "header, one page | pages: memory, contents of changed files | state"): "a drawing",
     ("docs/linux.md", 'RUN --mount=type=secret,id=token curl -H "Authorization: Bearer $(cat /run/secrets/token)" …'):
         "a line of a Dockerfile: cli/image_build_test.py builds such ones",

@@ -549,7 +549,7 @@ std::vector<Section> sections_of(const Report& report) {
   // For other outcomes the error reports it.
   if (report.exit_code.value_or(0) != 0 && report.outcome != Outcome::kTrapped &&
       report.outcome != Outcome::kInvalid)
-    sections.push_back({"", "the program exited with code " + std::to_string(*report.exit_code) + "\n"});
+    sections.push_back({"", "the program ended with exit code " + std::to_string(*report.exit_code) + "\n"});
   if (!errors.empty()) sections.push_back({"", errors});
   if (!denied.empty()) sections.push_back({"failed host calls:\n", denied});
   if (!report.results.empty()) sections.push_back({"results: ", results_text(report) + "\n"});
