@@ -159,7 +159,7 @@ class Kept(SandboxTest):
                            self.service.request("PATCH", f"/v1/sandboxes/{sandbox}/policy", policy)):
                 error = self.refused(answer, 422, "unsupported")
                 self.assertIn(word, error["message"])
-                self.assertIn("Remove it", error["hint"])
+                self.assertIn("Leave it out", error["hint"])
 
     def test_a_template_that_there_is_not(self):
         error = self.refused(self.post("/sandboxes", {"template": "zzzzzzzz"}), 422, "invalid_value")
