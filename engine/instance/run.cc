@@ -6,7 +6,7 @@
 
 namespace membrane::engine {
 
-Run::~Run() { Heap::leave(*this); }
+Run::~Run() = default;
 
 void Run::add_fuel(uint64_t fuel) {
   const uint64_t most =
