@@ -155,13 +155,15 @@ def _named(functions: Union[Functions, types.ModuleType]) -> Dict[str, Function]
     return {each.__name__: each for each in cast(Iterable[Callable[..., Any]], functions)}
 
 
-def whole(text: str) -> str:
-    """The text itself. ValueError where it has half of a surrogate pair, which UTF-8 cannot say."""
+def whole(text: str, subject: str = "") -> str:
+    """The text itself. ValueError where it has half of a surrogate pair, which UTF-8 cannot say. subject: "price() returned", of the error."""
     if not text.isascii():
         try:
             text.encode()
         except UnicodeEncodeError as error:
             half = error.object[error.start : error.end]
+            if subject:
+                raise ValueError(f"{subject} a value with half of a surrogate pair ({half!r}) in a text, which cannot pass: give that as bytes") from None
             raise ValueError(f"a text with half of a surrogate pair ({half!r}) cannot pass: give it as bytes") from None
     return text
 
@@ -331,7 +333,7 @@ class Registry:
         plain = dumps_plain(value)
         if plain is None:
             plain = dumps(to_wire(value, lambda each: self._values.to_wire(each, self._reference_to), subject))
-        return whole(plain)
+        return whole(plain, subject)
 
     def inputs_of(self, inputs: Optional[Mapping[str, Any]]) -> Inputs:
         """Names, and values as JSON. A TypeError for what cannot pass."""
