@@ -483,7 +483,7 @@ class Session:
         _check_code(code)
         _check_words(name)
         with self._use() as native:
-            given = self._registry.inputs_of(inputs)
+            given = self._registry.inputs_of(inputs, are_given=False)
             with self._registry.running():
                 result = _result_of(native.run(code, name, False, True, [], "", False, given))
             if result.ok and self._checker is not None:
@@ -669,8 +669,9 @@ def load(
 ) -> Any:
     """The session that Session.dump() or Call.dump() gave: a Call where it waits, else a Session. Loaded twice, it is forked.
 
-    inputs: the same as the session's own, where an Object is among them: then the references to it that the program holds lead to the
-    Objects that are given here, which are told apart by their order. The program has its values itself, and is not given them again.
+    inputs: the same as the session's own and, after them, as those of its turns, where an Object is among them: then the references to it
+    that the program holds lead to the Objects that are given here, which are told apart by the order in which they were first given. The last
+    of them may be left out. The program has its values itself, and is not given them again.
     A reference to an Object that a function returned leads nowhere: calling it is a LookupError in the program.
 
     Functions that its programs call are given anew, and so are what it may do, its place, clock, time zone, sleep and entropy, and who approves and answers. What

@@ -155,6 +155,11 @@ def _named(functions: Union[Functions, types.ModuleType]) -> Dict[str, Function]
     return {each.__name__: each for each in cast(Iterable[Callable[..., Any]], functions)}
 
 
+def _are_numbers(numbers: Sequence[Any], size: int, most: int) -> bool:
+    """So many numbers of objects, from bytes that anybody may have written: each once."""
+    return len(numbers) == size == len(set(map(str, numbers))) and all(type(each) is int and 0 < each <= most for each in numbers)
+
+
 def whole(text: str, subject: str = "") -> str:
     """The text itself. ValueError where it has half of a surrogate pair, which UTF-8 cannot say. subject: "price() returned", of the error."""
     if not text.isascii():
@@ -280,30 +285,39 @@ class Registry:
                 self._add(module, name, function)
         self._last_number = 0  # of an object
         self._elsewhere = 0  # the last of those that the bytes of a session told of
+        self._of_inputs: Dict[int, str] = {}  # the numbers and types of Objects among inputs, in the order in which they were given
+        self._referred: Dict[int, str] = {}  # of the Objects in the value that becomes JSON
         self.inputs = self.inputs_of(inputs)
-        self._types_of_inputs = [each.type_name for each in self._objects.values()]
 
     def objects_told(self) -> Dict[str, Any]:
-        """For the bytes of a session: how many objects its programs were given, and the types of those among its inputs."""
-        return {"count": self._last_number, "inputs": self._types_of_inputs}
+        """For the bytes of a session: how many objects its programs were given, and the types and numbers of those among inputs."""
+        return {"count": self._last_number, "inputs": list(self._of_inputs.values()), "numbers": list(self._of_inputs)}
 
     def take_up(self, told: Any) -> None:
-        """What objects_told() gave, before anything is called. A ValueError where the inputs have other objects than the session's."""
-        count, kinds = (told.get("count"), told.get("inputs")) if isinstance(told, dict) else (0, [])
+        """What objects_told() gave, before anything is called: gives the Objects among the inputs the numbers that those of the session
+        had. A ValueError where the inputs have other objects than the session's inputs and, after them, those of its turns."""
+        words = told if isinstance(told, dict) else {}
+        count, kinds, numbers = words.get("count"), words.get("inputs"), words.get("numbers")
         if not isinstance(count, int) or not isinstance(kinds, list) or not len(kinds) <= count < 1 << 53:
             return
-        if self._objects and self._types_of_inputs != kinds:
+        if not isinstance(numbers, list) or not _are_numbers(numbers, len(kinds), count):
+            numbers = list(range(1, len(kinds) + 1))
+        given = list(self._of_inputs.values())
+        if given != kinds[: len(given)]:
             raise ValueError(
-                f"the inputs have the Objects {', '.join(self._types_of_inputs)}, and the session's had {', '.join(map(str, kinds)) or 'none'}: "
-                "give the same, in the same order"
+                f"the inputs have the Objects {', '.join(given)}, and the session's had {', '.join(map(str, kinds)) or 'none'}: "
+                "give the same, in the same order: those of Session(), then those of its turns"
             )
-        self._types_of_inputs = kinds
+        self._objects = dict(zip(numbers, self._objects.values()))
+        self._ids = {id(held): number for number, held in self._objects.items()}
+        self._of_inputs = dict(zip(numbers, map(str, kinds)))
         self._last_number = self._elsewhere = count
 
     def forked(self) -> Registry:
         """That of a fork: what either is given from now on is its own."""
         made = copy.copy(self)
         made._objects, made._ids, made._types = dict(self._objects), dict(self._ids), dict(self._types)
+        made._of_inputs = dict(self._of_inputs)
         return made
 
     def _add(self, module: str, name: str, function: Function) -> None:
@@ -335,8 +349,8 @@ class Registry:
             plain = dumps(to_wire(value, lambda each: self._values.to_wire(each, self._reference_to), subject))
         return whole(plain, subject)
 
-    def inputs_of(self, inputs: Optional[Mapping[str, Any]]) -> Inputs:
-        """Names, and values as JSON. A TypeError for what cannot pass."""
+    def inputs_of(self, inputs: Optional[Mapping[str, Any]], *, are_given: bool = True) -> Inputs:
+        """Names, and values as JSON. A TypeError for what cannot pass. are_given: to programs, and not only looked at."""
         if inputs is None:
             return []
         if not isinstance(inputs, Mapping):
@@ -344,7 +358,11 @@ class Registry:
         for name in inputs:
             if not isinstance(name, str):
                 raise TypeError(f"the name of an input is text, not {name!r}")
-        return [(whole(name), self.to_json(value, f"the input {name} is")) for name, value in inputs.items()]
+        self._referred = {}
+        made = [(whole(name), self.to_json(value, f"the input {name} is")) for name, value in inputs.items()]
+        if are_given:
+            self._of_inputs.update(self._referred)
+        return made
 
     def of_json(self, text: str) -> Any:
         value = loads(text)
@@ -362,6 +380,7 @@ class Registry:
         if number is None:
             number = self._ids[id(value)] = self._last_number = self._last_number + 1
             self._objects[number] = value
+        self._referred[number] = name
         return {"id": number, "type": name}
 
     def _object_of(self, reference: Mapping[str, Any]) -> Any:
@@ -372,7 +391,7 @@ class Registry:
         if held is None and 0 < number <= self._elsewhere:
             raise LookupError(
                 f"the {type_name[:_MOST_NAME]} that the program holds is an object of the process that the session was dumped in: where it was among "
-                "the inputs, load(…, inputs=…) with an Object in its place gives it again; where a function returned it, call the function again"
+                "the inputs, of the session or of a turn, load(…, inputs=…) with an Object in its place gives it again; where a function returned it, call the function again"
             )
         if held is None:
             raise LookupError("there is no such object")

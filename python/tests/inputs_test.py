@@ -145,6 +145,33 @@ class Inputs(unittest.TestCase):
             deepest = [deepest]
         self.assertTrue(session.run("x", inputs={"x": deepest}).ok)
 
+    def test_objects_of_turns_are_given_again(self):
+        class Account:
+            def __init__(self, balance):
+                self.balance = balance
+
+        def account(balance):
+            return Object(Account(balance), attributes=["balance"])
+
+        session = self.session(inputs={"first": account(1)}, functions={"made": lambda: account(100)})
+        session.check("seen", inputs={"seen": account(0)})
+        self.assertTrue(session.run("other = made()").ok)
+        self.assertTrue(session.run("late", inputs={"late": account(2)}).ok)
+        blob = session.dump()
+        balances = "[first.balance, late.balance]"
+        with load(blob, inputs={"first": account(3), "late": account(4)}, isolated=self.isolated) as again:
+            self.assertEqual(again.run(balances).text, "[3, 4]")
+            self.assertIn("was dumped in", str(again.run("other.balance").error))
+            self.assertTrue(again.run("later", inputs={"later": account(5)}).ok)
+            blob_of_again = again.dump()
+        given = {name: account(number) for number, name in enumerate(("first", "late", "later"), 6)}
+        with load(blob_of_again, inputs=given, isolated=self.isolated) as again:
+            self.assertEqual(again.run(f"{balances} + [later.balance]").text, "[6, 7, 8]")
+        with load(blob, inputs={"first": account(3)}, isolated=self.isolated) as again:
+            self.assertIn("of the session or of a turn", str(again.run("late.balance").error))
+        with self.assertRaisesRegex(ValueError, "the Objects Account, Account, Account, and the session's had Account, Account: "):
+            load(blob, inputs=given)
+
     def test_a_time_that_is_none(self):
         class NaT(datetime.datetime):  # as that of pandas, which is no time and is not like itself
             def __eq__(self, other):

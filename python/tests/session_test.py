@@ -861,7 +861,8 @@ class Waiting(unittest.TestCase):
             content = session.dump()
         at = content.index(b"}}") + 2
         for objects in (None, [], {"count": "x"}, {"count": -1, "inputs": []}, {"count": 1 << 90, "inputs": []}, {"count": 0, "inputs": 5},
-                        {"count": True, "inputs": [{}]}):
+                        {"count": True, "inputs": [{}]}, {"count": 2, "inputs": ["A"], "numbers": [[]]}, {"count": 2, "inputs": ["A"], "numbers": [3]},
+                        {"count": 2, "inputs": ["A"], "numbers": 5}, {"count": 2, "inputs": ["A", "A"], "numbers": [1, 1]}):
             head = json.dumps({"language": "python", "objects": objects}).encode()
             with load(b"MEMBPY1\n" + len(head).to_bytes(4, "little") + head + content[at:]) as session:
                 self.assertEqual(session.run("1").text, "1")
