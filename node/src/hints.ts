@@ -55,6 +55,7 @@ const limit = /limits\.(\w+) of the sandbox's policy(?: \("limits": (\{[^{}]*\})
 // What the engine says to embedders in C++, as options of Session.create().
 const granted = /Policy::allow\(("(?:[^"\\]|\\.)*")\)/g
 const limited = /Policy::limit\("(\w+)", ("[^"]*")\)/g
+const asked = /It would be allowed by allow: \["(ai|ask)"\]/g
 const bound = /"(ttl_s|idle_timeout_s|timeout_ms)" must be (at most|at least) (\d{1,15})\b/g
 const unitsMs: readonly (readonly [string, number])[] = [
   ['d', 86_400_000],
@@ -100,8 +101,26 @@ const ofSession: readonly (readonly [RegExp, string])[] = [
   [/grant that directory: --allow (\S*[^\s.])/g, "grant that directory: allow: ['$1']"],
 ]
 
+// What errors of the engine say without a hint, and what mends that here.
+const mended: readonly (readonly [string, string])[] = [
+  ['No model is configured.', 'Give the session one: model, a function of a ModelRequest that returns a text.'],
+  ['The model embeds no text.', 'Give the session one that does: model: { complete, embed }.'],
+  ['Nobody is there to answer.', 'Give the session who answers: ask, a function of the question that returns a text.'],
+  [
+    "without a person's yes, and nobody answered:",
+    'Give the session who is asked: approve, a function of an EgressQuestion that returns true or false.',
+  ],
+]
+
+/** For an error of the engine that has no hint: what of this package mends it. */
+export const hintOfSession = (message: string): string | undefined => mended.find(([said]) => message.includes(said))?.[1]
+
+/** For receipts without a key. file: that was looked for. */
+export const hintOfKeys = (file: string): string =>
+  `${file} has none: new Receipts(…, { makesKey: true }) makes one there, or keyFile names another file. So does membrane keys generate, of the command.`
+
 /** What the engine says of a session, as options of Session.create() and what this package has. */
 export function inWordsOfSession(text: string): string {
   for (const [engines, ours] of ofSession) text = text.replaceAll(engines, ours)
-  return inWordsOfClient(text)
+  return inWordsOfClient(text).replace(asked, (said, which: string) => `${said}, with ${which === 'ai' ? 'model' : 'ask'}, a function that answers`)
 }

@@ -161,13 +161,32 @@ test('objects are not taken for others', { skip }, async () => {
   for (const each of [session, without, again]) each.close()
 })
 
+test('load() gives objects of turns again', { skip }, async () => {
+  const session = await Session.create('python', { inputs: { first: accountOf(1) } })
+  ;(await session.check('seen', { inputs: { seen: accountOf(0) } })).check()
+  ;(await session.run('given = first.open(100)')).check()
+  ;(await session.run('late', { inputs: { late: accountOf(2) } })).check()
+  const bytes = session.dump()
+  const again = load(bytes, { inputs: { first: accountOf(3), late: accountOf(4) } })
+  assert.equal((await again.run('[first.balance, late.balance]')).text, '[3, 4]')
+  assert.equal((await again.run('given.balance')).error.code, 'LookupError')
+  ;(await again.run('later', { inputs: { later: accountOf(5) } })).check()
+  const inputs = { first: accountOf(6), late: accountOf(7), later: accountOf(8) }
+  const third = load(again.dump(), { inputs })
+  assert.equal((await third.run('[first.balance, late.balance, later.balance]')).text, '[6, 7, 8]')
+  assert.throws(() => load(bytes, { inputs }), { code: 'invalid_input', message: /had 2 objects among its inputs, and load\(\) is given 3/ })
+  const fewer = load(bytes, { inputs: { first: accountOf(3) } })
+  assert.equal((await fewer.run('late.balance')).error.code, 'LookupError')
+  for (const each of [session, again, third, fewer]) each.close()
+})
+
 test('damaged counts of objects do no harm', { skip }, async () => {
   const session = await Session.create('python', { inputs: { first: accountOf(1) } })
   ;(await session.run('given = first.open(100)')).check()
   const blob = Buffer.from(session.dump())
   const end = 12 + blob.readUInt32LE(8)
   const head = JSON.parse(blob.subarray(12, end))
-  for (const objects of [null, 7, 'x', { last: -1 }, { last: 1e300, inputs: 'x' }, { last: 0.5 }, [], undefined]) {
+  for (const objects of [null, 7, 'x', { last: -1 }, { last: 1e300, inputs: 'x' }, { last: 0.5 }, { last: 3, ids: [9] }, { last: 3, ids: 7 }, { last: 3, ids: [{}] }, [], undefined]) {
     const words = Buffer.from(JSON.stringify({ ...head, objects }))
     const size = Buffer.alloc(4)
     size.writeUInt32LE(words.length)

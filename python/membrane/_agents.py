@@ -11,9 +11,9 @@ import warnings
 from dataclasses import dataclass
 from typing import Any, Awaitable, Callable, Dict, List, Mapping, Optional, Sequence, Tuple, Union
 
-from ._errors import MembraneError
+from ._errors import MembraneError, NotFoundError
 from ._functions import Calling, MustStop, registry_running, wait_running, whole
-from ._hints import in_words_of_session
+from ._hints import hint_of_keys, in_words_of_session
 from ._host_values import with_article
 from ._types import FlowRead
 
@@ -140,8 +140,14 @@ class Receipts:
 
         self.directory = os.path.abspath(os.fspath(directory))
         engine = _engine()
-        with _translated:
-            self._native = engine.Receipts.open(self.directory, "" if key_file is None else os.fspath(key_file), bool(makes_key))
+        file = "" if key_file is None else os.fspath(key_file)
+        try:
+            with _translated:
+                self._native = engine.Receipts.open(self.directory, file, bool(makes_key))
+        except NotFoundError as error:
+            if error.hint == "membrane keys generate":
+                error.hint = hint_of_keys(os.path.abspath(file) if file else _own_key_file())
+            raise
 
     @property
     def problem(self) -> Optional[MembraneError]:
@@ -150,6 +156,12 @@ class Receipts:
 
     def __repr__(self) -> str:
         return f"<Receipts {self.directory}>"
+
+
+def _own_key_file() -> str:
+    """Where the engine looks for the user's own key."""
+    folder = os.environ.get("XDG_CONFIG_HOME", "")
+    return os.path.join(folder if folder.startswith("/") else os.path.expanduser("~/.config"), "membrane", "receipt-keys.json")
 
 
 def error_of(words: Optional[Tuple[str, str, str, str]]) -> Optional[MembraneError]:

@@ -17,7 +17,7 @@ from ._agents import Agents, Approve, Ask, Complete, Flows, Model, Receipts, err
 from ._check import Cells, Checker, TypeCheck, cells_of_json
 from ._errors import MembraneError, NotFoundError
 from ._functions import FunctionCall, Functions, Modules, Registry, answer_running, wait_running, whole
-from ._hints import in_words_of_session
+from ._hints import hint_of_session, in_words_of_session
 from ._options import LoadOptions, PolicyLike, SessionOptions, check_language, only_known
 from ._sources import Clock, Entropy, Sleep, Zone, words_of
 from ._stubs import Stubs, types_of_inputs
@@ -630,6 +630,8 @@ def _result_of(outcome: Any) -> Result:
     report = json.loads(outcome.to_json())
     for each in (report.get("error"), *report.get("more_errors", ())):
         _say_in_our_words(each or {}, ("message", "hint", "traceback"))
+        if each and not each.get("hint"):
+            each["hint"] = hint_of_session(each["message"])
     for call in report.get("host_calls", ()):
         _say_in_our_words(call, ("grant", "reason"))
     receipt = pathlib.Path(outcome.receipt) if outcome.receipt else None

@@ -86,7 +86,15 @@ _OF_SESSION = (
     ("Give it the files when it is added: membrane languages add --file.", "It has the files that it was added with."),
     ("Give the bytes that keep() made.", "Give what dump() returned."),
 )  # fmt: skip
-_ASKED = {"ai": "a model", "ask": "a person"}
+_ASKED = {"ai": "model=", "ask": "ask="}
+# What errors of the engine say without a hint, and what mends that here.
+_MENDED = (
+    ("No model is configured.", "Give the session one: model=, a function of a ModelRequest that returns a text."),
+    ("The model embeds no text.", "Give the session one that does: model=Model(complete=…, embed=…)."),
+    ("Nobody is there to answer.", "Give the session who answers: ask=, a function of the question and of seconds that returns a text."),
+    ("without a person's yes, and nobody answered:",
+     "Give the session who is asked: approve=, a function of an EgressQuestion that returns True or False."),
+)  # fmt: skip
 _INSTALLED = ("python", "js")
 
 
@@ -96,7 +104,7 @@ def in_words_of_session(text: str) -> str:
         text = text.replace(rest, ours)
     text = _ALLOW.sub(r"allow=[\1]", text)
     text = _FLAG.sub(_allow, text)
-    text = _NO_MODEL.sub(lambda found: f"Sessions of this package cannot ask {_ASKED[found[1]]}: give them a function that does.", text)
+    text = _NO_MODEL.sub(lambda found: f"{found[0]}, with {_ASKED[found[1]]}, a function that answers", text)
     text = _OF_LIMIT.sub(r"limits={\1: \2}", text)
     text = _LIMIT_FLAG.sub(lambda found: found[1] or found[2], text)
     text = _ADD.sub(_install, text)
@@ -104,6 +112,16 @@ def in_words_of_session(text: str) -> str:
     text = _BY_FLAG.sub(r'make the session with policy={"packages": {"python": \1}}', text)
     text = _SOME_PACKAGES.sub(r'make the session with policy={"packages": {"python": ["NAME"]}}', text)
     return _SCRIPT_OF.sub(r'Run it in Session("\1").', text)
+
+
+def hint_of_session(message: str) -> str:
+    """For an error of the engine that has no hint: what of this package mends it, or ""."""
+    return next((hint for said, hint in _MENDED if said in message), "")
+
+
+def hint_of_keys(file: str) -> str:
+    """For receipts without a key. file: that was looked for."""
+    return f"{file} has none: Receipts(…, makes_key=True) makes one there, or key_file= names another file. So does membrane keys generate, of the command."
 
 
 def _allow(found: re.Match[str]) -> str:
