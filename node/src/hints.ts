@@ -53,7 +53,7 @@ const value = new RegExp(`"(${names})": ("[^"]*"|\\[[^\\]]*\\])`, 'g')
 const member = new RegExp(`"(${names})((?:\\.\\w+|\\[\\d+\\])*)"`, 'g')
 const limit = /limits\.(\w+) of the sandbox's policy(?: \("limits": (\{[^{}]*\})(?:, beside what it grants)?\))?/g
 // What the engine says to embedders in C++, as options of Session.create().
-const granted = /Policy::allow\(("(?:[^"\\]|\\.)*")\)/g
+const granted = /Policy::allow\(("(?:[^"\\]|\\.)*)"\)(:\.{1,2})?/g // and the end of a grant whose path is a dot
 const limited = /Policy::limit\("(\w+)", ("[^"]*")\)/g
 const asked = /It would be allowed by allow: \["(ai|ask)"\]/g
 const bound = /"(ttl_s|idle_timeout_s|timeout_ms)" must be (at most|at least) (\d{1,15})\b/g
@@ -75,7 +75,7 @@ export function inWordsOfClient(text: string): string {
   for (const [rest, ours] of phrases) text = text.replaceAll(rest, ours)
   return text
     .replace(limit, (_, name, limits) => `limits.${name}: sandbox.update({ limits: ${limits ?? `{ ${name}: … }`} })`)
-    .replace(granted, (_, grant: string) => `allow: [${grant}]`)
+    .replace(granted, (_, grant: string, path = '') => `allow: [${grant}${path}"]`)
     .replace(limited, (_, name: string, amount: string) => `limits: { ${name}: ${amount} }`)
     .replace(bound, (_, name, which, amount) => `${options[name]} must be ${which} ${timeOf(name, amount)}`)
     .replace(value, (_, name, given) => `{ ${options[name]}: ${given} }`)
@@ -92,6 +92,8 @@ const ofSession: readonly (readonly [RegExp, string])[] = [
   [/Bring it by --with (\S+?),/g, "Give it to the session by policy: { packages: { javascript: ['$1'] } },"],
   [/, or run a command: membrane run --kind linux\b/g, ", or use a Linux sandbox of a service: Sandbox.create({ template: 'linux' })"],
   [/membrane doctor says more\. /g, ''],
+  [/\b(?:Begin|Start) one with exec\(\)\./g, 'session.start() begins one, which waits where it calls a function that answers later.'],
+  [/Give the bytes that keep\(\) made\./g, 'Give what dump() returned.'],
   [/\(accepted_missing_walls\)/g, '(acceptedMissingWalls)'],
   [/: membrane repl --lang js\b/g, ': session.run()'],
   [/membrane languages add --file\b/g, 'its language.json (docs/languages.md)'],

@@ -242,3 +242,13 @@ test('objects of isolated sessions and of JavaScript are given again', { skip: n
   assert.match((await failed.run('account.deposit(1)')).error.message, /inputs/)
   for (const each of [session, failed]) each.close()
 })
+
+test('hints of grants and calls name what the package has', { skip }, async () => {
+  await assert.rejects(Session.create('python', { allow: ['fs:reed:.'] }), { hint: /write allow: \["fs:read:\."\]$/ })
+  const session = await Session.create('python', { functions: { late: LATER } })
+  const call = await session.start('late()')
+  await call.resume(1)
+  const again = await call.resume(1)
+  assert.match(again.error.hint, /start\(\) begins one/)
+  session.close()
+})

@@ -252,8 +252,9 @@ def _said(act: Callable[[], Any]) -> Said:
 class _WrongAnswer(TypeError):
     """Of a function that gave what it may not: the program gets an error, and the embedder, who has to mend it, a warning, too."""
 
-    def __init__(self, what: str, given: Any, choices: str) -> None:
-        super().__init__(f"{what} returned {with_article(type(given).__name__)}, and gives {choices}")
+    def __init__(self, what: str, given: Any, choices: str, member: str = "") -> None:
+        found = f"{with_article(type(given).__name__)}{member and ' with '}{member}"
+        super().__init__(f"{what} returned {found}, and gives {choices}")
         try:
             warnings.warn(str(self), RuntimeWarning, stacklevel=2)
         except RuntimeWarning:  # warnings are errors in this program
@@ -268,11 +269,14 @@ def _complete_running(system: str, prompt: str, max_tokens: int, timeout_s: floa
         answer = _given(complete, must_stop, ModelRequest(prompt, system, max_tokens, timeout_s))
         if isinstance(answer, str):
             return (whole(answer), 0, 0)
-        if not isinstance(answer, ModelAnswer) or not isinstance(answer.text, str):
+        if not isinstance(answer, ModelAnswer):
             raise _WrongAnswer("the model", answer, "a text or a ModelAnswer")
-        for tokens in (answer.tokens_in, answer.tokens_out):
+        if not isinstance(answer.text, str):
+            raise _WrongAnswer("the model", answer, "a ModelAnswer whose text is one", f"text={answer.text!r:.60}")
+        for name in ("tokens_in", "tokens_out"):
+            tokens = getattr(answer, name)
             if not isinstance(tokens, int) or not 0 <= tokens < _MOST_TOKENS:
-                raise _WrongAnswer("the model", tokens, "whole numbers of tokens, from 0 on")
+                raise _WrongAnswer("the model", answer, "whole numbers of tokens, from 0 on", f"{name}={tokens!r:.60}")
         return (whole(answer.text), int(answer.tokens_in), int(answer.tokens_out))
 
     return _said(act)

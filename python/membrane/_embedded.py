@@ -18,7 +18,7 @@ from ._check import Cells, Checker, TypeCheck, cells_of_json
 from ._errors import MembraneError, NotFoundError
 from ._functions import FunctionCall, Functions, Modules, Registry, answer_running, wait_running, whole
 from ._hints import hint_of_session, in_words_of_session
-from ._options import LoadOptions, PolicyLike, SessionOptions, check_language, only_known
+from ._options import LoadOptions, PolicyLike, SessionOptions, check_functions, check_language, check_seconds, only_known, walls_of
 from ._sources import Clock, Entropy, Sleep, Zone, words_of
 from ._stubs import Stubs, types_of_inputs
 from ._types import FileInfo, Result
@@ -104,18 +104,21 @@ def _policy_of(policy: PolicyLike, allow: Iterable[str], limits: Optional[Mappin
             made = engine.Policy.parse(json.dumps(policy), "policy.json")
         else:
             raise TypeError(f"policy is a dict, text in TOML, or a pathlib.Path of a file, not {policy!r}")
+        if not isinstance(allow, (str, Iterable)):
+            raise TypeError(f'allow is a list of grants, as ["kv"], not {allow!r}')
         for grant in [allow] if isinstance(allow, str) else allow:
             if not isinstance(grant, str):
                 raise TypeError(f'allow has texts, as "kv", not {grant!r}')
             made.allow(whole(grant))
+        if limits is not None and not isinstance(limits, Mapping):
+            raise TypeError(f'limits are a dict of names and amounts, as {{"fuel": 1e9}}, not {limits!r}')
         for name, value in (limits or {}).items():
             made.limit(name, str(value))
     return made
 
 
 def _place_of(isolated: bool, accepted_missing_walls: Iterable[str]) -> Dict[str, Any]:
-    walls = [accepted_missing_walls] if isinstance(accepted_missing_walls, str) else list(accepted_missing_walls)
-    return {"isolated": bool(isolated), "accepted_missing_walls": walls}
+    return {"isolated": bool(isolated), "accepted_missing_walls": walls_of(accepted_missing_walls)}
 
 
 def registry_of(functions: Functions, modules: Optional[Modules], inputs: Optional[Mapping[str, Any]]) -> Registry:
@@ -308,6 +311,9 @@ class Session:
         accepted_missing_walls: Iterable[str] = (),
     ) -> None:
         check_language("Session()", language)
+        check_functions(gate=gate, on_stdout=on_stdout, on_stderr=on_stderr)
+        check_seconds("idle_timeout_s", idle_timeout_s)
+        check_seconds("lifetime_s", lifetime_s)
         engine = _engine()
         registry = Registry(_values, functions, modules, inputs, gate)
         registry.agents = Agents(approve, flows, model, ask, receipts)
@@ -360,6 +366,7 @@ class Session:
 
     # -- turns
 
+    @only_known("run()")
     def run(
         self,
         code: str,
@@ -388,6 +395,7 @@ class Session:
                 given,
             )
 
+    @only_known("start()")
     def start(self, code: str, *, name: str = "", inputs: Optional[Mapping[str, Any]] = None) -> Union[Result, Call]:
         """Runs a turn to its end, or to a call that waits: of a function that returns membrane.LATER or is it, or that the code calls and
         nobody has defined. Call.resume() goes on with its value, here or, after dump() and membrane.load(), in another process.
@@ -477,6 +485,7 @@ class Session:
             report = checker.check(cells, code, self._native.complete, calls_may_wait=calls_may_wait)
         return None if report is None else Result.of_report(report, in_our_words=in_words_of_session)
 
+    @only_known("check()")
     def check(self, code: str, *, name: str = "", inputs: Optional[Mapping[str, Any]] = None) -> Result:
         """What is wrong with the text, as an error with its places (Result.findings); nothing of it runs. The types are checked
         in a session with type_check. inputs: what run() is to be given, of which nothing is set here."""
@@ -680,6 +689,7 @@ def load(
     was read before stays read, also with flows. Keep the bytes where nobody else writes: they can do
     what a program could under this policy.
     """
+    check_functions(gate=gate, on_stdout=on_stdout, on_stderr=on_stderr)
     engine = _engine()
     language, head, content = _head_of(blob)
     registry = Registry(_values, functions, modules, inputs, gate)
@@ -763,6 +773,7 @@ class AsyncSession:
                 self._made.cancel()  # a turn that had not begun has not seen it
             raise
 
+    @only_known("run()")
     async def run(
         self,
         code: str,
@@ -778,6 +789,7 @@ class AsyncSession:
         )
         return result
 
+    @only_known("start()")
     async def start(self, code: str, *, name: str = "", inputs: Optional[Mapping[str, Any]] = None) -> Union[Result, AsyncCall]:
         return self._end_of(await self._in_thread(self._made.start, code, name=name, inputs=inputs))
 
@@ -793,6 +805,7 @@ class AsyncSession:
     async def fork(self) -> AsyncSession:
         return AsyncSession._of(await self._in_thread(self._made.fork))
 
+    @only_known("check()")
     async def check(self, code: str, *, name: str = "", inputs: Optional[Mapping[str, Any]] = None) -> Result:
         result: Result = await self._in_thread(self._made.check, code, name=name, inputs=inputs)
         return result

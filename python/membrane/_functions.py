@@ -144,7 +144,7 @@ def _words_of(module: str, name: str, function: Function) -> Tuple[str, str, str
     return (module, name, signature_of(function), inspect.getdoc(function) or "", inspect.iscoroutinefunction(function))
 
 
-def _named(functions: Union[Functions, types.ModuleType]) -> Dict[str, Function]:
+def _named(functions: Union[Functions, types.ModuleType], what: str = "functions") -> Dict[str, Function]:
     if functions is None:
         return {}
     if isinstance(functions, types.ModuleType):
@@ -152,7 +152,18 @@ def _named(functions: Union[Functions, types.ModuleType]) -> Dict[str, Function]
         return {name: getattr(functions, name) for name in names if inspect.isroutine(getattr(functions, name))}
     if isinstance(functions, Mapping):
         return dict(functions)
-    return {each.__name__: each for each in cast(Iterable[Callable[..., Any]], functions)}
+    if isinstance(functions, (str, bytes)) or not isinstance(functions, Iterable):
+        raise TypeError(f"{what} are a list of functions, or a dict of names and functions, not {functions!r}")
+    return {_name_of(each, what): each for each in cast(Iterable[Callable[..., Any]], functions)}
+
+
+def _name_of(function: Any, what: str) -> str:
+    name = getattr(function, "__name__", "")
+    if not callable(function):
+        raise TypeError(f"{what} has functions, not {function!r}")
+    if not isinstance(name, str) or not name.isidentifier():
+        raise TypeError(f'{function!r} has no name that a program can call: give a dict of names and functions, as {{"price": …}}')
+    return name
 
 
 def _are_numbers(numbers: Sequence[Any], size: int, most: int) -> bool:
@@ -278,10 +289,12 @@ class Registry:
         self.modules: List[Tuple[str, str]] = []
         for name, function in _named(functions).items():
             self._add("", name, function)
+        if modules is not None and not isinstance(modules, Mapping):
+            raise TypeError(f'modules are a dict of names and what is in them, as {{"shop": [price]}}, not {modules!r}')
         for module, content in (modules or {}).items():
             doc = inspect.getdoc(content) if isinstance(content, types.ModuleType) else ""
             self.modules.append((module, doc or ""))
-            for name, function in _named(content).items():
+            for name, function in _named(content, f"the functions of the module {module}").items():
                 self._add(module, name, function)
         self._last_number = 0  # of an object
         self._elsewhere = 0  # the last of those that the bytes of a session told of
@@ -322,7 +335,7 @@ class Registry:
 
     def _add(self, module: str, name: str, function: Function) -> None:
         if not isinstance(function, _Later) and not callable(function):
-            raise TypeError(f"{name} is no function: {function!r}")
+            raise TypeError(f"{name} is a function, or membrane.LATER, not {function!r}")
         self._callables[_full_name(module, name)] = function
         self.words.append(_words_of(module, name, function))
 

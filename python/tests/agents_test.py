@@ -288,6 +288,11 @@ class AModel(unittest.TestCase):
 
 
 class Hints(unittest.TestCase):
+    def test_name_what_is_wrong_in_an_answer(self):
+        for answer, said in ((ModelAnswer(5), "a ModelAnswer with text=5"), (ModelAnswer("x", tokens_out=-1), "with tokens_out=-1")):
+            with self.assertWarnsRegex(RuntimeWarning, said), session(model=lambda request: answer) as of:
+                self.assertIn(said, of.run(SEND).error.message)
+
     def test_say_what_to_give_the_session(self):
         policy = {"ai": {"embed": True}, "ask": True}
         for code, given, said in (
