@@ -35,6 +35,7 @@ except ImportError as error:  # the package without the engine, which is a clien
     _native = None
     _why_no_engine = error
 
+_OF_FILES = ("No file or directory of the host is granted.", "Of the host, the program can access ", "/tmp is the program's own")
 _MAGIC = b"MEMBPY1\n"
 _STOPS_AGAIN_S = 0.02
 _languages: Dict[str, Any] = {}
@@ -318,6 +319,7 @@ class Session:
         registry = Registry(_values, functions, modules, inputs, gate)
         registry.agents = Agents(approve, flows, model, ask, receipts)
         opened = open_language(language)
+        registry.check_names(opened.name)
         self._begin(opened.name, _policy_of(policy, allow, limits), registry, on_stdout, on_stderr)
         self._place = _place_of(isolated, accepted_missing_walls)
         self._sources = words_of(clock, timezone, sleep, entropy, wait_running)
@@ -463,7 +465,7 @@ class Session:
                 if cell or inputs:
                     self._cells_before = self._cells
                 with self._registry.running():
-                    result = _result_of(act())
+                    result = _result_of(act(), self._registry)
                 if (cell or inputs) and self._checker is not None:
                     self._cells = self._cells.with_cell(cell, result.report, types_of_inputs(inputs))
             return result
@@ -635,8 +637,11 @@ def _check_words(name: str, arguments: Sequence[str] = (), stdin: str = "") -> L
     return words
 
 
-def _result_of(outcome: Any) -> Result:
+def _result_of(outcome: Any, registry: Optional[Registry] = None) -> Result:
     report = json.loads(outcome.to_json())
+    why = report.get("error") or {}
+    if registry is not None and why.get("hint", "").startswith(_OF_FILES) and registry.is_own_error(why["message"]):
+        why["hint"] = ""  # which the engine takes for an error of the session's files
     for each in (report.get("error"), *report.get("more_errors", ())):
         _say_in_our_words(each or {}, ("message", "hint", "traceback"))
         if each and not each.get("hint"):
@@ -694,6 +699,7 @@ def load(
     language, head, content = _head_of(blob)
     registry = Registry(_values, functions, modules, inputs, gate)
     registry.agents = Agents(approve, flows, model, ask)
+    registry.check_names(language)
     registry.take_up(head.get("objects"))
     session = Session.__new__(Session)
     session._begin(language, _policy_of(policy, allow, limits), registry, on_stdout, on_stderr)

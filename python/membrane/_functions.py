@@ -8,12 +8,15 @@ import contextvars
 import copy
 import dataclasses
 import inspect
+import keyword
+import sys
 import threading
 import types
 import warnings
 from typing import Any, Awaitable, Callable, ClassVar, Coroutine, Dict, Iterable, Iterator, List, Mapping, NoReturn, Optional, Sequence, Tuple, TypeVar, Union, cast
 
 from ._call_json import dumps, dumps_plain, is_plain, loads
+from ._errors import MembraneError
 from ._host_values import NoForm, to_wire, with_article
 from ._telemetry import calling
 from ._waits import OwnLoop, wait_here, wait_in_loop
@@ -296,11 +299,30 @@ class Registry:
             self.modules.append((module, doc or ""))
             for name, function in _named(content, f"the functions of the module {module}").items():
                 self._add(module, name, function)
+        self._last_error = ""  # the text of what a function raised last
         self._last_number = 0  # of an object
         self._elsewhere = 0  # the last of those that the bytes of a session told of
         self._of_inputs: Dict[int, str] = {}  # the numbers and types of Objects among inputs, in the order in which they were given
         self._referred: Dict[int, str] = {}  # of the Objects in the value that becomes JSON
         self.inputs = self.inputs_of(inputs)
+
+    def check_names(self, language: str) -> None:
+        """A MembraneError for a name that is a keyword of Python; a warning of a module in the place of one of Python's own."""
+        if language != "python":
+            return
+        named = [("input", name) for name, _ in self.inputs] + [("module", name) for name, _ in self.modules]
+        for kind, name in [*named, *(("function", words[1]) for words in self.words)]:
+            if keyword.iskeyword(name):
+                raise MembraneError(f"the {kind} {name} has the name of a keyword, which programs in python cannot write", code="invalid_argument",
+                                    hint=f"Give it another name, as {name}_.")  # fmt: skip
+        for module, _ in self.modules:
+            if module in getattr(sys, "stdlib_module_names", sys.builtin_module_names):
+                warnings.warn(f"the module {module} hides Python's own of that name from the session's programs and from what they import: "
+                              "give it another name", RuntimeWarning, stacklevel=4)  # fmt: skip
+
+    def is_own_error(self, message: str) -> bool:
+        """Whether it is what a function of the embedder raised last."""
+        return bool(message) and message == self._last_error
 
     def objects_told(self) -> Dict[str, Any]:
         """For the bytes of a session: how many objects its programs were given, and the types and numbers of those among inputs."""
@@ -475,6 +497,7 @@ class Registry:
         return answer
 
     def _told(self, error: BaseException) -> Answer:
+        self._last_error = str(error)
         try:
             _tell(error)
         except RuntimeWarning:  # warnings are errors in this program

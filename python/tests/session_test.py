@@ -873,6 +873,22 @@ class Waiting(unittest.TestCase):
                 with self.assertRaisesRegex(TypeError, said):
                     act("1", input={})
 
+    def test_names_that_are_keywords(self):
+        for kind, given in (("input", {"inputs": {"class": 1}}), ("function", {"functions": {"class": len}}), ("module", {"modules": {"class": [len]}}),
+                            ("function", {"modules": {"shop": {"class": len}}})):  # fmt: skip
+            with self.assertRaisesRegex(MembraneError, f"the {kind} class has the name of a keyword"):
+                Session(**given)
+        with self.assertWarnsRegex(RuntimeWarning, "the module os hides Python's own"), Session(modules={"os": {"f": lambda: 1}}):
+            pass
+
+    def test_a_file_that_a_function_of_the_embedder_misses(self):
+        def read():
+            return open("/nowhere/of/mine").read()
+
+        with Session(functions=[read]) as session:
+            self.assertEqual(session.run("read()").error.hint, "")
+            self.assertIn("granted", session.run("open('/nowhere/of/mine')").error.hint)
+
     def test_hints_of_grants_and_calls(self):
         with self.assertRaises(MembraneError) as caught:
             Session(allow=["fs:reed:."])
