@@ -1,7 +1,9 @@
 // What a session's programs have beside the policy: who decides what leaves, a model, a person, and receipts of each turn.
 
-import { resolve } from 'node:path'
-import { MembraneError } from './errors.js'
+import { homedir } from 'node:os'
+import { join, resolve } from 'node:path'
+import { MembraneError, NotFoundError } from './errors.js'
+import { hintOfKeys } from './hints.js'
 import { asOurs, engine, translated, type NativeFlows, type NativeReceipts } from './native.js'
 import type { Scope } from './scope.js'
 import type { FlowRead } from './types.js'
@@ -133,13 +135,25 @@ export class Receipts {
   /** Makes the directory where it is not there. Throws without a key, and where the directory cannot be used. */
   constructor(directory: string, { keyFile = '', makesKey = false }: ReceiptsOptions = {}) {
     this.directory = resolve(directory)
-    this.#native = translated(() => engine().openReceipts(this.directory, keyFile, makesKey))
+    try {
+      this.#native = translated(() => engine().openReceipts(this.directory, keyFile, makesKey))
+    } catch (error) {
+      if (!(error instanceof NotFoundError) || error.hint !== 'membrane keys generate') throw error
+      const { message, code } = error
+      throw new NotFoundError(message, { code, hint: hintOfKeys(keyFile ? resolve(keyFile) : ownKeyFile()), cause: error })
+    }
   }
 
   /** Why a turn that ran was not sealed: the first of all. Result.unsealed says it of each. */
   get problem(): MembraneError | undefined {
     return asOurs(engine().problemOf(this.#native)) as MembraneError | undefined
   }
+}
+
+// Where the engine looks for the user's own key.
+function ownKeyFile(): string {
+  const folder = process.env['XDG_CONFIG_HOME'] ?? ''
+  return join(folder.startsWith('/') ? folder : join(homedir(), '.config'), 'membrane', 'receipt-keys.json')
 }
 
 // -- as the addon is told of them -------------------------------------------------------------------------------------

@@ -167,7 +167,7 @@ export class UnknownObject extends NamedError {
   constructor({ id, type }: Reference) {
     const what = `object ${id}, of ${type}`
     const hint =
-      'load(bytes, { inputs: { … } }) gives the objects among the inputs again, in the order that Session.create() had; ' +
+      'load(bytes, { inputs: { … } }) gives the objects among the inputs again, in the order that Session.create() and, after it, run() had them; ' +
       'ask a function again for one that a function gave.'
     super('LookupError', `${what}, belongs to another process: ${hint}`)
     this.what = what
@@ -179,9 +179,14 @@ export class UnknownObject extends NamedError {
 const usualLastId = 2 ** 20
 const isCount = (value: unknown): value is number => Number.isSafeInteger(value) && (value as number) >= 0 && (value as number) <= 2 ** 50
 
+// From bytes that anybody may have written: each once.
+const areIds = (value: unknown, last: unknown): value is number[] =>
+  isCount(last) && Array.isArray(value) && value.every((each) => isCount(each) && each > 0 && each <= last) && new Set(value).size === value.length
+
 export interface ObjectCounts {
   readonly inputs: number
   readonly last: number
+  readonly ids: readonly number[]
 }
 
 /** All that a session's programs may call, by the names that they use. */
@@ -196,7 +201,8 @@ export class Registry {
   #functions = new Map<string, Callable | Later>()
   #objects = new Map<number, HostObject>() // by their ids
   #lastId = 0
-  #ofInputs: number
+  #ofInputs = new Set<number>() // the ids of objects among inputs, in the order in which they were given
+  #referred: number[] = [] // ids of the objects in the values that became JSON
   #ids = new Map<object, number>()
   #types = new Map<string, TypeWords>()
   #classes = new Map<unknown, HostType>()
@@ -219,7 +225,6 @@ export class Registry {
       this.#describe(each.type.name, each, each.type.prototype as object, each.doc)
     }
     this.inputs = this.inputsOf(options.inputs)
-    this.#ofInputs = this.#lastId
   }
 
   /** That of a fork: what either is given from now on is its own. */
@@ -235,7 +240,7 @@ export class Registry {
     made.#ids = new Map(this.#ids)
     made.#types = new Map(this.#types)
     made.#lastId = this.#lastId
-    made.#ofInputs = this.#ofInputs
+    made.#ofInputs = new Set(this.#ofInputs)
     return made
   }
 
@@ -270,10 +275,14 @@ export class Registry {
     return JSON.stringify(toWire(value, (each) => this.#referenceTo(each)))
   }
 
-  inputsOf(inputs: Readonly<Record<string, unknown>> | undefined): Inputs {
+  /** areGiven: to programs, and not only looked at. */
+  inputsOf(inputs: Readonly<Record<string, unknown>> | undefined, areGiven = true): Inputs {
     if (inputs !== undefined && (typeof inputs !== 'object' || inputs === null || Array.isArray(inputs)))
       throw new TypeError(`inputs are an object of names and their values, not ${inputs === null ? 'null' : Array.isArray(inputs) ? 'an array' : typeof inputs}`)
-    return Object.entries(inputs ?? {}).map(([name, value]) => [name, this.toJson(value)])
+    this.#referred = []
+    const made = Object.entries(inputs ?? {}).map(([name, value]) => [name, this.toJson(value)] as const)
+    if (areGiven) for (const id of this.#referred) this.#ofInputs.add(id)
+    return made
   }
 
   #ofJson(text: string): unknown {
@@ -295,6 +304,7 @@ export class Registry {
       this.#ids.set(given, (id = ++this.#lastId))
       this.#objects.set(id, held)
     }
+    this.#referred.push(id)
     return { id, type: classOf(value) }
   }
 
@@ -305,19 +315,29 @@ export class Registry {
     return found
   }
 
-  /** Of objects: how many were among the inputs, whose ids are the first, and the last id that programs may know. */
+  /** Of objects: how many were among inputs, and their ids in the order in which they were given; the last id that programs may know. */
   get objects(): ObjectCounts {
-    return { inputs: this.#ofInputs, last: this.#lastId }
+    return { inputs: this.#ofInputs.size, last: this.#lastId, ids: [...this.#ofInputs] }
   }
-  /** Objects from now on have ids past those that the session has had; inputs are not to have those of others. */
+  /**
+   * Objects from now on have ids past those that the session has had. Those among the inputs take the ids of the session's, and there are
+   * not to be more of them.
+   */
   goOnFrom(before: unknown): void {
-    const { inputs, last } = (before ?? {}) as Partial<Record<keyof ObjectCounts, unknown>>
-    if (isCount(inputs) && this.#ofInputs > inputs)
-      throw new MembraneError(`the session had ${inputs} objects among its inputs, and load() is given ${this.#ofInputs}`, {
+    const { inputs, last, ids } = (before ?? {}) as Partial<Record<keyof ObjectCounts, unknown>>
+    const [had, given] = [areIds(ids, last) ? ids : undefined, [...this.#objects.values()]]
+    const most = had?.length ?? (isCount(inputs) ? inputs : given.length)
+    if (given.length > most)
+      throw new MembraneError(`the session had ${most} objects among its inputs, and load() is given ${given.length}`, {
         code: 'invalid_input',
-        hint: 'Give the objects that Session.create() had among its inputs, in their order.',
+        hint: 'Give the objects that Session.create() and, after it, run() had among their inputs, in their order.',
       })
-    this.#ofInputs = Math.max(this.#ofInputs, isCount(inputs) ? inputs : 0)
+    if (had) {
+      const idOf = new Map([...this.#objects.keys()].map((id, i) => [id, had[i]!]))
+      this.#objects = new Map(given.map((held, i) => [had[i]!, held]))
+      for (const [object, id] of this.#ids) this.#ids.set(object, idOf.get(id)!)
+      this.#ofInputs = new Set(had)
+    }
     this.#lastId = Math.max(this.#lastId, isCount(last) ? last : usualLastId)
   }
 

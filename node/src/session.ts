@@ -14,7 +14,7 @@ import {
   type Modules,
   type Answer,
 } from './functions.js'
-import { inWordsOfSession } from './hints.js'
+import { hintOfSession, inWordsOfSession } from './hints.js'
 import { asOurs, engine, translated, type NativeCell, type NativeHost, type NativeLanguage, type NativeOptions, type NativeReport, type NativeSession } from './native.js'
 import { AtEnd, Scope, unlessAborted } from './scope.js'
 import { checkOptions } from './settings.js'
@@ -452,7 +452,7 @@ export class Session {
    */
   async check(code: string, options: StartOptions = {}): Promise<Result> {
     checkOptions('check', options, startOptions)
-    const cell = { ...this.#cellOf(code, options), onlyChecks: true }
+    const cell = { ...this.#cellOf(code, options, false), onlyChecks: true }
     const { checker } = this.#made
     const types = async (result: Result): Promise<Result> => {
       const report = result.ok && checker ? await checker.check(this.#textOf(cell)) : undefined
@@ -557,8 +557,8 @@ export class Session {
     return { code, cells: isScript ? undefined : this.#cells.withInputs(inputs), namesLike: isScript ? () => [] : namesLike, callsMayWait: declaresCalls }
   }
 
-  #cellOf(code: string, options: RunOptions): NativeCell {
-    return cellOf(code, options, this.#made.registry.inputsOf(options.inputs))
+  #cellOf(code: string, options: RunOptions, isGiven = true): NativeCell {
+    return cellOf(code, options, this.#made.registry.inputsOf(options.inputs, isGiven))
   }
 
   // Later cells are checked with it.
@@ -730,10 +730,11 @@ function resultOf({ json, receipt, unsealed }: NativeReport): Result {
 function errorOf(error: NonNullable<Report['error']>): NonNullable<Report['error']> {
   const { message, hint, traceback } = error
   const ours = inWordsOfSession(message)
+  const mend = hint ? inWordsOfSession(hint) : hintOfSession(message)
   return {
     ...error,
     message: ours,
-    ...(hint && { hint: inWordsOfSession(hint) }),
+    ...(mend && { hint: mend }),
     ...(traceback && message && { traceback: traceback.replaceAll(message, () => ours) }),
   }
 }

@@ -322,11 +322,28 @@ for (const { isolated, skip } of places) {
   )
 }
 
+test('hints say what to give the session', { skip: noJavaScript }, async () => {
+  const granted = { ai: { embed: true }, ask: true }
+  for (const [code, options, said] of [
+    [send, {}, 'allow: ["ai"], with model'],
+    [askIt, { ask: () => '' }, 'allow: ["ask"], with ask'],
+    [send, { policy: granted }, 'model, a function'],
+    ["membrane.ai.embed('x')", { policy: granted, model: echo }, 'model: { complete, embed }'],
+    [askIt, { policy: granted }, 'ask, a function'],
+    [`${read}; ${send}`, { policy, model: echo }, 'approve, a function'],
+  ]) {
+    const session = await Session.create('js', options)
+    const { error } = await session.run(code)
+    assert.ok(error.hint.includes(said), `${said}: ${error.message} ${error.hint}`)
+    session.close()
+  }
+})
+
 test('options that are none are refused', { skip: noJavaScript }, async () => {
   for (const wrong of [{ approve: true }, { model: 'gpt' }, { model: { complete: 7 } }, { ask: 'me' }, { flows: [] }, { receipts: '/tmp' }])
     await assert.rejects(Session.create('js', wrong), TypeError, JSON.stringify(wrong))
   await withFolder((folder) =>
-    assert.throws(() => new Receipts(join(folder, 'receipts'), { keyFile: join(folder, 'none.json') }), { code: 'not_found' }),
+    assert.throws(() => new Receipts(join(folder, 'receipts'), { keyFile: join(folder, 'none.json') }), { code: 'not_found', hint: /none\.json has none: .*makesKey: true/ }),
   )
 })
 
