@@ -304,11 +304,14 @@ interface SystemError {
   readonly cause?: unknown
 }
 
-// fetch() fails with a TypeError, whose cause is the system's error.
+// fetch() fails with a TypeError that does not say why: its cause does.
 function ofSystem(error: SystemError): SystemError {
-  const { cause } = error
-  const isCause = typeof error.code !== 'string' && typeof cause === 'object' && cause !== null && typeof (cause as SystemError).code === 'string'
-  return isCause ? (cause as SystemError) : error
+  const { message, cause } = error
+  if (message !== 'fetch failed' || typeof cause !== 'object' || cause === null) return error
+  const { code, ...of } = { ...cause, message: (cause as SystemError).message } as SystemError
+  const isTimeout = typeof code === 'string' && /TIMEOUT|TIMEDOUT/.test(code)
+  const known = typeof code === 'string' && typeof of.syscall === 'string'
+  return { ...of, message: `${message}: ${of.message || String(code)}`, code: isTimeout ? 'ETIMEDOUT' : known ? code : 'ECONNECT' }
 }
 
 // The engine takes a number that it does not know for EHOST. Of an error of the system its code alone is told: names of this machine's files
@@ -320,5 +323,5 @@ function failureOf(error: unknown): Said {
   const isOfSystem = typeof code === 'string' && (typeof syscall === 'string' || path !== undefined)
   const text = (isOfSystem ? `${code}${typeof syscall === 'string' ? ` of ${syscall}` : ''}` : message) || name || 'it failed'
   if (name === 'TimeoutError' || code === 'ETIMEDOUT') return { code: 'ETIMEDOUT', text }
-  return { code: typeof code === 'string' && /^(ECONN|ENOTFOUND|EAI_AGAIN|EHOSTUNREACH|ENETUNREACH|EPIPE|UND_ERR_(CONNECT_TIMEOUT|SOCKET))/.test(code) ? 'ECONNECT' : 'EHOST', text }
+  return { code: typeof code === 'string' && /^(ECONN|ENOTFOUND|EAI_AGAIN|EHOSTUNREACH|ENETUNREACH|EPIPE)/.test(code) ? 'ECONNECT' : 'EHOST', text }
 }

@@ -2,7 +2,7 @@
 
 import { types as kinds } from 'node:util'
 import { MembraneError } from './errors.js'
-import { checkKind, classOf, isThenable, kindOf, kindsOfSession, namesAndValues } from './given.js'
+import { checkKind, checkOptions, classOf, isThenable, kindOf, kindsOfMembers, kindsOfSession, namesAndValues } from './given.js'
 import { bound, isNoSignature, signatureOf, type Bound, type Signature } from './signatures.js'
 import { callBegins, NamedError, type CallSpan } from './telemetry.js'
 import { NoForm, ofWire, toWire, type Reference } from './values.js'
@@ -90,6 +90,8 @@ export class HostObject {
   readonly members: Members
 
   constructor(value: object, members: Members) {
+    if (typeof value !== 'object' || value === null) throw new TypeError(`a HostObject is of an object, not of ${kindOf(value)}: new HostObject(account, { methods: ['deposit'] })`)
+    checkOptions('new HostObject()', members, ['methods', 'attributes'], kindsOfMembers)
     const methods = namesOf(members.methods ?? [])
     const attributes = namesOf(members.attributes ?? [])
     for (const name of [...methods, ...attributes])
@@ -108,6 +110,8 @@ export interface HostType extends Members {
   readonly type: abstract new (...args: any[]) => object
   readonly doc?: string
 }
+
+const membersOf = ({ methods = [], attributes = [] }: HostType): Members => ({ methods, attributes })
 
 /** names, and values as JSON */
 export type Inputs = readonly (readonly [string, string])[]
@@ -303,7 +307,7 @@ export class Registry {
     let id = this.#ids.get(given) // also of the object itself, which a program gave back
     if (id === undefined && !(given instanceof HostObject) && !type) return undefined
     if (id === undefined) {
-      const held = given instanceof HostObject ? given : new HostObject(value, type!)
+      const held = given instanceof HostObject ? given : new HostObject(value, membersOf(type!))
       this.#describe(classOf(value), held.members, value)
       this.#ids.set(given, (id = ++this.#lastId))
       if (!this.#ids.has(value)) this.#ids.set(value, id)

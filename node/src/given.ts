@@ -61,6 +61,9 @@ export const kindsOfSession: Kinds = {
   inputs: namesAndValues,
 }
 
+const members: Kind = [(value) => areTexts(value) || isRecord(value), "an array of names: ['deposit']; or an object of names and what programs see of them"]
+export const kindsOfMembers: Kinds = { methods: members, attributes: members }
+
 export const kindsOfTurn: Kinds = {
   name: [isText, 'a text, which tracebacks show'],
   script: isFlag,

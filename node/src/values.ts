@@ -49,6 +49,8 @@ class Writing {
       case 'undefined':
         return null
       case 'string':
+        if (!isWhole(value)) throw new NoForm('a text with half of a surrogate pair is no UTF-8: give its bytes, or cut it between characters')
+        return value
       case 'boolean':
         return value
       case 'number':
@@ -99,6 +101,9 @@ class Writing {
 
 /** The value as JSON has it. NoForm for what has none. */
 export const toWire = (value: unknown, referenceTo?: ReferenceTo): unknown => new Writing(referenceTo).wire(value)
+
+// Node 18 has no isWellFormed().
+const isWhole = (text: string & { isWellFormed?(): boolean }): boolean => (text.isWellFormed ? text.isWellFormed() : !/\p{Surrogate}/u.test(text))
 
 // A whole number that a program would read as another one, digit by digit, stays the float that it is.
 function numberToWire(value: number): unknown {

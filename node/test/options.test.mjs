@@ -3,7 +3,7 @@
 import assert from 'node:assert/strict'
 import { spawnSync } from 'node:child_process'
 import { test } from 'node:test'
-import { openLanguage, Pool, Receipts, Session } from 'membrane'
+import { HostObject, openLanguage, Pool, Receipts, Session } from 'membrane'
 import { noJavaScript, withSession } from './common.mjs'
 
 const saysOf = (...words) => (error) => {
@@ -51,6 +51,8 @@ test('options of a session', { skip: noJavaScript }, async () => {
   await assert.rejects(Session.create('js', { functions: { 'a-b': f } }), saysOf('"a-b" is no name'))
   await assert.rejects(Session.create('js', { functions: [() => 1] }), saysOf('"" is no name'))
   for (const signature of ['(a', 'nonsense', '(a, c=b"""', 5]) await assert.rejects(Session.create('js', { functions: { f: { call: f, signature } } }), saysOf('the signature of f'))
+  for (const [value, members] of [[5, {}], [undefined, undefined], [{ x: 1 }, undefined], [{ x: 1 }, { method: ['x'] }], [{ x: 1 }, { methods: 'x' }]])
+    assert.throws(() => new HostObject(value, members), saysOf('HostObject'))
   assert.throws(() => new Receipts('/nowhere', { keyfile: 'x' }), saysOf('keyfile'))
   ;(await Session.create('js', { limits: undefined, gate: undefined, functions: [f], allow: [] })).close()
 })

@@ -72,7 +72,7 @@ test('what cannot pass is a TypeError that says why', () => {
   loop.list.push(loop)
   const deep = Array.from({ length: 5000 }).reduce((each) => [each], 1)
   const none = [
-    [() => 1, /function/], [{ a: [{ b() {} }] }, /function \(b\)/], [[Symbol('a')], /symbol/], [Promise.resolve(1), /await it/], [[Promise.resolve(1)], /await it/],
+    [() => 1, /function/], [{ a: [{ b() {} }] }, /function \(b\)/], [[Symbol('a')], /symbol/], ['a\udc80', /surrogate/], [Promise.resolve(1), /await it/], [[Promise.resolve(1)], /await it/],
     [new Error('x'), /Error/], [/a/, /RegExp/], [new WeakMap(), /weak/], [new DataView(new ArrayBuffer(1)), /Uint8Array/], [(function* () {})(), /\[\.\.\.it\]/],
     [new Map().keys(), /iterator/], [new Date(NaN), /Date/], [{ at: new Point() }, /a Point .* HostObject/], [loop, /contains itself/], [Object(Symbol('a')), /symbol/],
   ]
