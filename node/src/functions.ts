@@ -2,9 +2,10 @@
 
 import { types as kinds } from 'node:util'
 import { MembraneError } from './errors.js'
-import { bound, signatureOf, type Bound, type Signature } from './signatures.js'
+import { checkKind, checkOptions, classOf, isThenable, kindOf, kindsOfMembers, kindsOfSession, namesAndValues } from './given.js'
+import { bound, isNoSignature, signatureOf, type Bound, type Signature } from './signatures.js'
 import { callBegins, NamedError, type CallSpan } from './telemetry.js'
-import { ofWire, toWire, type Reference } from './values.js'
+import { NoForm, ofWire, toWire, type Reference } from './values.js'
 
 /** An answer that comes later: what a function returns, or stands in the place of one. Programs wait until Call.resume() has it. */
 export const LATER: unique symbol = Symbol.for('membrane.LATER')
@@ -89,6 +90,8 @@ export class HostObject {
   readonly members: Members
 
   constructor(value: object, members: Members) {
+    if (typeof value !== 'object' || value === null) throw new TypeError(`a HostObject is of an object, not of ${kindOf(value)}: new HostObject(account, { methods: ['deposit'] })`)
+    checkOptions('new HostObject()', members, ['methods', 'attributes'], kindsOfMembers)
     const methods = namesOf(members.methods ?? [])
     const attributes = namesOf(members.attributes ?? [])
     for (const name of [...methods, ...attributes])
@@ -107,6 +110,8 @@ export interface HostType extends Members {
   readonly type: abstract new (...args: any[]) => object
   readonly doc?: string
 }
+
+const membersOf = ({ methods = [], attributes = [] }: HostType): Members => ({ methods, attributes })
 
 /** names, and values as JSON */
 export type Inputs = readonly (readonly [string, string])[]
@@ -131,12 +136,13 @@ export interface TypeWords {
   readonly attributeTypes: Readonly<Record<string, string>>
 }
 
-const classOf = (value: object): string => (value.constructor as { name?: string } | undefined)?.name || 'Object'
 const memberOf = (name: string): string => name.slice(name.lastIndexOf('.') + 1)
-const isThenable = (value: unknown): value is PromiseLike<unknown> =>
-  typeof value === 'object' && value !== null && 'then' in value && typeof value.then === 'function'
 
 function wordsOf(module: string, name: string, { call, signature = '', doc = '', async }: FunctionOptions): FunctionWords {
+  for (const [what, text] of Object.entries({ signature, doc }))
+    if (typeof text !== 'string') throw new TypeError(`the ${what} of ${name} is a text, not ${kindOf(text)}`)
+  if (isNoSignature(signature))
+    throw new TypeError(`the signature of ${name} cannot be read: ${signature}; write it as Python has it: "(item: str, count: int = 1) -> int"`)
   return { module, name, signature, doc, isAsync: async ?? kinds.isAsyncFunction(call) }
 }
 
@@ -154,7 +160,9 @@ function namedOf(functions: Functions): readonly (readonly [string, FunctionOpti
   return Array.from(all, ([name, given]) => {
     const options: FunctionOptions = typeof given === 'object' && given !== null ? given : { call: given as Callable }
     if (options.call !== LATER && typeof options.call !== 'function')
-      throw new TypeError(`${name} is no function: ${String(options.call)}`)
+      throw new TypeError(`${name} is no function: ${typeof given === 'object' ? `its call is ${kindOf(options.call)}` : kindOf(given)}`)
+    if (!/^[\p{ID_Start}$_][\p{ID_Continue}$]*$/u.test(name))
+      throw new TypeError(`${JSON.stringify(name)} is no name that a program could call: give the function one by { price: (item) => … }`)
     return [name, options]
   })
 }
@@ -217,6 +225,7 @@ export class Registry {
     this.#gate = options.gate
     this.#add('', options.functions ?? {})
     for (const [module, functions] of Object.entries(options.modules ?? {})) {
+      checkKind(`the module ${module}`, functions, kindsOfSession['functions']!)
       this.modules.push([module, ''])
       this.#add(module, functions)
     }
@@ -277,12 +286,20 @@ export class Registry {
 
   /** areGiven: to programs, and not only looked at. */
   inputsOf(inputs: Readonly<Record<string, unknown>> | undefined, areGiven = true): Inputs {
-    if (inputs !== undefined && (typeof inputs !== 'object' || inputs === null || Array.isArray(inputs)))
-      throw new TypeError(`inputs are an object of names and their values, not ${inputs === null ? 'null' : Array.isArray(inputs) ? 'an array' : typeof inputs}`)
+    if (inputs !== undefined) checkKind('inputs', inputs, namesAndValues)
     this.#referred = []
-    const made = Object.entries(inputs ?? {}).map(([name, value]) => [name, this.toJson(value)] as const)
+    const made = Object.entries(inputs ?? {}).map(([name, value]) => [name, this.#toJsonOf(`the input ${name}`, value)] as const)
     if (areGiven) for (const id of this.#referred) this.#ofInputs.add(id)
     return made
+  }
+
+  // An error says what the value is of.
+  #toJsonOf(what: string, value: unknown): string {
+    try {
+      return this.toJson(value)
+    } catch (error) {
+      throw error instanceof NoForm ? error.of(what) : error
+    }
   }
 
   #ofJson(text: string): unknown {
@@ -296,12 +313,13 @@ export class Registry {
   #referenceTo(given: object): Reference | undefined {
     const value = given instanceof HostObject ? given.value : given
     const type = this.#classes.get(value.constructor)
-    if (!(given instanceof HostObject) && !type) return undefined
-    let id = this.#ids.get(given)
+    let id = this.#ids.get(given) // also of the object itself, which a program gave back
+    if (id === undefined && !(given instanceof HostObject) && !type) return undefined
     if (id === undefined) {
-      const held = given instanceof HostObject ? given : new HostObject(value, type!)
+      const held = given instanceof HostObject ? given : new HostObject(value, membersOf(type!))
       this.#describe(classOf(value), held.members, value)
       this.#ids.set(given, (id = ++this.#lastId))
+      if (!this.#ids.has(value)) this.#ids.set(value, id)
       this.#objects.set(id, held)
     }
     this.#referred.push(id)
@@ -376,7 +394,7 @@ export class Registry {
   // -- answers
 
   value(value: unknown): Answer {
-    return [valueKind, this.toJson(value), '', '']
+    return [valueKind, this.#toJsonOf('the answer', value), '', '']
   }
 
   /** By the name that the error has, or else its class. */
@@ -447,7 +465,7 @@ export class Registry {
       span.wait()
       return [laterKind, '', '', '']
     }
-    const answer = this.value(value)
+    const answer: Answer = [valueKind, this.#toJsonOf(`what ${call.name} returned`, value), '', '']
     span.end()
     return answer
   }

@@ -147,6 +147,9 @@ for (const { isolated, skip } of places) {
       [throws(null), /null/],
       [() => readFile('/home/of/mine/key'), /ENOENT of open/],
       [() => readFileSync('/home/of/mine/key'), /ENOENT of open/],
+      [() => fetch('http://127.0.0.1:4'), /ECONNREFUSED of connect \(ECONNECT\)/],
+      [() => fetch('http://127.0.0.1:1'), /fetch failed: .*ECONNECT/],
+      [() => Promise.reject(Object.assign(new TypeError('fetch failed'), { cause: Object.assign(new Error('late'), { code: 'UND_ERR_HEADERS_TIMEOUT' }) })), /TimeoutError/],
       [{ embed: () => [] }, /completes no text/],
     ]
     for (const [model, said] of ways)
@@ -217,6 +220,16 @@ for (const { isolated, skip } of places) {
     })
     assert.deepEqual(codes, ['busy', 'busy'])
   })
+
+  test(here('an approve that gives a promise is for run()'), { skip }, () =>
+    withSession({ approve: async () => true, model: echo }, async (session) => {
+      const warned = await warningsOf(async () => {
+        session.runSync(read)
+        assert.match(session.runSync(send).error.message, /trifecta rule/)
+      })
+      assert.match(warned.join(), /which runSync\(\) cannot await: use run\(\)/)
+      assert.equal((await session.run(send)).text, "'said hello'")
+    }))
 
   test(here('runSync asks for answers at once'), { skip }, () =>
     withSession({ approve: () => true, model: { complete: echo, embed: async () => [1] }, ask: () => '1984' }, async (session) => {
