@@ -34,9 +34,11 @@ Status check_values(const Inputs& inputs) {
   for (const auto& [name, value] : inputs) {
     const auto parsed = read_json(value, "the input " + name);
     if (!parsed)
-      return fail(
-          parsed.error().code, parsed.error().message,
-          parsed.error().code == ErrorCode::kTooLong ? kSmaller : "Give one value as JSON: text in quotes.");
+      return fail(parsed.error().code, parsed.error().message,
+                  parsed.error().code == ErrorCode::kTooLong ? kSmaller
+                  : parsed.error().message.contains("is nested more than")
+                      ? "Give a flatter value."
+                      : "Give one value as JSON: text in quotes.");
     bytes += name.size() + value.size();
   }
   constexpr size_t kMost = JsonLimits().bytes;

@@ -90,6 +90,7 @@ Napi::Value open_language(const Napi::CallbackInfo& info) {
   const Napi::Env env = info.Env();
   const auto loop = *env.GetInstanceData<std::shared_ptr<Loop>>();
   const auto promise = Napi::Promise::Deferred::New(env);
+  std::string name = text_of(info[0]);  // throws for what is no text: before anything is expected
   // On the loop's thread it goes, too; it stays where the environment is over before.
   auto* const listener = info[1].IsFunction()
                              ? new Napi::FunctionReference(Napi::Persistent(info[1].As<Napi::Function>()))
@@ -102,7 +103,7 @@ Napi::Value open_language(const Napi::CallbackInfo& info) {
       });
     };
   loop->expect();
-  run_on_thread([loop, promise, listener, options, name = text_of(info[0])] {
+  run_on_thread([loop, promise, listener, options, name = std::move(name)] {
     loop->post([loop, promise, listener, opened = Language::open(name, options)](Napi::Env env) {
       delete listener;
       loop->expect_no_more();
