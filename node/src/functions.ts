@@ -210,6 +210,7 @@ export class Registry {
   #objects = new Map<number, HostObject>() // by their ids
   #lastId = 0
   #ofInputs = new Set<number>() // the ids of objects among inputs, in the order in which they were given
+  readonly #givenInputs: Readonly<Record<string, unknown>> | undefined
   #referred: number[] = [] // ids of the objects in the values that became JSON
   #ids = new Map<object, number>()
   #types = new Map<string, TypeWords>()
@@ -233,6 +234,7 @@ export class Registry {
       this.#classes.set(each.type, each)
       this.#describe(each.type.name, each, each.type.prototype as object, each.doc)
     }
+    this.#givenInputs = options.inputs
     this.inputs = this.inputsOf(options.inputs)
   }
 
@@ -357,6 +359,7 @@ export class Registry {
       this.#ofInputs = new Set(had)
     }
     this.#lastId = Math.max(this.#lastId, isCount(last) ? last : usualLastId)
+    this.inputs = this.inputsOf(this.#givenInputs, false) // with those numbers
   }
 
   callOf(wire: WireCall): FunctionCall {

@@ -304,6 +304,7 @@ class Registry:
         self._elsewhere = 0  # the last of those that the bytes of a session told of
         self._of_inputs: Dict[int, str] = {}  # the numbers and types of Objects among inputs, in the order in which they were given
         self._referred: Dict[int, str] = {}  # of the Objects in the value that becomes JSON
+        self._given_inputs = inputs
         self.inputs = self.inputs_of(inputs)
 
     def check_names(self, language: str) -> None:
@@ -347,6 +348,7 @@ class Registry:
         self._ids = {id(held): number for number, held in self._objects.items()}
         self._of_inputs = dict(zip(numbers, map(str, kinds)))
         self._last_number = self._elsewhere = count
+        self.inputs = self.inputs_of(self._given_inputs, are_given=False)  # with those numbers
 
     def forked(self) -> Registry:
         """That of a fork: what either is given from now on is its own."""
