@@ -107,7 +107,7 @@ const ofSession: readonly (readonly [RegExp, string])[] = [
 const mended: readonly (readonly [string, string])[] = [
   ['No model is configured.', 'Give the session one: model, a function of a ModelRequest that returns a text.'],
   ['The model embeds no text.', 'Give the session one that does: model: { complete, embed }.'],
-  ['Nobody is there to answer.', 'Give the session who answers: ask, a function of the question that returns a text.'],
+  ['No one is there to answer.', 'Give the session who answers: ask, a function of the question that returns a text.'],
   [
     "without a person's yes, and nobody answered:",
     'Give the session who is asked: approve, a function of an EgressQuestion that returns true or false.',

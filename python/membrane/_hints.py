@@ -92,7 +92,7 @@ _ASKED = {"ai": "model=", "ask": "ask="}
 _MENDED = (
     ("No model is configured.", "Give the session one: model=, a function of a ModelRequest that returns a text."),
     ("The model embeds no text.", "Give the session one that does: model=Model(complete=…, embed=…)."),
-    ("Nobody is there to answer.", "Give the session who answers: ask=, a function of the question and of seconds that returns a text."),
+    ("No one is there to answer.", "Give the session who answers: ask=, a function of the question and of seconds that returns a text."),
     ("without a person's yes, and nobody answered:",
      "Give the session who is asked: approve=, a function of an EgressQuestion that returns True or False."),
 )  # fmt: skip
