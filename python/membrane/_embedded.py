@@ -654,7 +654,7 @@ def _result_of(outcome: Any, registry: Optional[Registry] = None) -> Result:
 
 def _say_in_our_words(of: Dict[str, Any], members: Sequence[str]) -> None:
     for name in members:
-        if isinstance(of.get(name), str):
+        if of.get(name) and isinstance(of[name], str):
             of[name] = in_words_of_session(of[name])
 
 
