@@ -11,24 +11,11 @@
 #include "sources.h"
 #include "threads.h"
 #include "turn.h"
+#include "values.h"
 
 namespace membrane::node {
 
 namespace {
-
-std::string text_of(const Napi::Value& value) { return value.As<Napi::String>().Utf8Value(); }
-
-template <typename Each>
-auto all_of(const Napi::Value& given, Each each) {
-  const auto array = given.As<Napi::Array>();
-  std::vector<decltype(each(array.Get(uint32_t{0})))> made;
-  for (uint32_t i = 0; i < array.Length(); ++i) made.push_back(each(array.Get(i)));
-  return made;
-}
-std::pair<std::string, std::string> pair_of(const Napi::Value& given) {
-  const auto pair = given.As<Napi::Array>();
-  return {text_of(pair.Get(uint32_t{0})), text_of(pair.Get(1))};
-}
 
 // -- options --------------------------------------------------------------------------------------------------------
 

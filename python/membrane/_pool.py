@@ -41,9 +41,9 @@ def _check(language: Any, options: Any, **counts: Any) -> None:
     if isinstance(language, int):
         raise TypeError(f"how many sessions stand ready is given by name: size={language}")
     check_language("a pool", language)
-    for name in ("size", "max_sessions"):
-        check_count(name, counts[name])
-    check_names("a pool", options, ("language", "size", "max_sessions", *get_names(SessionOptions)))
+    for name, given in counts.items():
+        check_count(name, given)
+    check_names("a pool", options, ("language", *counts, *get_names(SessionOptions)))
 
 
 def _start_thread(pool: Pool, asked: "queue.SimpleQueue[object]") -> None:
