@@ -14,8 +14,8 @@
 #include <string>
 #include <vector>
 
-#include "sandbox/languages.h"
-#include "sandbox/session.h"
+#include "sandbox/session/languages.h"
+#include "sandbox/session/session.h"
 
 namespace {
 

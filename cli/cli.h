@@ -20,8 +20,8 @@
 #include "base/result.h"
 #include "engine/code/tier.h"
 #include "policy/policy.h"
-#include "sandbox/report.h"
-#include "sandbox/template.h"
+#include "sandbox/report/report.h"
+#include "sandbox/session/template.h"
 #include "worker/guests.h"
 
 namespace membrane::cli {

@@ -13,15 +13,15 @@
 #include <map>
 #include <optional>
 
-#include "agent/console.h"
-#include "agent/executor.h"
-#include "agent/interrupt.h"
-#include "agent/loop.h"
-#include "agent/model_client.h"
-#include "agent/person.h"
-#include "agent/prompt.h"
-#include "agent/repl.h"
-#include "agent/transcript.h"
+#include "agent/actions/prompt.h"
+#include "agent/loop/executor.h"
+#include "agent/loop/loop.h"
+#include "agent/loop/transcript.h"
+#include "agent/model/model_client.h"
+#include "agent/terminal/console.h"
+#include "agent/terminal/interrupt.h"
+#include "agent/terminal/person.h"
+#include "agent/terminal/repl.h"
 #include "base/json.h"
 #include "base/terminal.h"
 #include "cli/agent_computer.h"
@@ -32,7 +32,7 @@
 #include "computers/settings.h"
 #include "policy/granted_files.h"
 #include "policy/restrict.h"
-#include "sandbox/languages.h"
+#include "sandbox/session/languages.h"
 
 namespace membrane::cli {
 namespace {

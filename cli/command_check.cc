@@ -8,9 +8,9 @@
 #include "cli/cli.h"
 #include "lang/language_names.h"
 #include "policy/policy.h"
-#include "sandbox/check.h"
-#include "sandbox/languages.h"
-#include "sandbox/session.h"
+#include "sandbox/run/check.h"
+#include "sandbox/session/languages.h"
+#include "sandbox/session/session.h"
 
 namespace membrane::cli {
 namespace {

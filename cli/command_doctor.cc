@@ -18,7 +18,7 @@
 #include "linux/image/store.h"
 #include "linux/platform/choice.h"
 #include "policy/quantity.h"
-#include "sandbox/languages.h"
+#include "sandbox/session/languages.h"
 #include "worker/control_groups.h"
 #include "worker/worker.h"
 

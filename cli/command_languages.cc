@@ -9,7 +9,7 @@
 #include "cli/cli.h"
 #include "cli/fetch_language.h"
 #include "lang/package_install.h"
-#include "sandbox/languages.h"
+#include "sandbox/session/languages.h"
 
 namespace membrane::cli {
 namespace {

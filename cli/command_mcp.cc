@@ -5,7 +5,7 @@
 #include <optional>
 #include <thread>
 
-#include "agent/model_client.h"
+#include "agent/model/model_client.h"
 #include "cli/cli.h"
 #include "cli/package_options.h"
 #include "cli/seal.h"
@@ -17,7 +17,7 @@
 #include "mcp/stdio.h"
 #include "policy/granted_files.h"
 #include "policy/quantity.h"
-#include "sandbox/languages.h"
+#include "sandbox/session/languages.h"
 
 namespace membrane::cli {
 namespace {

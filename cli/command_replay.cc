@@ -11,7 +11,7 @@
 #include "cli/package_options.h"
 #include "cli/receipt_options.h"
 #include "computers/replay.h"
-#include "sandbox/languages.h"
+#include "sandbox/session/languages.h"
 
 namespace membrane::cli {
 namespace {

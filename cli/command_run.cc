@@ -15,8 +15,8 @@
 #include <optional>
 #include <span>
 
-#include "agent/model_client.h"
-#include "agent/person.h"
+#include "agent/model/model_client.h"
+#include "agent/terminal/person.h"
 #include "base/stop_scope.h"
 #include "base/until_exit.h"
 #include "cli/cli.h"
@@ -26,15 +26,15 @@
 #include "cli/package_options.h"
 #include "cli/seal.h"
 #include "engine/memory/region_pool.h"
-#include "host/journal_file.h"
+#include "host/journal/journal_file.h"
 #include "lang/language_names.h"
 #include "linux/platform/trap/host_file.h"
 #include "policy/granted_files.h"
-#include "sandbox/languages.h"
-#include "sandbox/report_building.h"
-#include "sandbox/sandbox.h"
-#include "sandbox/session.h"
-#include "wasi/text_stream.h"
+#include "sandbox/run/report_building.h"
+#include "sandbox/run/sandbox.h"
+#include "sandbox/session/languages.h"
+#include "sandbox/session/session.h"
+#include "wasi/system/text_stream.h"
 #include "worker/worker.h"
 
 namespace membrane::cli {

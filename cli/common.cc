@@ -17,8 +17,8 @@
 #include "lang/foreign_source.h"
 #include "lang/language_names.h"
 #include "policy/directory_flag.h"
-#include "sandbox/languages.h"
-#include "sandbox/report.h"
+#include "sandbox/report/report.h"
+#include "sandbox/session/languages.h"
 
 namespace membrane::cli {
 CLI::Option* add_repeatable(CLI::App& command, const std::string& name, std::vector<std::string>& values,

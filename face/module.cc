@@ -9,10 +9,10 @@
 #include "face/convert.h"
 #include "face/report.h"
 #include "lang/language.h"
-#include "sandbox/guest_instance.h"
-#include "sandbox/host_import.h"
-#include "sandbox/kept_call.h"
-#include "sandbox/own_function.h"
+#include "sandbox/run/guest_instance.h"
+#include "sandbox/run/host_import.h"
+#include "sandbox/run/kept_call.h"
+#include "sandbox/run/own_function.h"
 #include "wasm/explain.h"
 
 namespace membrane {

@@ -1,4 +1,4 @@
-#include "sandbox/sandbox.h"
+#include "sandbox/run/sandbox.h"
 
 #include <utility>
 

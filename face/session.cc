@@ -19,8 +19,8 @@
 #include "face/sources.h"
 #include "lang/language_names.h"
 #include "policy/granted_files.h"
-#include "sandbox/languages.h"
-#include "sandbox/session.h"
+#include "sandbox/session/languages.h"
+#include "sandbox/session/session.h"
 
 namespace membrane {
 

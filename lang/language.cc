@@ -5,7 +5,7 @@
 #include <utility>
 
 #include "base/findings.h"
-#include "host/registry.h"
+#include "host/calls/registry.h"
 #include "lang/foreign_source.h"
 #include "lang/wat/load.h"
 #include "wasm/binary.h"

@@ -3,7 +3,7 @@
 //   source ─detect─▶ WAT ─expand, parse──┐
 //                └─▶ Wasm ─decode────────┴─▶ Loaded::module ─▶ (engine: validate, compile)
 //
-// The preprocessor's host functions are the registry of capabilities (host/registry.h).
+// The preprocessor's host functions are the registry of capabilities (host/calls/registry.h).
 //
 // Threads: Loaded is a value; the functions are pure.
 #pragma once

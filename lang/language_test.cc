@@ -7,8 +7,8 @@
 #include <sstream>
 #include <string>
 
-#include "host/link.h"
-#include "host/registry.h"
+#include "host/calls/link.h"
+#include "host/calls/registry.h"
 #include "wasm/binary.h"
 #include "wasm/validate.h"
 

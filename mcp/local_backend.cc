@@ -13,10 +13,10 @@
 
 #include "lang/package.h"
 #include "mcp/kept_reports.h"
-#include "sandbox/receipt_recorder.h"
-#include "sandbox/report_building.h"
-#include "sandbox/sandbox.h"
-#include "sandbox/session.h"
+#include "sandbox/receipts/receipt_recorder.h"
+#include "sandbox/run/report_building.h"
+#include "sandbox/run/sandbox.h"
+#include "sandbox/session/session.h"
 
 namespace membrane::mcp {
 namespace {

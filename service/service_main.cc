@@ -14,7 +14,7 @@
 #include "base/freed_memory.h"
 #include "base/private_file.h"
 #include "packages/provide.h"
-#include "sandbox/languages.h"
+#include "sandbox/session/languages.h"
 #include "service/config.h"
 #include "service/documents.h"
 #include "service/e2b/e2b.h"

@@ -4,14 +4,14 @@
 #include <tuple>
 
 #include "base/result.h"
-#include "host/broker.h"
-#include "host/sources.h"
-#include "host/time_zone.h"
-#include "host/world.h"
+#include "host/broker/broker.h"
+#include "host/sources/sources.h"
+#include "host/sources/time_zone.h"
+#include "host/world/world.h"
 #include "policy/policy.h"
-#include "sandbox/report.h"
-#include "sandbox/sandbox.h"
-#include "sandbox/session.h"
+#include "sandbox/report/report.h"
+#include "sandbox/run/sandbox.h"
+#include "sandbox/session/session.h"
 #include "worker/wire.h"
 
 namespace membrane {

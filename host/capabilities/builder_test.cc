@@ -2,7 +2,7 @@
 
 #include <cstring>
 
-#include "host/machine_testing.h"
+#include "host/world/machine_testing.h"
 
 namespace membrane::host {
 namespace {

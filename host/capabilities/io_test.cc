@@ -1,7 +1,7 @@
 // io, log and agent: input and output of a run.
 #include <gtest/gtest.h>
 
-#include "host/machine_testing.h"
+#include "host/world/machine_testing.h"
 
 namespace membrane::host {
 namespace {

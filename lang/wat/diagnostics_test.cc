@@ -11,7 +11,7 @@
 #include <string>
 #include <vector>
 
-#include "host/link.h"
+#include "host/calls/link.h"
 #include "lang/language.h"
 #include "wasm/validate.h"
 
