@@ -12,6 +12,8 @@
 #include "engine/freeze/snapshot.h"
 #include "sandbox/run/frozen_state.h"
 #include "sandbox/run/report_building.h"
+#include "sandbox/run/run_context.h"
+#include "sandbox/run/stops.h"
 #include "sandbox/session/session_state.h"
 #include "sandbox/session/turn_inputs.h"
 #include "worker/answerer.h"

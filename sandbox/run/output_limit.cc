@@ -6,6 +6,7 @@
 
 #include "base/utf8.h"
 #include "sandbox/run/report_building.h"
+#include "sandbox/run/stops.h"
 
 namespace membrane::sandbox {
 namespace {

@@ -1,15 +1,12 @@
-// Ending a run or a turn, and the parts that their reports share.
+// The parts that the reports of runs and of turns share.
 //
 // Threads: any.
 #pragma once
 
-#include <atomic>
 #include <chrono>
-#include <optional>
 #include <string>
 #include <string_view>
 
-#include "engine/instance/host_call.h"
 #include "host/calls/dispatch.h"
 #include "host/world/world.h"
 #include "lang/package.h"
@@ -21,40 +18,13 @@
 
 namespace membrane::sandbox {
 
-// The effect of a host call that did not return: how the run continues, and the outcome, if the call decides it.
-struct Consequence {
-  engine::HostAction action;
-  std::optional<Outcome> outcome;
-};
-Consequence consequence_of(host::CallEnd end);
-
-// How long a run waits for input before it checks whether it must end.
-inline constexpr std::chrono::milliseconds kInputPatience(20);
-
 double microseconds_since(std::chrono::steady_clock::time_point start);
-
-// kCancelled when the owner requests it (`cancel` may be null), kTimedOut when the time is up.
-std::optional<Outcome> stop_requested(const std::atomic<bool>* cancel,
-                                      std::chrono::steady_clock::time_point deadline);
-
-// Why it was stopped, and how to fix it: kOutOfFuel, kTimedOut or kCancelled.
-ReportError stop_error(Outcome outcome, const policy::Limits& limits);
-
-// ", or raise limits.output (--output 4MiB)": to more than the current limit; "" when it cannot be raised.
-std::string or_raise_memory(uint64_t limit_bytes);
-std::string or_raise_output(uint64_t limit_bytes);
 
 // For a kTimedOut report: the run had `timeout_ms`, less than the policy's `wall_ms`, and that is what ran out.
 void report_timeout(uint64_t timeout_ms, uint64_t wall_ms, Report& report);
 
 // For a kTimedOut report that has its flows: what was still waiting for a person's approval.
 void report_unanswered(Report& report);
-
-// Passes the program's output to the options' listeners.
-void forward_output(const RunOptions& options, Conversation& output);
-
-// Why the program did not even start: kTimedOut or kCancelled during compilation.
-ReportError compile_stop_error(Outcome outcome, const policy::Limits& limits);
 
 // Lists the files, and passes them to the options' listener.
 void report_files(const RunOptions& options, const wasi::System& system, std::vector<ReportFile> files,

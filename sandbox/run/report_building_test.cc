@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include "sandbox/run/stops.h"
+
 namespace membrane::sandbox {
 namespace {
 
@@ -29,18 +31,6 @@ TEST(Telling, ARequestThatNobodyAnsweredIsWhyTheTimeIsOver) {
             "person's approval, and no one answered");
   EXPECT_TRUE(report.errors[0].hint.starts_with("Answer while it waits, or allow more time"))
       << report.errors[0].hint;
-}
-
-TEST(Telling, ALimitIsRaisedToMoreThanItIs) {
-  EXPECT_EQ(or_raise_memory(64 << 20), ", or raise limits.memory (--memory 128MiB)");
-  EXPECT_EQ(or_raise_memory(3ull << 30), ", or raise limits.memory (--memory 4GiB)");
-  EXPECT_EQ(or_raise_memory(4ull << 30), "");
-  EXPECT_EQ(or_raise_output(0), ", or raise limits.output (--output 1MiB)");
-  EXPECT_EQ(or_raise_output(1 << 20), ", or raise limits.output (--output 4MiB)");
-  EXPECT_EQ(or_raise_output(1ull << 30), "");
-  policy::Limits limits;
-  limits.fuel = 0;
-  EXPECT_TRUE(stop_error(Outcome::kOutOfFuel, limits).hint.contains("(--fuel 1000000000)"));
 }
 
 TEST(Telling, OtherEndsAreToldAsTheyAre) {

@@ -11,7 +11,6 @@
 #include "host/calls/dispatch.h"
 #include "host/calls/link.h"
 #include "host/calls/registry.h"
-#include "host/world/world.h"
 #include "lang/language.h"
 #include "sandbox/report/values.h"
 #include "sandbox/run/frozen_state.h"
@@ -20,7 +19,9 @@
 #include "sandbox/run/output_limit.h"
 #include "sandbox/run/replayed_grants.h"
 #include "sandbox/run/report_building.h"
+#include "sandbox/run/run_context.h"
 #include "sandbox/run/sandbox.h"
+#include "sandbox/run/stops.h"
 #include "sandbox/run/wasi_calls.h"
 #include "wasm/explain.h"
 
@@ -53,18 +54,14 @@ class Run {
         options_(options),
         frozen_(frozen),
         limits_(options.policy.limits),
-        budget_(options.budget ? options.budget : std::make_shared<policy::Budget>(limits_)),
-        deadline_(std::min(Clock::now() + std::chrono::milliseconds(limits_.wall_ms), budget_->deadline())),
-        world_(world_of(options, budget_)) {
-    world_->bound(deadline_, options.cancel);
+        context_(options) {
+    context_.begin(limits_.output_bytes);
     report_.cost_version = engine::kCostVersion;
-    output_.input = program.input;
-    if (!program.input.empty()) world_->note_input();
-    output_.output_limit_bytes = limits_.output_bytes;
-    forward_output(options, output_);
+    output().input = program.input;
+    if (!program.input.empty()) world().note_input();
     if (options.freeze_after_fuel) report_.snapshot_bytes = 0;
     if (frozen != nullptr) take_up(frozen->state);
-    if (options.freeze_after_fuel || !options.functions.empty()) amounts_at_start_ = world_->left();
+    if (options.freeze_after_fuel || !options.functions.empty()) amounts_at_start_ = world().left();
   }
 
   Report execute() {
@@ -82,6 +79,9 @@ class Run {
   }
 
  private:
+  [[nodiscard]] host::World& world() const { return context_.world(); }
+  [[nodiscard]] Conversation& output() { return context_.output(); }
+  [[nodiscard]] const Conversation& output() const { return context_.output(); }
   bool load();
   bool compile();
   bool stop_compiling();
@@ -147,10 +147,7 @@ class Run {
   const RunOptions& options_;
   const Frozen* const frozen_;
   const policy::Limits& limits_;
-  std::shared_ptr<policy::Budget> budget_;
-  Clock::time_point deadline_;
-  std::unique_ptr<host::World> world_;
-  Conversation output_;
+  RunContext context_;
   Report report_;
 
   lang::Loaded
@@ -186,16 +183,16 @@ bool Run::stop_invalid(const std::vector<Diagnostic>& diagnostics) {
 
 // Output and usage of a frozen run precede those of its continuation.
 void Run::take_up(const FrozenState& state) {
-  output_.stdout_text = state.stdout_text;
-  output_.stderr_text = state.stderr_text;
-  output_.result = state.result;
-  output_.answer = state.answer;
-  output_.submitted = state.submitted;
-  output_.written_bytes = state.written_bytes;
-  world_->go_to(state.sources);
-  world_->add_flows(state.flows);
+  output().stdout_text = state.stdout_text;
+  output().stderr_text = state.stderr_text;
+  output().result = state.result;
+  output().answer = state.answer;
+  output().submitted = state.submitted;
+  output().written_bytes = state.written_bytes;
+  world().go_to(state.sources);
+  world().add_flows(state.flows);
   report_.fuel_used = fuel_before();
-  world_->take_after({state.host_calls, state.bytes_in, state.bytes_out, state.tokens});
+  world().take_after({state.host_calls, state.bytes_in, state.bytes_out, state.tokens});
 }
 
 bool Run::load() {
@@ -259,7 +256,7 @@ bool Run::link() {
       options_.read_input && !options_.input_is_ambient && (!has_wasi || options_.freeze_after_fuel);
   if (reads_ahead_ && !read_whole_input()) return false;
   if (has_wasi) {
-    if (auto same = check_replayed_grants(*world_, options_.policy); !same)
+    if (auto same = check_replayed_grants(world(), options_.policy); !same)
       return stop(Outcome::kInvalid, same.error());
     auto made = make_wasi();
     if (!made) return stop(Outcome::kInvalid, made.error());
@@ -272,12 +269,8 @@ bool Run::link() {
 Result<std::unique_ptr<wasi::System>> Run::make_wasi() {
   wasi::Config config;
   config.policy = &options_.policy;
-  config.world.broker = &world_->broker();
-  config.world.write = [this](host::Stream stream, std::string_view bytes, std::string_view text) {
-    return output_.write(stream, bytes, text);
-  };
+  config.world = context_.wasi_world([this] { return must_stop(); });
   config.world.stdin_comes_first = true;
-  config.world.wait = [this](uint64_t ns) { return wait_unless([this] { return must_stop(); }, ns); };
   if (frozen_ != nullptr) {
     const std::string& bytes = frozen_->state.wasi;
     MEMBRANE_ASSIGN(auto thawed,
@@ -290,7 +283,7 @@ Result<std::unique_ptr<wasi::System>> Run::make_wasi() {
   config.arguments.push_back(program_.name);
   config.arguments.insert(config.arguments.end(), program_.arguments.begin(), program_.arguments.end());
   config.environment = program_.environment;
-  config.stdin_text = output_.input;
+  config.stdin_text = output().input;
   config.stdin_waits = streams_input();
   return wasi::System::create(std::move(config));
 }
@@ -302,9 +295,9 @@ bool Run::instantiate(const engine::InstanceLimits& limits) {
                                  : frozen_->snapshot.instantiate(store_, resolver, limits);
   if (!made) return stop_link(made.error());
   instance_ = *made;
-  guest_.emplace(*instance_, output_);
-  dispatcher_.emplace(*guest_, world_->broker());
-  world_->bound_memory([this] { return guest_->host_memory().left_for_call(); });
+  guest_.emplace(*instance_, output());
+  dispatcher_.emplace(*guest_, world().broker());
+  context_.bound_memory_by(*guest_);
   if (frozen_ == nullptr) return true;
   guest_->set_heap_next(frozen_->state.heap_next);
   dispatcher_->go_on_from(frozen_->state.history);
@@ -341,8 +334,7 @@ bool Run::stop_link(const engine::LinkError& error) {
 // -- host calls -----------------------------------------------------------------------------------
 
 bool Run::must_stop() {
-  if (options_.on_poll) options_.on_poll();
-  if (const auto asked = stop_requested(options_.cancel, deadline_)) end_ = asked;
+  if (const auto asked = context_.must_stop()) end_ = asked;
   return end_.has_value();
 }
 
@@ -368,7 +360,7 @@ engine::HostAction Run::call_own(const OwnFunction& function, engine::HostCall& 
   record.name = function.full_name();
   const bool has_waited = std::exchange(in_kept_call_, false);
   if (has_waited && options_.answer == nullptr) return wait_for(function, call, *frozen_->state.waits);
-  if (!has_waited && !world_->take_host_call()) {
+  if (!has_waited && !world().take_host_call()) {
     failed_call_ = {host::Errno::kBudget, "the budget of host calls is used up", {}};
     call.trap_message = record.name + ": " + failed_call_->reason;
     return engine::HostAction::kTrap;
@@ -378,7 +370,7 @@ engine::HostAction Run::call_own(const OwnFunction& function, engine::HostCall& 
   if (end.waits) return wait_for(function, call, *std::move(end.waits));
   const engine::HostAction action = end.action;
   if (action == engine::HostAction::kOutOfFuel) {  // nothing was done, and the call will be repeated
-    if (!has_waited) world_->give_back_host_call();
+    if (!has_waited) world().give_back_host_call();
     // The answer is dropped: the bytes of such a run cannot include it.
     return has_waited && to_freeze_ ? wait_for(function, call, *frozen_->state.waits) : action;
   }
@@ -423,10 +415,10 @@ bool Run::read_whole_input() {
       report_.errors.push_back(stop_error(*end_, limits_));
       return false;
     }
-    InputPiece piece = sandbox::read_input(options_.read_input, *world_, kInputPatience);
+    InputPiece piece = sandbox::read_input(options_.read_input, world(), kInputPatience);
     is_end = piece.is_end;
-    output_.input += piece.bytes;
-    if (output_.input.size() > limits_.bytes_in)
+    output().input += piece.bytes;
+    if (output().input.size() > limits_.bytes_in)
       return stop(Outcome::kInvalid, "exhausted",
                   "the input has more than " + std::to_string(limits_.bytes_in) + " bytes",
                   "Give it less, or raise limits.bytes_in.");
@@ -443,7 +435,7 @@ bool Run::wait_for_input() {
 
 // False when nothing has arrived.
 bool Run::fetch_input(std::chrono::milliseconds patience) {
-  const InputPiece piece = streams_input() ? sandbox::read_input(options_.read_input, *world_, patience)
+  const InputPiece piece = streams_input() ? sandbox::read_input(options_.read_input, world(), patience)
                                            : InputPiece{.bytes = {}, .is_end = true};
   if (!piece.bytes.empty()) wasi_->give_stdin(piece.bytes);
   if (piece.is_end) wasi_->close_stdin();
@@ -505,7 +497,7 @@ bool Run::give_arguments() {
   const std::string& name = entry_name_;
   const std::vector<wasm::ValType>& params = entry_->type->params;
   if (params.empty()) {  // the program reads its arguments with io.argument
-    output_.arguments = program_.arguments;
+    output().arguments = program_.arguments;
     return true;
   }
   if (params.size() != program_.arguments.size())
@@ -553,7 +545,7 @@ Status Run::is_freezable(const engine::FunctionInstance* called, std::string_vie
 
 // Everything except the WASI state.
 FrozenState Run::state_at(RunPhase phase) const {
-  const host::World::Amounts now = world_->left();
+  const host::World::Amounts now = world().left();
   const auto used = [](uint64_t before, uint64_t at_start, uint64_t left) {
     return before + (at_start - std::min(at_start, left));
   };
@@ -564,22 +556,22 @@ FrozenState Run::state_at(RunPhase phase) const {
   state.entry = entry_name_;
   state.phase = phase;
   state.arguments = program_.arguments;
-  state.input = output_.input;
-  state.stdout_text = output_.stdout_text;
-  state.stderr_text = output_.stderr_text;
-  state.result = output_.result;
-  state.answer = output_.answer;
-  state.submitted = output_.submitted;
-  state.written_bytes = output_.written_bytes;
+  state.input = output().input;
+  state.stdout_text = output().stdout_text;
+  state.stderr_text = output().stderr_text;
+  state.result = output().result;
+  state.answer = output().answer;
+  state.submitted = output().submitted;
+  state.written_bytes = output().written_bytes;
   state.heap_next = guest_->heap_next();
   state.memory_limit_was_hit = memory_limit_was_hit();
-  state.sources = world_->position();
-  state.flows = world_->flow_state();
+  state.sources = world().position();
+  state.flows = world().flow_state();
   state.host_calls = used(before.host_calls, amounts_at_start_.host_calls, now.host_calls);
   state.bytes_in = used(before.bytes_in, amounts_at_start_.bytes_in, now.bytes_in);
   state.bytes_out = used(before.bytes_out, amounts_at_start_.bytes_out, now.bytes_out);
   state.tokens = used(before.tokens, amounts_at_start_.tokens, now.tokens);
-  state.tokens_reported = before.tokens_reported + world_->tokens_used();
+  state.tokens_reported = before.tokens_reported + world().tokens_used();
   state.history = dispatcher_->history();
   if (waits_for_) state.waits = waits_for_->note;
   return state;
@@ -625,8 +617,7 @@ void Run::run_guest() {
   limits.poll = [this] { return must_stop(); };
   execution_.emplace(std::move(limits));
   const uint64_t before = fuel_before();
-  const uint64_t fuel =
-      budget_->take_up_to(policy::Resource::kFuel, limits_.fuel - std::min(limits_.fuel, before));
+  const uint64_t fuel = context_.take_fuel(before);
   const uint64_t until_frozen = options_.freeze_after_fuel.value_or(UINT64_MAX) - before;
   to_freeze_ = options_.freeze_after_fuel && until_frozen <= fuel;
   execution_->add_fuel(to_freeze_ ? until_frozen : fuel);
@@ -642,7 +633,7 @@ void Run::run_guest() {
   const uint64_t owed = execution_->fell_short() ? UINT64_MAX : execution_->fuel_owed();
   if (!is_kept()) used += std::min(owed, fuel - used);
   report_.fuel_used = before + used;
-  budget_->give_back(policy::Resource::kFuel, fuel - used);
+  context_.give_back_fuel(fuel - used);
 }
 
 engine::FunctionInstance* Run::function_of(RunPhase phase) const {
@@ -741,8 +732,8 @@ ReportPlace Run::show_place(const engine::CodePlace& place) const {
 void Run::stop_trapped(const engine::Trap& trap) {
   ReportError error{std::string(name_of(trap.kind)), trap.message, {}, std::string(hint_of(trap.kind)), {}};
   show_places(trap.backtrace, error);
-  const bool is_heap_full = trap.kind == engine::TrapKind::kHeapExhausted;
-  report_.outcome = end_.value_or(is_heap_full ? Outcome::kOutOfMemory : Outcome::kTrapped);
+  report_.outcome = outcome_of({.state = engine::RunState::kTrapped, .outcome = end_, .trap = trap},
+                               memory_limit_was_hit());
   if (failed_call_) {
     error.code =
         failed_call_->code == host::Errno::kOk ? "host" : std::string(host::name_of(failed_call_->code));
@@ -756,12 +747,10 @@ void Run::stop_trapped(const engine::Trap& trap) {
         "the program wrote more than its output limit of " + std::to_string(limits_.output_bytes) + " bytes";
     error.hint = "Write less" + or_raise_output(limits_.output_bytes) + ".";
   }
-  if (!end_ && memory_limit_was_hit()) {
-    report_.outcome = Outcome::kOutOfMemory;
+  if (!end_ && memory_limit_was_hit())
     error.hint = "A memory.grow was refused before: the memory limit is " +
                  std::to_string(limits_.memory_bytes) + " bytes. Ask for less" +
                  or_raise_memory(limits_.memory_bytes) + ".";
-  }
   if (!end_ && !failed_call_ && wasi_ && wasi_->last_denial() != nullptr) {
     const host::HostError& refused = *wasi_->last_denial();
     error.hint = "A call was refused before: " + refused.reason;
@@ -778,8 +767,7 @@ void Run::stop_trapped(const engine::Trap& trap) {
 }
 
 void Run::stop_paused(engine::RunState state) {
-  report_.outcome =
-      state == engine::RunState::kOutOfFuel ? Outcome::kOutOfFuel : end_.value_or(Outcome::kCancelled);
+  report_.outcome = outcome_of({.state = state, .outcome = end_}, memory_limit_was_hit());
   ReportError error = stop_error(report_.outcome, limits_);
   show_places(execution_->backtrace(), error);
   report_.errors.push_back(std::move(error));
@@ -799,43 +787,19 @@ void Run::report_all() {
       if (file.type == wasi::FileType::kRegularFile) files.push_back({file.path, file.size});
     report_files(options_, *wasi_, std::move(files), report_);
   }
-  report_.result = std::move(output_.result);
-  report_output(std::move(output_), report_);
-  report_.tokens_used = world_->tokens_used();
-  report_.flows = world_->flow_report();
+  report_.result = std::move(output().result);
+  report_output(std::move(output()), report_);
+  report_.tokens_used = world().tokens_used();
+  report_.flows = world().flow_report();
   report_unanswered(report_);
   if (frozen_ != nullptr) report_.tokens_used += frozen_->state.tokens_reported;
   if (instance_ != nullptr) report_.memory_peak_bytes = instance_->memory_bytes();  // it never shrinks
   if (!dispatcher_) return;
   report_host_calls(*dispatcher_, report_);
-  report_end_of_replay(*world_, report_);
+  report_end_of_replay(world(), report_);
 }
 
 }  // namespace
-
-std::unique_ptr<host::World> world_of(const RunOptions& options,
-                                      const std::shared_ptr<policy::Budget>& budget) {
-  if (options.make_world) return options.make_world();
-  return host::make_world({.policy = &options.policy,
-                           .budget = budget,
-                           .is_shared = options.budget != nullptr,
-                           .model = options.model,
-                           .person = options.person,
-                           .replay = options.replay,
-                           .record = options.record,
-                           .secrets = options.secrets,
-                           .flows = options.flows,
-                           .approve = options.approve,
-                           .watch = options.egress_watch,
-                           .sources = options.sources.get()});
-}
-
-InputPiece read_input(const std::function<InputPiece(std::chrono::milliseconds)>& source, host::World& world,
-                      std::chrono::milliseconds patience) {
-  InputPiece piece = source(patience);
-  if (!piece.bytes.empty()) world.note_input();
-  return piece;
-}
 
 Report run(const Program& program, const RunOptions& options) {
   if (const Status held = policy::check_for_wasm(options.policy); !held) return refusal(held.error());

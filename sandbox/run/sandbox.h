@@ -129,14 +129,6 @@ struct RunOptions {
   std::function<void()> on_poll = {};
 };
 
-// Reads a piece of input from `source` (RunOptions::read_input, or a turn's own), counted in `world` as read.
-InputPiece read_input(const std::function<InputPiece(std::chrono::milliseconds)>& source, host::World& world,
-                      std::chrono::milliseconds patience);
-
-// As the options say, or a World in this process that pays from `budget`. The options must outlive it.
-std::unique_ptr<host::World> world_of(const RunOptions& options,
-                                      const std::shared_ptr<policy::Budget>& budget);
-
 Report run(const Program& program, const RunOptions& options);
 
 // Resumes a frozen run. The report covers the whole run, including earlier output, calls and usage, but on_stdout

@@ -4,7 +4,6 @@
 
 #include "engine/instance/host_share.h"
 #include "host/calls/registry.h"
-#include "sandbox/run/report_building.h"
 #include "sandbox/run/wasi_calls.h"
 
 namespace membrane::sandbox {
@@ -130,7 +129,7 @@ HostAction Body::call_wasi(const wasi::Function& function, engine::HostCall& cal
   while (consequence.waits && around_.give_input) {
     if (!around_.give_input()) {
       stop_.outcome = around_.must_stop ? around_.must_stop() : std::nullopt;
-      if (!stop_.outcome) stop_.outcome = Outcome::kInvalid;
+      if (!stop_.outcome) stop_.outcome = Outcome::kFailed;
       return HostAction::kInterrupt;
     }
     consequence = sandbox::call_wasi(*system_, function, *guest_, call);
@@ -241,7 +240,7 @@ void Body::start_run(const engine::ExecutionLimits& limits, uint64_t fuel,
 }
 
 bool Body::refuse(Error error) {
-  stop_.outcome = Outcome::kInvalid;
+  stop_.outcome = Outcome::kFailed;
   stop_.message = std::move(error.message);
   return false;
 }

@@ -21,6 +21,7 @@
 #include "sandbox/report/report.h"
 #include "sandbox/run/guest_instance.h"
 #include "sandbox/run/host_import.h"
+#include "sandbox/run/stops.h"
 #include "wasi/system/system.h"
 
 namespace membrane::sandbox {
@@ -55,14 +56,6 @@ class Body final : public Calls {
     // when the run must end.
     std::function<bool()> give_input;
     std::shared_ptr<engine::KnownPlaces> known;  // the template's; null: the body has its own
-  };
-  // Why the last run did not return.
-  struct Stop {
-    engine::RunState state = engine::RunState::kFinished;
-    std::optional<Outcome> outcome;  // decided by a host function, or by must_stop
-    std::string message;
-    engine::Trap trap;  // for kTrapped
-    std::vector<engine::CodePlace> backtrace;
   };
 
   Body(const Surroundings& around, std::unique_ptr<wasi::System> system);
@@ -100,6 +93,7 @@ class Body final : public Calls {
   Status resume_at(const Paused& paused);
 
   [[nodiscard]] uint64_t fuel_used() const { return fuel_used_; }
+  // Why the last run did not return.
   [[nodiscard]] const Stop& stop() const { return stop_; }
 
   [[nodiscard]] bool call(std::string_view name, std::span<const engine::Value> arguments) override;

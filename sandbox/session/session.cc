@@ -50,18 +50,17 @@ std::unexpected<Error> nothing_to_abandon() {
 
 std::optional<Outcome> Session::Impl::must_stop() const {
   if (repeats_ != nullptr) return std::nullopt;
-  if (options_.on_poll) options_.on_poll();
-  if (!input_problem_.empty()) return Outcome::kInvalid;
-  return stop_requested(cancel_, deadline_);
+  const auto asked = context_.must_stop();
+  return input_problem_.empty() ? asked : Outcome::kInvalid;
 }
 
 void Session::Impl::begin_turn(const Turn& turn) {
   const policy::Limits& limits = options_.policy.limits;
-  if (!options_.budget) budget_->set(policy::Resource::kFuel, limits.fuel);
-  world_->refill(limits);
-  if (gives_input(turn, options_)) world_->note_input();
+  if (!options_.budget) context_.budget().set(policy::Resource::kFuel, limits.fuel);
+  world().refill(limits);
+  if (gives_input(turn, options_)) world().note_input();
   turn_ = turn;
-  cancel_ = turn.cancel != nullptr ? turn.cancel : options_.cancel;
+  context_.cancel_by(turn.cancel != nullptr ? turn.cancel : options_.cancel);
   on_stdout_ = turn.on_stdout;
   on_stderr_ = turn.on_stderr;
   input_problem_.clear();
@@ -94,16 +93,9 @@ void Session::Impl::end_input_of_turn() {
 }
 
 void Session::Impl::begin_part() {
-  const policy::Limits& limits = options_.policy.limits;
-  const auto wall_end = Clock::now() + std::chrono::milliseconds(limits.wall_ms);
-  if (!options_.budget) budget_->set_deadline(wall_end);
-  deadline_ = std::min(wall_end, budget_->deadline());
-  world_->bound(deadline_, cancel_);
-  output_ = Conversation();
-  output_.output_limit_bytes = output_left();
-  forward_output(options_, output_);
-  if (on_stdout_) output_.on_stdout = on_stdout_;
-  if (on_stderr_) output_.on_stderr = on_stderr_;
+  context_.begin(output_left());
+  if (on_stdout_) context_.output().on_stdout = on_stdout_;
+  if (on_stderr_) context_.output().on_stderr = on_stderr_;
 }
 
 // Without files that a library unpacks for itself.
@@ -173,7 +165,7 @@ Status Session::Impl::start_program(const Turn& turn) {
   MEMBRANE_ASSIGN(auto system, body_->system().fork({.fork_number = kOfPrograms + turns_,
                                                      .stdin_text = "",
                                                      .policy = &options_.policy,
-                                                     .world = world(),
+                                                     .world = wasi_world(),
                                                      .starts_program = true,
                                                      .arguments = std::move(arguments)}));
   const bool is_warm = turn.arguments.empty() && options_.policy.fs.empty();
@@ -183,7 +175,7 @@ Status Session::Impl::start_program(const Turn& turn) {
 Report Session::Impl::go_on(std::optional<uint64_t> pause_at_fuel) {
   if (!body_->is_paused() || runs_)
     return refusal({ErrorCode::kInvalidArgument, "no turn is paused", "Start one with exec()."});
-  world_->go_on();
+  world().go_on();
   begin_part();
   return run_part([&](uint64_t fuel) {
     return body_->go_on(fuel, pause_at_fuel) && template_->interpreter().go_on(*body_);
@@ -215,20 +207,19 @@ Report Session::Impl::run_part(const std::function<bool(uint64_t fuel)>& run) {
   runs_ = true;
   const auto is_over = std::unique_ptr<bool, void (*)(bool*)>(&runs_, [](bool* runs) { *runs = false; });
   const Clock::time_point start = Clock::now();
-  const uint64_t tokens_before = world_->tokens_used();
+  const uint64_t tokens_before = world().tokens_used();
   const uint64_t used_before = body_->is_paused() ? body_->fuel_used() : 0;
-  const uint64_t limit = options_.policy.limits.fuel - std::min(options_.policy.limits.fuel, used_before);
-  const uint64_t fuel = budget_->take_up_to(policy::Resource::kFuel, limit);
+  const uint64_t fuel = context_.take_fuel(used_before);
   const bool restarts = template_->interpreter().restarts();
   stands_as(nullptr);
   const bool returned = run(fuel) || (restarts && body_->has_ended());
   engine::trim_kept_stack();
-  budget_->give_back(policy::Resource::kFuel, fuel - (body_->fuel_used() - used_before));
+  context_.give_back_fuel(fuel - (body_->fuel_used() - used_before));
   Report report;
   report.cost_version = engine::kCostVersion;
   report.fuel_used = body_->fuel_used();
   report.memory_peak_bytes = body_->instance().memory_bytes();
-  report.tokens_used = world_->tokens_used() - tokens_before;
+  report.tokens_used = world().tokens_used() - tokens_before;
   const bool is_paused = body_->is_paused();
   if (is_paused) report.outcome = body_->awaits_answer() ? Outcome::kWaiting : Outcome::kFrozen;
   else if (returned && result_) report_result(report);
@@ -300,7 +291,7 @@ host::HostResult<std::string> Session::Impl::read_input() {
     if (must_stop()) return host::refuse(host::Errno::kHost, "the run is to end");
     if (turn_input_ && !block.empty()) break;
     InputPiece piece =
-        sandbox::read_input(turn_input_ ? turn_input_ : options_.read_input, *world_, kInputPatience);
+        sandbox::read_input(turn_input_ ? turn_input_ : options_.read_input, world(), kInputPatience);
     block += piece.bytes;
     input_is_over_ = piece.is_end;
   }
@@ -332,7 +323,7 @@ std::function<bool()> Session::Impl::input_giver() {
 // the same: it did not request it.
 host::HostResult<std::string> Session::Impl::fresh_entropy() {
   if (options_.policy.random.real) {
-    auto journaled = world_->broker().random_bytes(kFreshBytes);
+    auto journaled = world().broker().random_bytes(kFreshBytes);
     if (journaled || journaled.error().code != host::Errno::kBudget) return journaled;
     return host::RandomSource(options_.policy.random, options_.sources.get()).bytes(kFreshBytes);
   }
@@ -366,9 +357,8 @@ host::HostResult<Session::Impl::JsonAnswer> Session::Impl::answer_functions(std:
   MEMBRANE_ASSIGN(auto calls, read_function_calls(request, memory.left_for_call()));
   const Clock::time_point start = Clock::now();
   if (!calls_ || calls_->calls != calls) {
-    std::vector<FunctionAnswer> answers =
-        answer_paid_calls(*options_.guest_functions, *world_, calls,
-                          [this] { return stop_requested(cancel_, deadline_).has_value(); });
+    std::vector<FunctionAnswer> answers = answer_paid_calls(
+        *options_.guest_functions, world(), calls, [this] { return context_.stop_requested().has_value(); });
     calls_ = KeptCalls{std::move(calls), std::move(answers)};
   }
   if (may_wait && is_waiting(*calls_)) return JsonAnswer{{}, host::CallEnd::kWaits};
@@ -437,8 +427,8 @@ class Session::Local final : public Session {
   Report exec(const Turn& turn) override { return impl_->exec(turn); }
   Report go_on(std::optional<uint64_t> pause_at_fuel) override { return impl_->go_on(pause_at_fuel); }
   void end(Report& report) override {
-    end_replay(*impl_->world_, report);
-    if (const auto& divergence = impl_->world_->divergence()) report_divergence(*divergence, "turns", report);
+    end_replay(impl_->world(), report);
+    if (const auto& divergence = impl_->world().divergence()) report_divergence(*divergence, "turns", report);
   }
   Report resume(std::vector<FunctionAnswer> answers) override { return impl_->resume(std::move(answers)); }
   Status abandon() override { return impl_->abandon(); }
@@ -492,9 +482,9 @@ Result<std::unique_ptr<Session>> Session::create(std::shared_ptr<const Template>
   MEMBRANE_TRY(policy::check_for_wasm(options.policy));
   auto impl = std::make_unique<Impl>(std::move(of), std::move(options));
   const Template& from = *impl->template_;
-  MEMBRANE_TRY(check_replayed_grants(*impl->world_, impl->options_.policy));
+  MEMBRANE_TRY(check_replayed_grants(impl->world(), impl->options_.policy));
   MEMBRANE_TRY(check_time_zone(from, impl->options_));
-  MEMBRANE_ASSIGN(auto system, from.new_system(impl->options_.policy, impl->world(), impl->key_given()));
+  MEMBRANE_ASSIGN(auto system, from.new_system(impl->options_.policy, impl->wasi_world(), impl->key_given()));
   MEMBRANE_TRY(impl->begin(std::move(system), nullptr, from.waiting()));
   return std::make_unique<Local>(std::move(impl));
 }
@@ -503,7 +493,7 @@ Result<std::unique_ptr<Session>> Session::restore(std::shared_ptr<const Template
                                                   std::span<const uint8_t> bytes, RunOptions options) {
   MEMBRANE_ASSIGN(const SessionState state, read_session(bytes));
   auto impl = std::make_unique<Impl>(std::move(of), std::move(options));
-  MEMBRANE_TRY(check_replayed_grants(*impl->world_, impl->options_.policy));
+  MEMBRANE_TRY(check_replayed_grants(impl->world(), impl->options_.policy));
   MEMBRANE_TRY(check_time_zone(*impl->template_, impl->options_));
   MEMBRANE_TRY(impl->restore(state));
   return std::make_unique<Local>(std::move(impl));

@@ -43,7 +43,7 @@ Result<KeptPause> Session::Impl::keep_pause(KeptBytes& bytes) {
   kept.output_bytes = output_of_turn_bytes_;
   if (!options_.budget) {
     const policy::Limits& limits = options_.policy.limits;
-    const host::World::Amounts left = world_->left();
+    const host::World::Amounts left = world().left();
     const auto used = [](uint64_t limit, uint64_t rest) { return limit - std::min(limit, rest); };
     kept.host_calls = used(limits.host_calls, left.host_calls);
     kept.bytes_in = used(limits.bytes_in, left.bytes_in);
@@ -61,7 +61,7 @@ Result<KeptPause> Session::Impl::keep_pause(KeptBytes& bytes) {
 
 // What is written alike for a session and for its forks.
 Result<SessionState> Session::Impl::begin_to_keep(const wasi::System& system, KeptBytes& bytes) {
-  if (world_->has_store_in_memory())
+  if (world().has_store_in_memory())
     return fail(ErrorCode::kUnsupported,
                 "the session has used a key-value store in memory, which is not saved",
                 "Grant one in a file (--allow kv:PATH), which is reopened.");
@@ -85,11 +85,11 @@ Result<std::vector<uint8_t>> Session::Impl::keep() {
   state.heap_next = body_->guest().heap_next();
   state.needs_entropy = needs_entropy_;
   state.fresh = fresh_;
-  state.sources = world_->position();
+  state.sources = world().position();
   state.input_ahead = input_ahead_;
   state.input_bytes = input_bytes_;
   state.input_is_over = input_is_over_;
-  state.flows = world_->flow_state();
+  state.flows = world().flow_state();
   if (body_->is_paused()) {
     MEMBRANE_ASSIGN(state.pause, keep_pause(bytes));
   }
@@ -101,13 +101,14 @@ Result<std::vector<uint8_t>> Session::Impl::keep_fork(uint64_t number) {
     return fail(ErrorCode::kUnsupported, "a turn of the session is paused", "Resume it first.");
   KeptBytes bytes;
   const ForkPlace place = place_of_fork(number);
-  MEMBRANE_ASSIGN(const auto system, fork_system(body_->system(), place.number, options_.policy, world()));
+  MEMBRANE_ASSIGN(const auto system,
+                  fork_system(body_->system(), place.number, options_.policy, wasi_world()));
   MEMBRANE_ASSIGN(SessionState state, begin_to_keep(*system, bytes));
   state.heap_next = body_->waiting() != nullptr ? body_->waiting()->heap_next : body_->guest().heap_start();
   state.needs_entropy = true;
   state.fresh = place.fresh;
   state.sources = place.sources;
-  state.flows = world_->flow_state();
+  state.flows = world().flow_state();
   return write_session(std::move(state));
 }
 
@@ -130,7 +131,7 @@ Result<Session::Impl::Checkpoint> Session::Impl::restore_place(const KeptPlace& 
     MEMBRANE_ASSIGN(made.image, engine::read_changes(place.changes, template_->image(), limits));
   }
   wasi::Config config = wasi_config(*template_, options_.policy);
-  config.world = world();
+  config.world = wasi_world();
   MEMBRANE_ASSIGN(made.system, wasi::System::thaw(place.wasi, std::move(config)));
   if (options_.sources != nullptr) made.system->skip(options_.sources->skipped_ns);
   if (place.time_zone) made.time_zone = std::make_shared<const host::TimeZone>(*place.time_zone);
@@ -173,8 +174,8 @@ Status Session::Impl::restore(const SessionState& state) {
   fresh_ = *state.fresh;
   host::LocalBroker::Position sources = state.sources;
   if (const auto key = key_given()) sources.random_bytes = begin_streams_anew(*key);
-  world_->go_to(sources);
-  world_->add_flows(state.flows);
+  world().go_to(sources);
+  world().add_flows(state.flows);
   input_ahead_ = state.input_ahead;
   input_bytes_ = state.input_bytes;
   input_is_over_ = state.input_is_over;
@@ -216,10 +217,10 @@ Status Session::Impl::restore_pause(const KeptPause& pause) {
   calls_ = pause.calls;
   output_of_turn_bytes_ = pause.output_bytes;
   const policy::Limits& limits = options_.policy.limits;
-  world_->refill(limits);
-  world_->take_after({pause.host_calls, pause.bytes_in, pause.bytes_out, pause.tokens});
+  world().refill(limits);
+  world().take_after({pause.host_calls, pause.bytes_in, pause.bytes_out, pause.tokens});
   if (!options_.budget)
-    budget_->set(policy::Resource::kFuel, limits.fuel - std::min(limits.fuel, pause.fuel_used));
+    context_.budget().set(policy::Resource::kFuel, limits.fuel - std::min(limits.fuel, pause.fuel_used));
   return {};
 }
 

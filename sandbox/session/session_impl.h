@@ -20,7 +20,8 @@
 #include "host/world/world.h"
 #include "sandbox/run/guest_functions.h"
 #include "sandbox/run/report_building.h"
-#include "sandbox/run/wasi_calls.h"
+#include "sandbox/run/run_context.h"
+#include "sandbox/run/stops.h"
 #include "sandbox/session/body.h"
 #include "sandbox/session/file_requests.h"
 #include "sandbox/session/language_limits.h"
@@ -44,8 +45,7 @@ class Session::Impl final : public host::DoorSession {
   Impl(std::shared_ptr<const Template> of, RunOptions options)
       : template_(std::move(of)),
         options_(std::move(options)),
-        budget_(options_.budget ? options_.budget : std::make_shared<policy::Budget>(options_.policy.limits)),
-        world_(world_of(options_, budget_)),
+        context_(options_),
         fresh_(host::key_of_fork(key_given().value_or(RandomStream::key_of(options_.policy.random.seed)),
                                  kOfFresh)) {}
 
@@ -53,8 +53,8 @@ class Session::Impl final : public host::DoorSession {
   using Zone = std::shared_ptr<const host::TimeZone>;          // null: UTC
   Status begin(std::unique_ptr<wasi::System> system, const Image& image,
                std::shared_ptr<const Waiting> waiting) {
-    auto body = std::make_unique<Body>(Body::Surroundings{.output = &output_,
-                                                          .broker = &world_->broker(),
+    auto body = std::make_unique<Body>(Body::Surroundings{.output = &context_.output(),
+                                                          .broker = &world().broker(),
                                                           .session = this,
                                                           .interpreter = &template_->interpreter(),
                                                           .must_stop = [this] { return must_stop(); },
@@ -69,23 +69,18 @@ class Session::Impl final : public host::DoorSession {
     }
     body_ = std::move(body);
     stands_as(image);
-    world_->bound_memory([this] { return body_->guest().host_memory().left_for_call(); });
+    context_.bound_memory_by(body_->guest());
     needs_entropy_ = true;
     return {};
   }
 
-  wasi::World world() {
-    return {
-        .broker = &world_->broker(),
-        .device = [this](std::string_view request) { return body_->answer(request); },
-        .write = [this](host::Stream stream, std::string_view bytes,
-                        std::string_view text) { return output_.write(stream, bytes, text); },
-        .wait = [this](uint64_t ns) { return wait_unless([this] { return must_stop().has_value(); }, ns); },
-        .sleeping = sleeping(),
-        .sleep =
-            [this](uint64_t ns) {
-              return options_.sources->sleep_ns(ns, [this] { return must_stop().has_value(); });
-            }};
+  wasi::World wasi_world() {
+    const auto must_stop = [this] { return this->must_stop().has_value(); };
+    wasi::World made = context_.wasi_world(must_stop);
+    made.device = [this](std::string_view request) { return body_->answer(request); };
+    made.sleeping = sleeping();
+    made.sleep = [this, must_stop](uint64_t ns) { return options_.sources->sleep_ns(ns, must_stop); };
+    return made;
   }
   [[nodiscard]] wasi::World::Sleeping sleeping() const {
     using enum wasi::World::Sleeping;
@@ -107,7 +102,7 @@ class Session::Impl final : public host::DoorSession {
   Report go_on(std::optional<uint64_t> pause_at_fuel);
   Report resume(std::vector<FunctionAnswer> answers);
   Status abandon();
-  void cancel_by(const std::atomic<bool>* cancel) { cancel_ = cancel; }
+  void cancel_by(const std::atomic<bool>* cancel) { context_.cancel_by(cancel); }
   [[nodiscard]] std::vector<FunctionCall> waits_for() const;
   Result<std::unique_ptr<Impl>> fork(uint64_t number) { return fork_as(number, options_); }
   std::vector<std::string> complete(std::string_view code);
@@ -204,6 +199,7 @@ class Session::Impl final : public host::DoorSession {
   uint64_t begin_streams_anew(const RandomStream::Key& key);
   Status restore_pause(const KeptPause& pause);
   Status go_back();
+  [[nodiscard]] host::World& world() const { return context_.world(); }
   std::optional<Outcome> must_stop() const;
   // Whether the program may request input that the options read.
   [[nodiscard]] bool has_input() const { return (turn_input_ || options_.read_input) && !input_is_over_; }
@@ -239,7 +235,9 @@ class Session::Impl final : public host::DoorSession {
     const auto there = wasi::act_on_files(body_->system(), {.path = path});
     return !there && there.error().code == host::Errno::kNotFound;
   }
+  [[nodiscard]] bool has_exited() const;
   void report_stop(Report& report);
+  [[nodiscard]] ReportError error_of_stop(Outcome outcome) const;
   static void report_lost_steps(const Error& error, Report& report);
   void report_places(ReportError& error);
   [[nodiscard]] std::string memory_limit() const;
@@ -248,16 +246,13 @@ class Session::Impl final : public host::DoorSession {
 
   std::shared_ptr<const Template> template_;
   RunOptions options_;
-  std::shared_ptr<policy::Budget> budget_;
-  std::unique_ptr<host::World> world_;
-  Conversation output_;
+  RunContext context_;
   std::unique_ptr<Body> body_;
   RandomStream fresh_;  // numbers that turns got from it are never given out again, however the turns end
 
   std::optional<KeptCalls> calls_;  // that the turn waits for, or that were answered while it was paused
   bool completes_ = false;          // the turn only completes a name
   std::optional<Turn> turn_;        // until the program has requested it
-  const std::atomic<bool>* cancel_ = options_.cancel;            // for the turn
   std::function<void(std::string_view)> on_stdout_, on_stderr_;  // passed with the turn
   // The state to return to, while a turn runs or is paused: the turn started where steps_ lead from there. Between
   // two turns it is kept for the next one, or absent.
@@ -285,7 +280,6 @@ class Session::Impl final : public host::DoorSession {
   std::optional<std::vector<uint8_t>> changes_as_it_stands_;
   uint64_t turns_ = 0;
   uint64_t output_of_turn_bytes_ = 0;  // output of the parts of the turn so far
-  Clock::time_point deadline_;
   std::optional<Json> result_;
   std::string input_ahead_;     // has been read, and belongs to the next block
   uint64_t input_bytes_ = 0;    // from the options' input, given to the program

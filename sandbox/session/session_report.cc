@@ -169,65 +169,77 @@ ReportPlace Session::Impl::place(const engine::CodePlace& at) const {
   return {wasm::place_of_function(body_->instance().module(), at.function), at.code_offset, 0, 0};
 }
 
+// A program that was to have a result, but ended.
+bool Session::Impl::has_exited() const {
+  const Stop& stop = body_->stop();
+  const bool may_return = template_->interpreter().reads() || template_->interpreter().restarts();
+  return stop.state == engine::RunState::kExited ||
+         (stop.state == engine::RunState::kFinished && !stop.outcome && may_return);
+}
+
 void Session::Impl::report_stop(Report& report) {
-  const Body::Stop& stop = body_->stop();
-  const policy::Limits& limits = options_.policy.limits;
   ReportError error;
-  const auto reported = [&](Outcome outcome, std::string message, std::string hint) {
-    report.outcome = outcome;
-    error.code = std::string(name_of(outcome));
-    error.message = std::move(message);
-    error.hint = and_goes_on(std::move(hint));
-  };
-  const auto stopped = [&](Outcome outcome) {
-    report.outcome = outcome;
-    error = stop_error(outcome, limits);
-    error.hint = and_goes_on(std::move(error.hint));
-  };
-  const bool restarts = template_->interpreter().restarts();
-  if (stop.state == engine::RunState::kExited ||
-      (stop.state == engine::RunState::kFinished && !stop.outcome &&
-       (template_->interpreter().reads() || restarts))) {
+  if (has_exited()) {
     report.exit_code = static_cast<int>(body_->system().exit_code().value_or(0));
-    if (report.exit_code == 0 || restarts) return;
-    reported(Outcome::kRaised,
-             "the program ended the interpreter with exit code " + std::to_string(*report.exit_code),
-             options_.is_single_turn            ? ""
-             : template_->interpreter().reads() ? "A program that has ended cannot run another turn."
-                                                : "End with sys.exit() to keep the session's state.");
-  } else if (!input_problem_.empty()) {
-    reported(Outcome::kInvalid, input_problem_, "Give it less, or raise limits.bytes_in (--bytes-in).");
-  } else if (stop.outcome == Outcome::kTimedOut && waits_for_input_) {
-    stopped(*stop.outcome);
-    error.message += ", waiting for its standard input, which has not ended";
-    error.hint = and_goes_on("Give it an input that ends; < /dev/null is an empty one.");
-  } else if (stop.outcome == Outcome::kTimedOut || stop.outcome == Outcome::kCancelled) {
-    stopped(*stop.outcome);
-  } else if (stop.outcome == Outcome::kOutOfOutput) {
-    reported(
-        Outcome::kOutOfOutput,
-        "the program printed more than its output limit of " + std::to_string(limits.output_bytes) + " bytes",
-        "Print less" + or_raise_output(limits.output_bytes) + ".");
-  } else if (stop.state == engine::RunState::kOutOfFuel || stop.outcome == Outcome::kOutOfFuel) {
-    stopped(Outcome::kOutOfFuel);
-  } else if (stop.state == engine::RunState::kTrapped) {
-    const bool no_memory = body_->instance().limit_was_hit() || stop.outcome == Outcome::kOutOfMemory;
-    reported(no_memory ? Outcome::kOutOfMemory : Outcome::kTrapped, stop.trap.message,
-             no_memory ? memory_limit() : std::string(hint_of(stop.trap.kind)));
-    if (!no_memory) error.code = std::string(name_of(stop.trap.kind));
-    if (!stop.trap.backtrace.empty()) error.place = place(stop.trap.backtrace.front());
-  } else if (stop.state == engine::RunState::kFinished && !stop.outcome &&
-             body_->instance().limit_was_hit()) {
-    reported(Outcome::kOutOfMemory, "there was no memory left for the program's result", memory_limit());
-  } else if (stop.state == engine::RunState::kFinished && !stop.outcome) {
-    reported(Outcome::kRaised,
-             "the program has no result: it changed objects that the interpreter itself relies on",
-             "Leave the built-in objects as they are.");
+    if (report.exit_code == 0 || template_->interpreter().restarts()) return;
+    report.outcome = Outcome::kRaised;
+    error.code = std::string(name_of(report.outcome));
+    error.message = "the program ended the interpreter with exit code " + std::to_string(*report.exit_code);
+    error.hint = options_.is_single_turn            ? ""
+                 : template_->interpreter().reads() ? "A program that has ended cannot run another turn."
+                                                    : "End with sys.exit() to keep the session's state.";
   } else {
-    reported(Outcome::kFailed, stop.message.empty() ? "the interpreter did not answer" : stop.message, "");
+    report.outcome = input_problem_.empty() ? outcome_of(body_->stop(), body_->instance().limit_was_hit())
+                                            : Outcome::kInvalid;
+    error = error_of_stop(report.outcome);
   }
+  error.hint = and_goes_on(std::move(error.hint));
   report_places(error);
   report.errors.push_back(std::move(error));
+}
+
+ReportError Session::Impl::error_of_stop(Outcome outcome) const {
+  const Stop& stop = body_->stop();
+  const policy::Limits& limits = options_.policy.limits;
+  ReportError error;
+  error.code = std::string(name_of(outcome));
+  const bool is_trapped = stop.state == engine::RunState::kTrapped;
+  switch (outcome) {
+    case Outcome::kInvalid:
+      error.message = input_problem_;
+      error.hint = "Give it less, or raise limits.bytes_in (--bytes-in).";
+      break;
+    case Outcome::kOutOfFuel:
+    case Outcome::kTimedOut:
+    case Outcome::kCancelled:
+      error = stop_error(outcome, limits);
+      if (outcome != Outcome::kTimedOut || !waits_for_input_) break;
+      error.message += ", waiting for its standard input, which has not ended";
+      error.hint = "Give it an input that ends; < /dev/null is an empty one.";
+      break;
+    case Outcome::kOutOfOutput:
+      error.message = "the program printed more than its output limit of " +
+                      std::to_string(limits.output_bytes) + " bytes";
+      error.hint = "Print less" + or_raise_output(limits.output_bytes) + ".";
+      break;
+    case Outcome::kOutOfMemory:
+      error.message = is_trapped ? stop.trap.message : "there was no memory left for the program's result";
+      error.hint = memory_limit();
+      break;
+    case Outcome::kTrapped:
+      error.code = std::string(name_of(stop.trap.kind));
+      error.message = stop.trap.message;
+      error.hint = std::string(hint_of(stop.trap.kind));
+      break;
+    case Outcome::kRaised:
+      error.message = "the program has no result: it changed objects that the interpreter itself relies on";
+      error.hint = "Leave the built-in objects as they are.";
+      break;
+    default: error.message = stop.message.empty() ? "the interpreter did not answer" : stop.message;
+  }
+  const bool is_of_trap = outcome == Outcome::kTrapped || outcome == Outcome::kOutOfMemory;
+  if (is_of_trap && !stop.trap.backtrace.empty()) error.place = place(stop.trap.backtrace.front());
+  return error;
 }
 
 // This cannot happen while the engine is deterministic; if it does, no one must continue unaware from the wrong
@@ -253,13 +265,13 @@ void Session::Impl::report_places(ReportError& error) {
 
 void Session::Impl::report_rest(Report& report) {
   if (!body_->is_paused()) body_->system().finish(body_->guest());
-  report_output(std::move(output_), report);
+  report_output(std::move(context_.output()), report);
   body_->list_calls_of_system();
   report_host_calls(body_->dispatcher(), report);
-  report.flows = world_->flow_report();
+  report.flows = world().flow_report();
   report_unanswered(report);
   report_files(options_, body_->system(), files(), report);
-  if (const auto& divergence = world_->divergence()) report_divergence(*divergence, "turns", report);
+  if (const auto& divergence = world().divergence()) report_divergence(*divergence, "turns", report);
   const uint64_t printed = report.stdout_text.size() + report.stderr_text.size() + report.answer.size();
   limit_output(report, output_left());
   output_of_turn_bytes_ += printed;

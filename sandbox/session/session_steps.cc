@@ -29,7 +29,8 @@ Result<std::unique_ptr<wasi::System>> Session::Impl::fork_system(const wasi::Sys
 
 Result<Session::Impl::Checkpoint> Session::Impl::checkpoint(uint64_t number) {
   Checkpoint made;
-  MEMBRANE_ASSIGN(made.system, fork_system(body_->system(), kOfSteps + number, options_.policy, world()));
+  MEMBRANE_ASSIGN(made.system,
+                  fork_system(body_->system(), kOfSteps + number, options_.policy, wasi_world()));
   made.waiting = body_->waiting();
   made.time_zone = time_zone_;
   made.functions = functions_;
@@ -68,7 +69,7 @@ void Session::Impl::forget_steps() {
 Status Session::Impl::hold_origin_of(const Impl& other, uint64_t number) {
   const Checkpoint& from = *other.origin_;
   origin_.emplace();
-  MEMBRANE_ASSIGN(origin_->system, fork_system(*from.system, number, options_.policy, world()));
+  MEMBRANE_ASSIGN(origin_->system, fork_system(*from.system, number, options_.policy, wasi_world()));
   origin_->image = from.image;
   origin_->waiting = from.waiting;
   origin_->time_zone = from.time_zone;
@@ -90,7 +91,8 @@ void Session::Impl::add_step(uint64_t fuel) {
 }
 
 Status Session::Impl::go_back() {
-  MEMBRANE_ASSIGN(auto system, fork_system(*origin_->system, kOfSteps + turns_, options_.policy, world()));
+  MEMBRANE_ASSIGN(auto system,
+                  fork_system(*origin_->system, kOfSteps + turns_, options_.policy, wasi_world()));
   is_changed_ = origin_->image != nullptr;
   MEMBRANE_TRY(begin(std::move(system), origin_->image, origin_->waiting));
   time_zone_ = origin_->time_zone;
@@ -104,8 +106,8 @@ Status Session::Impl::go_back() {
 // Brings the session from its origin to where the steps lead. False when the result differs.
 bool Session::Impl::repeat_steps() {
   const auto is_the_same = [this](const Step& step) {
-    output_ = Conversation();
-    output_.output_limit_bytes = UINT64_MAX;
+    context_.output() = Conversation();
+    context_.output().output_limit_bytes = UINT64_MAX;
     forget_result();
     repeats_ = &step;
     repeated_answers_ = 0;
@@ -150,7 +152,7 @@ Status Session::Impl::hold_origin_without_steps() {
   MEMBRANE_TRY(beside.go_back());
   MEMBRANE_ASSIGN(origin_->image, beside.capture());
   MEMBRANE_ASSIGN(origin_->system,
-                  fork_system(beside.body_->system(), kOfSteps + turns_, options_.policy, world()));
+                  fork_system(beside.body_->system(), kOfSteps + turns_, options_.policy, wasi_world()));
   origin_->waiting = beside.body_->waiting();
   origin_->time_zone = beside.time_zone_;
   origin_->functions = beside.functions_;
@@ -199,7 +201,7 @@ Session::Impl::ForkPlace Session::Impl::place_of_fork(uint64_t number) const {
   number = (number + 1) % kOfPrograms;
   RandomStream fresh(host::key_of_fork(fresh_.key(), number));
   const uint64_t seed_place = fresh.next_u64() >> 1;
-  return {number, fresh, {seed_place, world_->position().clock_readings}};
+  return {number, fresh, {seed_place, world().position().clock_readings}};
 }
 
 Result<std::unique_ptr<Session::Impl>> Session::Impl::fork_as(uint64_t number, RunOptions options) {
@@ -209,15 +211,15 @@ Result<std::unique_ptr<Session::Impl>> Session::Impl::fork_as(uint64_t number, R
   auto child = std::make_unique<Impl>(template_, std::move(options));
   const ForkPlace place = place_of_fork(number);
   child->fresh_ = place.fresh;
-  child->world_->go_to(place.sources);
-  child->world_->add_flows(world_->flow_state());
+  child->world().go_to(place.sources);
+  child->world().add_flows(world().flow_state());
   child->turns_ = turns_;
   child->is_changed_ = is_changed_;
   child->time_zone_ = time_zone_;
   child->functions_ = functions_;
   child->given_functions_ = given_functions_;
   MEMBRANE_ASSIGN(auto system,
-                  fork_system(body_->system(), place.number, child->options_.policy, child->world()));
+                  fork_system(body_->system(), place.number, child->options_.policy, child->wasi_world()));
   MEMBRANE_TRY(child->begin(std::move(system), image, body_->waiting()));
   if (body_->is_paused()) MEMBRANE_TRY(fork_paused(place.number, *child));
   return child;

@@ -367,7 +367,7 @@ class WarmRun {
   Body& body() { return *body_; }
   // Why it did not finish: the first known of the host's reason, the trap, and the output.
   [[nodiscard]] std::string reason() const {
-    const Body::Stop& stop = body_->stop();
+    const Stop& stop = body_->stop();
     return !stop.message.empty()         ? stop.message
            : !stop.trap.message.empty()  ? stop.trap.message
            : output_.stderr_text.empty() ? "it ended"
