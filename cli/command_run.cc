@@ -17,6 +17,7 @@
 
 #include "agent/model/model_client.h"
 #include "agent/terminal/person.h"
+#include "base/private_file.h"
 #include "base/stop_scope.h"
 #include "base/until_exit.h"
 #include "cli/cli.h"
@@ -708,6 +709,19 @@ Status check_no_elf(const Options& options) {
                   std::filesystem::path(options.file).filename().string());
 }
 
+// Created before the program runs, so that a path that cannot be written ends the command.
+Result<NewFile> create_snapshot(const std::string& path) {
+  auto file = NewFile::create(path);
+  if (file) return file;
+  return fail(ErrorCode::kUnavailable, "cannot write " + path + ": " + std::strerror(errno),
+              "Use a path in a writable directory.");
+}
+
+Status write_snapshot(NewFile& file, const std::string& path, std::span<const uint8_t> bytes) {
+  if (file.write(0, bytes) && file.sync() && file.publish()) return {};
+  return fail(ErrorCode::kUnavailable, "cannot write " + path + ": " + std::strerror(errno));
+}
+
 Result<int> run(const Options& options) {
   if (!options.kind.empty() && options.kind != "wasm" && options.kind != "linux")
     return fail(ErrorCode::kInvalidArgument, "--kind " + options.kind + " is unknown",
@@ -756,7 +770,7 @@ Result<int> run(const Options& options) {
   if (options.replay_file.empty()) MEMBRANE_TRY(policy::check_granted_files(run_options.policy));
   std::optional<NewFile> snapshot;
   if (run_options.freeze_after_fuel) {
-    MEMBRANE_ASSIGN(NewFile file, NewFile::create(options.snapshot_file));
+    MEMBRANE_ASSIGN(NewFile file, create_snapshot(options.snapshot_file));
     snapshot.emplace(std::move(file));
   }
   MEMBRANE_ASSIGN(const auto seal, RunSeal::open(options.seal_file, options.force));
@@ -809,7 +823,8 @@ Result<int> run(const Options& options) {
     out->keep_images(report);
     report.kept = out->kept();
   }
-  if (report.outcome == sandbox::Outcome::kFrozen) MEMBRANE_TRY(snapshot->commit(report.snapshot));
+  if (report.outcome == sandbox::Outcome::kFrozen)
+    MEMBRANE_TRY(write_snapshot(*snapshot, options.snapshot_file, report.snapshot));
   show(report, options);
   if (out && !out->status()) return complain(out->status().error());
   if (!sealed) return complain_unsealed(sealed.error());

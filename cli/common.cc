@@ -12,7 +12,6 @@
 
 #include "base/environment.h"
 #include "base/terminal.h"
-#include "base/write_at.h"
 #include "cli/cli.h"
 #include "lang/foreign_source.h"
 #include "lang/language_names.h"
@@ -235,35 +234,6 @@ Status write_output(const std::string& path, std::string_view text) {
   if (std::fclose(file) != 0 || !written)
     return fail(ErrorCode::kUnavailable, "cannot write " + path + ": " + std::strerror(errno));
   return {};
-}
-
-Result<NewFile> NewFile::create(std::string path) {
-  NewFile file;
-  file.beside_ = path + ".XXXXXX";
-  file.file_ = mkstemp(file.beside_.data());
-  if (file.file_ < 0)
-    return fail(ErrorCode::kUnavailable, "cannot write " + path + ": " + std::strerror(errno),
-                "Use a path in a writable directory.");
-  file.path_ = std::move(path);
-  return file;
-}
-
-Status NewFile::commit(std::span<const uint8_t> bytes) {
-  if (!write_at(file_, 0, bytes) || fsync(file_) != 0 || rename(beside_.c_str(), path_.c_str()) != 0)
-    return fail(ErrorCode::kUnavailable, "cannot write " + path_ + ": " + std::strerror(errno));
-  beside_.clear();
-  return {};
-}
-
-NewFile::NewFile(NewFile&& other) noexcept
-    : path_(std::move(other.path_)),
-      beside_(std::exchange(other.beside_, {})),
-      file_(std::exchange(other.file_, -1)) {}
-
-NewFile::~NewFile() {
-  if (file_ < 0) return;
-  close(file_);
-  if (!beside_.empty()) unlink(beside_.c_str());
 }
 
 void print_styled(std::FILE* to, std::string_view text) { std::fwrite(text.data(), 1, text.size(), to); }

@@ -34,7 +34,7 @@ struct Module::State {
 std::expected<Module, std::vector<Failure>> Module::compile(std::string_view source, std::string_view name) {
   auto state = std::make_shared<State>();
   state->source = source;
-  auto loaded = lang::load_program(state->source, lang::Language::kAuto, name);
+  auto loaded = lang::load_program(state->source, lang::SourceFormat::kAuto, name);
   if (!loaded) {
     std::vector<Failure> failures;
     for (const Diagnostic& diagnostic : loaded.error()) failures.push_back(failure_of(diagnostic));

@@ -24,19 +24,6 @@ HostSignature signature_for(const host::FunctionSpec& f) {
 
 }  // namespace
 
-std::string_view name_of(Language language) {
-  switch (language) {
-    case Language::kAuto: return "auto";
-    case Language::kWat: return "wat";
-    case Language::kWasm: return "wasm";
-  }
-  return "auto";
-}
-
-Language detect(std::string_view source) {
-  return source.starts_with(std::string_view("\0asm", 4)) ? Language::kWasm : Language::kWat;
-}
-
 const HostTable& host_functions() {
   static const HostTable kTable = [] {
     std::vector<HostSignature> functions;
@@ -61,19 +48,19 @@ Place Loaded::author_place(uint32_t text_offset) const {
   return locate(source_, range.begin, range.end);
 }
 
-std::expected<Loaded, std::vector<Diagnostic>> load_program(std::string_view source, Language language,
+std::expected<Loaded, std::vector<Diagnostic>> load_program(std::string_view source, SourceFormat format,
                                                             std::string_view name) {
-  if (language == Language::kAuto) language = detect(source);
-  if (language == Language::kWasm) {
+  if (format == SourceFormat::kAuto) format = detect(source);
+  if (format == SourceFormat::kWasm) {
     const auto* bytes = reinterpret_cast<const uint8_t*>(source.data());
     auto module = wasm::decode(std::span(bytes, source.size()));
     if (!module) return std::unexpected(bounded({std::move(module).error()}));
-    return Loaded(std::move(*module), language, source);
+    return Loaded(std::move(*module), format, source);
   }
   if (auto foreign = foreign_source(source, name)) return std::unexpected(bounded({std::move(*foreign)}));
   auto loaded = load_wat(source, host_functions());
   if (!loaded) return std::unexpected(bounded(std::move(loaded).error()));
-  return Loaded(std::move(loaded->module), language, source, std::move(loaded->expansion));
+  return Loaded(std::move(loaded->module), format, source, std::move(loaded->expansion));
 }
 
 }  // namespace membrane::lang

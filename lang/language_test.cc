@@ -17,7 +17,7 @@ namespace {
 
 // "" if it loads, validates and links; otherwise what is wrong.
 std::string check(std::string_view source, std::string_view name) {
-  auto loaded = load_program(source, Language::kAuto, name);
+  auto loaded = load_program(source, SourceFormat::kAuto, name);
   if (!loaded) return render(loaded.error().front(), source, name);
   if (auto checked = wasm::validate(loaded->module, loaded->text()); !checked)
     return render(loaded->to_author(checked.error()), source, name);
@@ -27,9 +27,9 @@ std::string check(std::string_view source, std::string_view name) {
 }
 
 TEST(Language, IsToldByTheMagicNumber) {
-  EXPECT_EQ(detect(std::string_view("\0asm\1\0\0\0", 8)), Language::kWasm);
-  EXPECT_EQ(detect("(module)"), Language::kWat);
-  EXPECT_EQ(detect(""), Language::kWat);
+  EXPECT_EQ(detect(std::string_view("\0asm\1\0\0\0", 8)), SourceFormat::kWasm);
+  EXPECT_EQ(detect("(module)"), SourceFormat::kWat);
+  EXPECT_EQ(detect(""), SourceFormat::kWat);
 }
 
 TEST(Language, LoadsABinary) {
@@ -38,7 +38,7 @@ TEST(Language, LoadsABinary) {
   const auto bytes = wasm::encode(text->module);
   const auto binary = load_program({reinterpret_cast<const char*>(bytes.data()), bytes.size()});
   ASSERT_TRUE(binary);
-  EXPECT_EQ(binary->language, Language::kWasm);
+  EXPECT_EQ(binary->format, SourceFormat::kWasm);
   EXPECT_TRUE(binary->text().empty());
   EXPECT_EQ(binary->module.exports.size(), 1u);
 }
@@ -55,7 +55,7 @@ TEST(Language, LeadsFromTheExpandedTextToTheAuthors) {
 }
 
 TEST(Language, TakesTheNameForAHint) {
-  const auto loaded = load_program("x = 1", Language::kAuto, "job.py");
+  const auto loaded = load_program("x = 1", SourceFormat::kAuto, "job.py");
   ASSERT_FALSE(loaded);
   EXPECT_EQ(loaded.error().front().code, DiagnosticCode::kUnsupportedLanguage);
   EXPECT_EQ(loaded.error().front().found, "Python");

@@ -236,7 +236,7 @@ sandbox::Report LocalBackend::run_wat(const Caller& caller, const Program& progr
   options.on_stderr = caller.on_stderr;
   if (recorder != nullptr) recorder->attach(options);
   sandbox::Report report = options_.guests.run({.source = program.code,
-                                                .language = sandbox::Language::kWat,
+                                                .format = lang::SourceFormat::kWat,
                                                 .entry = {},
                                                 .arguments = program.arguments,
                                                 .input = program.input},

@@ -33,7 +33,7 @@ class WatGuest final : public Guest {
     options.read_input = turn.read_input;
     bounds_.watch(turn.egress);
     sandbox::Program program{.source = turn.code,
-                             .language = sandbox::Language::kWat,
+                             .format = lang::SourceFormat::kWat,
                              .entry = {},
                              .arguments = turn.arguments,
                              .input = turn.stdin_text,

@@ -15,7 +15,7 @@ using nlohmann::json;
 
 namespace {
 
-using Languages = std::span<const Language>;
+using Languages = std::span<const ActionLanguage>;
 
 constexpr std::string_view kAnswerMark = "ANSWER:";
 constexpr std::string_view kCapabilities = Catalog::kReservedName;
@@ -73,7 +73,7 @@ Action describe_capabilities(std::span<const std::string> names) {
 }
 
 // The name of a program, in messages and for the executor.
-std::string name_of_program(const Language& language, std::string_view tag) {
+std::string name_of_program(const ActionLanguage& language, std::string_view tag) {
   if (language.name == "python") return "program.py";
   if (language.name == "js") return lang::is_typescript(tag) ? "program.ts" : "program.js";
   return "program." + language.name;
@@ -86,10 +86,10 @@ bool looks_like_wat(std::string_view source) {
 }
 
 // The language of a program that names none; null when that is ambiguous, or was not chosen.
-const Language* guess(Languages languages, std::string_view source) {
+const ActionLanguage* guess(Languages languages, std::string_view source) {
   if (looks_like_wat(source)) return find_language(languages, kWat);
-  const Language* found = nullptr;
-  for (const Language& language : languages) {
+  const ActionLanguage* found = nullptr;
+  for (const ActionLanguage& language : languages) {
     if (language.name == kWat && languages.size() > 1) continue;
     if (found != nullptr) return nullptr;
     found = &language;
@@ -115,14 +115,14 @@ Action run_wat(Program program) {
   }
   if (program.entry.empty()) program.entry = front_matter(program.source, "entry");
   if (program.input.empty()) program.input = front_matter(program.source, "input");
-  program.language = sandbox::Language::kWat;
+  program.format = lang::SourceFormat::kWat;
   action.program = std::move(program);
   return action;
 }
 
 // `tag`: the language as the model called it, or "".
 Action run_source(Program program, std::string_view tag, Languages languages) {
-  const Language* const language =
+  const ActionLanguage* const language =
       tag.empty() ? guess(languages, program.source) : find_language(languages, tag);
   if (trimmed(program.source).empty())
     return unclear("The program is empty. Write a whole program in " + list_of(languages) + ".");
@@ -189,9 +189,9 @@ std::optional<Fence> next_fence(std::string_view text, size_t from) {
 
 // The language that a fence is certainly in; null if it is none of those that were chosen. Many models name
 // no language for WAT, or a wrong one.
-const Language* language_of(const Fence& fence, Languages languages) {
+const ActionLanguage* language_of(const Fence& fence, Languages languages) {
   if (!fence.info.empty())
-    if (const Language* const named = find_language(languages, fence.info)) return named;
+    if (const ActionLanguage* const named = find_language(languages, fence.info)) return named;
   return looks_like_wat(fence.text) && !fence.text.starts_with(";;") ? find_language(languages, kWat)
                                                                      : nullptr;
 }
@@ -204,7 +204,7 @@ bool is_action(const Fence& fence, Languages languages) {
 Action run_fence(const Fence& fence, const Catalog& catalog, Languages languages) {
   if (acts_in_computer(languages)) return read_computer_fence(fence.info, fence.rest, fence.text);
   if (fence.info != "run") {
-    const Language& language = *language_of(fence, languages);
+    const ActionLanguage& language = *language_of(fence, languages);
     Program program;
     program.source = fence.text;
     return run_source(std::move(program), language.name == kWat ? kWat : fence.info, languages);
@@ -344,7 +344,8 @@ Action read_call(const ToolCall& call, const Catalog& catalog, Languages languag
 
 }  // namespace
 
-Reply read_reply(const Completion& completion, const Catalog& catalog, std::span<const Language> languages) {
+Reply read_reply(const Completion& completion, const Catalog& catalog,
+                 std::span<const ActionLanguage> languages) {
   if (completion.tool_calls.empty()) return read_text(completion, catalog, languages);
   Reply reply;
   for (const ToolCall& call : completion.tool_calls) {
@@ -354,7 +355,7 @@ Reply read_reply(const Completion& completion, const Catalog& catalog, std::span
   return reply;
 }
 
-std::vector<ToolSpec> tools_for(const Catalog& catalog, std::span<const Language> languages) {
+std::vector<ToolSpec> tools_for(const Catalog& catalog, std::span<const ActionLanguage> languages) {
   const json text{{"type", "string"}};
   const json words{{"type", "array"}, {"items", text}};
   const auto schema = [](const json& properties, const std::vector<std::string>& required) {
@@ -369,7 +370,7 @@ std::vector<ToolSpec> tools_for(const Catalog& catalog, std::span<const Language
   }
   json names = json::array();
   std::string titles;
-  for (const Language& language : languages) {
+  for (const ActionLanguage& language : languages) {
     names.push_back(language.name);
     titles += (titles.empty() ? "" : " or ") + language.title;
   }

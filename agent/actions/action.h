@@ -60,9 +60,10 @@ struct Reply {
 };
 
 // `languages`: those that were chosen, at least one.
-Reply read_reply(const Completion& completion, const Catalog& catalog, std::span<const Language> languages);
+Reply read_reply(const Completion& completion, const Catalog& catalog,
+                 std::span<const ActionLanguage> languages);
 
 // run_program, run_catalog (when there is a catalog) and submit.
-std::vector<ToolSpec> tools_for(const Catalog& catalog, std::span<const Language> languages);
+std::vector<ToolSpec> tools_for(const Catalog& catalog, std::span<const ActionLanguage> languages);
 
 }  // namespace membrane::agent

@@ -15,11 +15,11 @@ Catalog catalog() {
   return catalog;
 }
 
-using Languages = std::vector<Language>;
+using Languages = std::vector<ActionLanguage>;
 
 const Languages kOnlyWat{wat()};
-const Language kPython{.name = "python", .title = "Python", .tags = {"python", "py"}};
-const Language kJavaScript{
+const ActionLanguage kPython{.name = "python", .title = "Python", .tags = {"python", "py"}};
+const ActionLanguage kJavaScript{
     .name = "js", .title = "JavaScript", .tags = {"javascript", "js", "typescript", "ts"}};
 
 Reply read_in(const Languages& languages, std::string content, Finish finish = Finish::kStop) {

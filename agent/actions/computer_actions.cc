@@ -163,8 +163,8 @@ std::string problem_of(const Tool& tool, const json& arguments) {
 
 }  // namespace
 
-bool acts_in_computer(std::span<const Language> languages) {
-  return std::ranges::any_of(languages, [](const Language& each) { return each.name == kShell; });
+bool acts_in_computer(std::span<const ActionLanguage> languages) {
+  return std::ranges::any_of(languages, [](const ActionLanguage& each) { return each.name == kShell; });
 }
 
 Action read_computer_call(std::string_view tool, const json& arguments,

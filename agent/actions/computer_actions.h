@@ -37,7 +37,7 @@ inline constexpr std::string_view kRunEntry = "run", kWriteEntry = "write", kEdi
                                   kUndoEntry = "undo";
 
 // Whether the model acts in a Linux sandbox.
-bool acts_in_computer(std::span<const Language> languages);
+bool acts_in_computer(std::span<const ActionLanguage> languages);
 
 // Parses a tool call; an unclear one says what is wrong. `without`: as for computer_tools().
 Action read_computer_call(std::string_view tool, const nlohmann::json& arguments,

@@ -9,7 +9,7 @@ namespace {
 
 using nlohmann::json;
 
-const std::vector<Language> kLanguages = {shell()};
+const std::vector<ActionLanguage> kLanguages = {shell()};
 
 Action of_text(const std::string& text) {
   Completion completion;
@@ -44,7 +44,7 @@ TEST(ComputerActions, ACallSaysWhatIsWrongWithItsNames) {
             "show_diff has no argument \"path\". It has none.");
   Completion completion;
   completion.tool_calls = {{"call", "show_diff", "{}"}};
-  std::vector<Language> without = {shell()};
+  std::vector<ActionLanguage> without = {shell()};
   without.front().without = {std::string(kDiffEntry)};
   const Reply reply = read_reply(completion, Catalog(), without);
   EXPECT_EQ(reply.actions.at(0).problem,
@@ -100,9 +100,9 @@ TEST(ComputerActions, AnswersAreAsEver) {
 }
 
 TEST(ComputerActions, ToolsAreThoseThatThereAre) {
-  Language without_diff = shell();
+  ActionLanguage without_diff = shell();
   without_diff.without = {std::string(kDiffEntry)};
-  const auto names_of = [](const Language& language) {
+  const auto names_of = [](const ActionLanguage& language) {
     std::string names;
     for (const ToolSpec& tool : tools_for(Catalog(), std::vector{language})) names += tool.name + " ";
     return names;

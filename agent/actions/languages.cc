@@ -60,10 +60,10 @@ std::vector<std::string> modules_of(const lang::Package& package) {
   return modules;
 }
 
-Language known(std::string_view name) {
+ActionLanguage known(std::string_view name) {
   for (const lang::KnownLanguage& each : lang::known_languages()) {
     if (each.name != name) continue;
-    Language language{std::string(name), std::string(each.title), {}};
+    ActionLanguage language{std::string(name), std::string(each.title), {}};
     for (const std::string_view tag : each.tags)
       if (!tag.empty()) language.tags.emplace_back(tag);
     return language;
@@ -84,12 +84,12 @@ Status check_name(std::string_view name) {
 
 }  // namespace
 
-Language wat() { return known(kWat); }
+ActionLanguage wat() { return known(kWat); }
 
-Language shell() { return {std::string(kShell), "the shell", {"bash"}}; }
+ActionLanguage shell() { return {std::string(kShell), "the shell", {"bash"}}; }
 
-Language language_of_package(const lang::Package& package) {
-  Language language = known(package.name);
+ActionLanguage language_of_package(const lang::Package& package) {
+  ActionLanguage language = known(package.name);
   language.version = package.version;
   if (package.driver == lang::Driver::kPython) language.modules = modules_of(package);
   for (const std::string& extension : package.extensions) {
@@ -103,15 +103,15 @@ Language language_of_package(const lang::Package& package) {
   return language;
 }
 
-const Language* find_language(std::span<const Language> languages, std::string_view tag) {
+const ActionLanguage* find_language(std::span<const ActionLanguage> languages, std::string_view tag) {
   const std::string wanted = lower_case(tag);
-  for (const Language& language : languages)
+  for (const ActionLanguage& language : languages)
     if (language.name == wanted || std::ranges::find(language.tags, wanted) != language.tags.end())
       return &language;
   return nullptr;
 }
 
-std::string list_of(std::span<const Language> languages) {
+std::string list_of(std::span<const ActionLanguage> languages) {
   std::string out;
   for (size_t i = 0; i < languages.size(); ++i) {
     if (i != 0) out += i + 1 == languages.size() ? " or " : ", ";
@@ -120,12 +120,12 @@ std::string list_of(std::span<const Language> languages) {
   return out;
 }
 
-Result<std::vector<Language>> choose_languages(std::span<const std::string> names) {
-  std::vector<Language> chosen;
+Result<std::vector<ActionLanguage>> choose_languages(std::span<const std::string> names) {
+  std::vector<ActionLanguage> chosen;
   for (const std::string& word : names) {
     const std::string name = lang::language_named(word);
     MEMBRANE_TRY(check_name(name));
-    if (std::ranges::any_of(chosen, [&](const Language& language) { return language.name == name; }))
+    if (std::ranges::any_of(chosen, [&](const ActionLanguage& language) { return language.name == name; }))
       continue;
     if (name == kWat) {
       chosen.push_back(wat());

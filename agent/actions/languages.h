@@ -19,7 +19,7 @@ inline constexpr std::string_view kWat = "wat";
 // Not a package: what a model does in a Linux sandbox (computer_actions.h).
 inline constexpr std::string_view kShell = "shell";
 
-struct Language {
+struct ActionLanguage {
   std::string name;                       // "wat", or the package's: "python", "js"
   std::string title;                      // in sentences: "Python"
   std::vector<std::string> tags;          // of fenced code, in lower case; models are taught the first
@@ -30,21 +30,21 @@ struct Language {
 
 // A program and its language.
 struct Program : sandbox::Program {
-  std::string written_in{kWat};  // a Language's name
+  std::string written_in{kWat};  // an ActionLanguage's name
 };
 
-Language wat();
-Language shell();
+ActionLanguage wat();
+ActionLanguage shell();
 // Its modules come from the file MANIFEST next to the package, if there is one.
-Language language_of_package(const lang::Package& package);
+ActionLanguage language_of_package(const lang::Package& package);
 
 // Finds by name or tag, in any case. Null when there is none.
-const Language* find_language(std::span<const Language> languages, std::string_view tag);
+const ActionLanguage* find_language(std::span<const ActionLanguage> languages, std::string_view tag);
 // "Python (```python) or WAT (```wat)".
-std::string list_of(std::span<const Language> languages);
+std::string list_of(std::span<const ActionLanguage> languages);
 
 // The named languages, once each, in order; if none is named, the first of python, js and wat that exists.
 // Errors: those of lang::find_package(); kInvalidArgument for an invalid name.
-Result<std::vector<Language>> choose_languages(std::span<const std::string> names);
+Result<std::vector<ActionLanguage>> choose_languages(std::span<const std::string> names);
 
 }  // namespace membrane::agent

@@ -36,10 +36,10 @@ class LanguagesTest : public ::testing::Test {
         << R"(","module":{"path":"m.wasm"},"extensions":)" << extensions << "}";
     if (!manifest.empty()) std::ofstream(directory_ / name / "MANIFEST") << manifest;
   }
-  static std::string names(const Result<std::vector<Language>>& languages) {
+  static std::string names(const Result<std::vector<ActionLanguage>>& languages) {
     if (!languages) return languages.error().to_string();
     std::string out;
-    for (const Language& language : *languages) out += language.name + " ";
+    for (const ActionLanguage& language : *languages) out += language.name + " ";
     return out;
   }
   using Words = std::vector<std::string>;

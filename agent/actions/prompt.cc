@@ -116,13 +116,13 @@ constexpr Use kAnyUse{
     "", "…", "the host function agent.submit",
     "One session for all steps: state stays, so send only what is new. Print what you need.\n"};
 
-const Use& use_of(const Language& language) {
+const Use& use_of(const ActionLanguage& language) {
   for (const Use& use : kUses)
     if (use.language == language.name) return use;
   return kAnyUse;
 }
 
-bool has_wat(std::span<const Language> languages) { return find_language(languages, kWat) != nullptr; }
+bool has_wat(std::span<const ActionLanguage> languages) { return find_language(languages, kWat) != nullptr; }
 
 std::string ended(std::string text) {
   if (!text.empty() && text.back() != '\n') text += '\n';
@@ -138,22 +138,22 @@ std::string joined(const std::vector<std::string>& words, std::string_view last)
   return out;
 }
 
-std::string role(std::span<const Language> languages) {
+std::string role(std::span<const ActionLanguage> languages) {
   std::vector<std::string> titles;
-  for (const Language& language : languages)
+  for (const ActionLanguage& language : languages)
     titles.push_back(language.name == kWat ? "WebAssembly text (WAT)" : language.title);
   return "You solve the user's task by writing small programs in " + joined(titles, " or ") +
          ". Each runs in a sandbox that\nreaches the world only as far as the policy below allows.\n";
 }
 
-std::string loop_rules(std::span<const Language> languages) {
+std::string loop_rules(std::span<const ActionLanguage> languages) {
   std::string out =
       "\n# The loop\nThink briefly, then do one thing a reply:\n"
       "1. Run a program: call the tool run_program, or write one fenced block";
   if (languages.size() > 1) out += ", whose tag is the language";
   out += "\n";
   std::vector<std::string> submits;
-  for (const Language& language : languages) {
+  for (const ActionLanguage& language : languages) {
     const Use& use = use_of(language);
     out += "```" + language.tags.front() + "\n" + std::string(use.example) + "\n```\n";
     submits.emplace_back(use.submit);
@@ -170,7 +170,7 @@ bool is_granted(const PromptParts& parts, std::string_view module) {
   return std::ranges::find(parts.ungranted, module) == parts.ungranted.end();
 }
 
-std::string section_of(const Language& language, const PromptParts& parts) {
+std::string section_of(const ActionLanguage& language, const PromptParts& parts) {
   if (language.name == kWat) return std::string(kDialect);
   std::string out = "\n# " + language.title;
   if (!language.version.empty()) out += " (" + language.version + ")";
@@ -200,13 +200,13 @@ std::string signature_without_errno(const host::FunctionSpec& function) {
 
 }  // namespace
 
-std::string functions_prompt(std::span<const Language> languages,
+std::string functions_prompt(std::span<const ActionLanguage> languages,
                              std::span<const std::string_view> ungranted) {
   if (has_wat(languages))
     return std::string(kSignatures) + host::capabilities_signatures(ungranted) + std::string(kErrnos);
   const auto have_itself = [&](std::string_view name) {
     return std::ranges::find(kOfEveryLanguage, name) != std::end(kOfEveryLanguage) ||
-           std::ranges::all_of(languages, [&](const Language& language) {
+           std::ranges::all_of(languages, [&](const ActionLanguage& language) {
              return use_of(language).has.find(name) != std::string_view::npos;
            });
   };
@@ -232,7 +232,7 @@ std::string build_system_prompt(const PromptParts& parts) {
     out += has_wat(parts.languages) ? render_short_list(*parts.catalog, parts.ungranted)
                                     : render_list(*parts.catalog, parts.ungranted);
   }
-  for (const Language& language : parts.languages) out += section_of(language, parts);
+  for (const ActionLanguage& language : parts.languages) out += section_of(language, parts);
   if (!has_wat(parts.languages) || parts.languages.size() > 1) out += kFailures;
   if (!parts.capabilities.empty()) out += "\n# Host functions\n" + ended(parts.capabilities);
   out += "\n# The policy\n";

@@ -23,8 +23,8 @@ struct PromptParts {
   uint32_t max_steps = 0;
   size_t observation_bytes = 0;  // how much of a program's report is shown
   std::vector<std::string_view> ungranted =
-      {};                                     // ungranted(policy): functions that need one are not described
-  std::vector<Language> languages = {wat()};  // that were chosen
+      {};  // ungranted(policy): functions that need one are not described
+  std::vector<ActionLanguage> languages = {wat()};  // that were chosen
 };
 
 std::string build_system_prompt(const PromptParts& parts);
@@ -45,7 +45,7 @@ std::string explain_computer(const policy::Policy& policy);
 
 // The host functions: with WAT, host::capabilities_prompt(); otherwise only those that the language itself
 // lacks.
-std::string functions_prompt(std::span<const Language> languages,
+std::string functions_prompt(std::span<const ActionLanguage> languages,
                              std::span<const std::string_view> ungranted);
 
 // The capabilities that need a grant and have none: calling them can only be refused.

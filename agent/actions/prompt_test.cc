@@ -12,12 +12,12 @@
 namespace membrane::agent {
 namespace {
 
-const Language kPython{.name = "python",
-                       .title = "Python",
-                       .tags = {"python", "py"},
-                       .version = "3.15.0",
-                       .modules = {"numpy", "pandas"}};
-const Language kJavaScript{.name = "js", .title = "JavaScript", .tags = {"javascript", "js", "ts"}};
+const ActionLanguage kPython{.name = "python",
+                             .title = "Python",
+                             .tags = {"python", "py"},
+                             .version = "3.15.0",
+                             .modules = {"numpy", "pandas"}};
+const ActionLanguage kJavaScript{.name = "js", .title = "JavaScript", .tags = {"javascript", "js", "ts"}};
 
 class PromptTest : public ::testing::Test {
  protected:
@@ -107,7 +107,7 @@ TEST_F(PromptTest, ListsOnlyProgramsThatCanRun) {
       << "in short where there is WAT";
 }
 
-std::string prompt_in(std::vector<Language> languages, const policy::Policy& policy = {}) {
+std::string prompt_in(std::vector<ActionLanguage> languages, const policy::Policy& policy = {}) {
   const auto none = ungranted(policy);
   return build_system_prompt({.capabilities = functions_prompt(languages, none),
                               .policy_explanation = policy::explain_briefly(policy),
@@ -181,7 +181,7 @@ TEST_F(PromptTest, NamesWhatCountsAsAHostCall) {
 TEST_F(PromptTest, TellsPythonOfTheIntegersOfNumpy) {
   prompt_ = prompt_in({kPython});
   EXPECT_TRUE(has("np.int64"));
-  Language bare = kPython;
+  ActionLanguage bare = kPython;
   bare.modules.clear();
   prompt_ = prompt_in({bare});
   EXPECT_FALSE(has("numpy"));

@@ -53,7 +53,7 @@ class ExecutorTest : public ::testing::Test {
     return executor_(program(written_in, source), context_);
   }
   // A whole task with these replies, over HTTP; returns the observations.
-  TaskResult run_task(const std::vector<std::string>& replies, std::vector<Language> languages) {
+  TaskResult run_task(const std::vector<std::string>& replies, std::vector<ActionLanguage> languages) {
     std::vector<nlohmann::json> answers;
     for (const std::string& reply : replies) answers.push_back(streamed({reply}));
     ModelServer server(answers);
@@ -170,7 +170,8 @@ TEST_F(ExecutorTest, ATaskInPython) {
 TEST_F(ExecutorTest, ATaskInJavaScriptAndWatIsToldOfAnUnknownLanguageAndReplays) {
   open_all({"js"});
   if (IsSkipped()) return;
-  const std::vector<Language> languages{language_of_package(options_.templates["js"]->package()), wat()};
+  const std::vector<ActionLanguage> languages{language_of_package(options_.templates["js"]->package()),
+                                              wat()};
   const TaskResult result = run_task(
       {"```javascript\nlet x = 20\n```", "```wat\n" + std::string(kWatSeven) + "\n```", "```bash\nls\n```",
        "```js\nx + 22\n```", "```js\nmembrane.agent.submit('it is ' + (x + 22))\n```"},

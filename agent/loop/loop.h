@@ -111,11 +111,11 @@ struct LoopOptions {
   uint32_t max_steps = 20;
   uint32_t max_repairs = 5;  // in a row
   size_t observation_bytes = 6'000;
-  uint64_t history_tokens = 24'000;           // for the whole conversation, estimated
-  uint32_t reply_tokens = 4'096;              // of one reply
-  bool tools = true;                          // offer tools to the model
-  uint64_t task_wall_ms = 0;                  // per task, from its start; 0: the budget's own deadline
-  std::vector<Language> languages = {wat()};  // languages of programs; the executor must support them
+  uint64_t history_tokens = 24'000;                 // for the whole conversation, estimated
+  uint32_t reply_tokens = 4'096;                    // of one reply
+  bool tools = true;                                // offer tools to the model
+  uint64_t task_wall_ms = 0;                        // per task, from its start; 0: the budget's own deadline
+  std::vector<ActionLanguage> languages = {wat()};  // languages of programs; the executor must support them
 };
 
 class Loop {

@@ -59,10 +59,11 @@ std::string totals_json(const Totals& totals) { return dump(totals_of(totals)); 
 // -- writing ---------------------------------------------------------------------------
 
 TranscriptWriter::TranscriptWriter(Write write, std::string_view model, std::string_view policy_json,
-                                   std::span<const Language> languages, std::span<const std::string> given)
+                                   std::span<const ActionLanguage> languages,
+                                   std::span<const std::string> given)
     : write_(std::move(write)) {
   Json names = Json::array();
-  for (const Language& language : languages) names.push_back(language.name);
+  for (const ActionLanguage& language : languages) names.push_back(language.name);
   const Json policy = read_ordered_json(policy_json, "the policy").value_or(nullptr);
   Json line{{"type", "header"}, {"format", kFormat}, {"version", kTranscriptVersion},
             {"model", model},   {"policy", policy},  {"languages", names}};

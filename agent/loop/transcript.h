@@ -42,7 +42,7 @@ class TranscriptWriter final : public Observer {
   // `policy_json`: policy::to_json(). `languages`: those that were chosen. `given`: options that a replay
   // needs again, such as "--copy ./repo".
   TranscriptWriter(Write write, std::string_view model, std::string_view policy_json,
-                   std::span<const Language> languages, std::span<const std::string> given = {});
+                   std::span<const ActionLanguage> languages, std::span<const std::string> given = {});
 
   void on_task(std::string_view task) override;
   void on_reply(const ChatQuery& query, const Completion& completion) override;

@@ -19,7 +19,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   check.on_report(program, {});
   RecordedModel model(*std::move(recording));
   const Catalog catalog;
-  const membrane::agent::Language languages[] = {
+  const membrane::agent::ActionLanguage languages[] = {
       membrane::agent::wat(), {.name = "python", .title = "Python", .tags = {"python", "py"}}};
   for (size_t i = 0; i < replies; ++i) {
     const auto reply = model.complete({}, {});

@@ -7,17 +7,17 @@
 
 namespace {
 
-struct Outcome {
+struct Parsed {
   std::vector<membrane::agent::SseEvent> events;
   std::optional<membrane::agent::SseEvent> unfinished;
   std::optional<uint64_t> retry_ms;
   bool refused = false;
-  bool operator==(const Outcome&) const = default;
+  bool operator==(const Parsed&) const = default;
 };
 
 // Piece lengths come cyclically from `lengths`; 0 stands for an empty piece.
-Outcome parse(std::string_view bytes, std::string_view lengths) {
-  Outcome outcome;
+Parsed parse(std::string_view bytes, std::string_view lengths) {
+  Parsed outcome;
   membrane::agent::SseParser parser([&](const auto& event) { outcome.events.push_back(event); },
                                     {.line_bytes = 64, .data_bytes = 128});
   for (size_t at = 0, i = 0; at < bytes.size(); ++i) {
@@ -43,7 +43,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   const std::string_view input(reinterpret_cast<const char*>(data), size);
   const size_t lengths = std::min<size_t>(data[0] % 8 + 1, size - 1);
   const auto bytes = input.substr(1 + lengths);
-  const Outcome whole = parse(bytes, "");
+  const Parsed whole = parse(bytes, "");
   if (parse(bytes, input.substr(1, lengths)) != whole) std::abort();
   if (parse(bytes, "\1") != whole) std::abort();
   return 0;

@@ -24,10 +24,10 @@ struct ReplOptions {
   std::string policy_explanation;  // for /policy
   std::string policy_json;         // for the transcript
   std::string model;
-  std::vector<Language> languages = {wat()};  // for the transcript
-  std::vector<std::string> given = {};        // the same (TranscriptWriter())
-  std::string history_file;                   // "": none
-  std::string banner;                         // printed first; may be empty
+  std::vector<ActionLanguage> languages = {wat()};  // for the transcript
+  std::vector<std::string> given = {};              // the same (TranscriptWriter())
+  std::string history_file;                         // "": none
+  std::string banner;                               // printed first; may be empty
 };
 
 class Repl {

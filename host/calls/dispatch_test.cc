@@ -33,7 +33,7 @@ TEST(Dispatch, APointerOutsideTheMemoryIsEfaultOrATrapForEveryFunction) {
                           : is_string(function.params[i].type) ? machine.guest.put("1")
                                                                : 1);
         const std::string name = std::string(function.module) + "." + std::string(function.name);
-        const Outcome outcome = machine.call_raw(name, slots);
+        const CallResult outcome = machine.call_raw(name, slots);
         if (function.can_fail) {
           EXPECT_EQ(outcome.code, Errno::kFault) << name;
         } else {
@@ -157,7 +157,7 @@ TEST(Dispatch, AResultPastTheHostsBoundIsRefusedBeforeItIsMade) {
            {"str.pad_right", {"x", 2'000'000'000}},
            {"str.replace", {std::string(10'000, 'a'), "a", std::string(10'000, 'b')}},
        }) {
-    const Outcome outcome = machine.call(name, arguments);
+    const CallResult outcome = machine.call(name, arguments);
     EXPECT_EQ(outcome.end, CallEnd::kOutOfMemory) << name;
     EXPECT_EQ(outcome.error.code, Errno::kNoMemory) << name;
   }

@@ -12,7 +12,7 @@ namespace {
 // Every request once, each with an answer that is hard to encode.
 std::string use_everything(Machine& machine) {
   std::string seen;
-  const auto note = [&](const Outcome& outcome) {
+  const auto note = [&](const CallResult& outcome) {
     seen += std::string(name_of(outcome.code)) + "|" + outcome.text + "|" + std::to_string(outcome.number) +
             "|" + std::to_string(outcome.real) + "\n";
   };

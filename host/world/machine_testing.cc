@@ -87,7 +87,7 @@ HostResult<std::string> TestWorld::ask(std::string_view question) { return "yes,
 
 // --- calling -----------------------------------------------------------------------------
 
-Outcome Machine::call(std::string_view name, const std::vector<Argument>& arguments) {
+CallResult Machine::call(std::string_view name, const std::vector<Argument>& arguments) {
   std::vector<uint64_t> slots;
   for (const Argument& argument : arguments) {
     if (const auto* text = std::get_if<std::string>(&argument)) slots.push_back(guest.put(*text));
@@ -98,7 +98,7 @@ Outcome Machine::call(std::string_view name, const std::vector<Argument>& argume
   return call_raw(name, slots);
 }
 
-Outcome Machine::call_raw(std::string_view name, const std::vector<uint64_t>& slots) {
+CallResult Machine::call_raw(std::string_view name, const std::vector<uint64_t>& slots) {
   const size_t dot = name.find('.');
   const FunctionSpec* function = find_function(name.substr(0, dot), name.substr(dot + 1));
   if (function == nullptr || slots.size() != function->params.size()) {
@@ -107,7 +107,7 @@ Outcome Machine::call_raw(std::string_view name, const std::vector<uint64_t>& sl
   }
   std::vector<uint64_t> results(wasm_signature_of(*function).results.size(), 0xDEAD);
   const CallOutcome outcome = dispatcher.call(*function, slots, results);
-  Outcome seen{.end = outcome.end, .error = outcome.error, .code = {}, .text = {}};
+  CallResult seen{.end = outcome.end, .error = outcome.error, .code = {}, .text = {}};
   if (outcome.end != CallEnd::kReturn) return seen;
   if (function->can_fail) seen.code = static_cast<Errno>(results.back());
   if (!function->result) return seen;
@@ -123,7 +123,7 @@ Outcome Machine::call_raw(std::string_view name, const std::vector<uint64_t>& sl
 
 namespace {
 
-Outcome expect_success(std::string_view name, Outcome outcome) {
+CallResult expect_success(std::string_view name, CallResult outcome) {
   EXPECT_EQ(outcome.end, CallEnd::kReturn) << name << ": " << outcome.error.reason;
   EXPECT_EQ(outcome.code, Errno::kOk) << name;
   return outcome;
@@ -142,7 +142,7 @@ double Machine::real(std::string_view name, const std::vector<Argument>& argumen
 }
 
 Errno Machine::fails(std::string_view name, const std::vector<Argument>& arguments) {
-  const Outcome outcome = call(name, arguments);
+  const CallResult outcome = call(name, arguments);
   EXPECT_EQ(outcome.end, CallEnd::kReturn) << name << ": " << outcome.error.reason;
   EXPECT_EQ(outcome.text, "") << name;
   EXPECT_EQ(outcome.number, 0) << name;

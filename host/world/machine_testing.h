@@ -59,7 +59,7 @@ class TestWorld : public Broker {
 };
 
 // The result of a call.
-struct Outcome {
+struct CallResult {
   CallEnd end = CallEnd::kReturn;
   HostError error;     // if it did not return
   Errno code{};        // the errno that the program sees
@@ -77,9 +77,9 @@ class Machine {
   explicit Machine(Broker* broker) : dispatcher(guest, broker ? *broker : world) {}
 
   // "kv.set", with strings where it takes strings and int, int64_t or double elsewhere.
-  Outcome call(std::string_view name, const std::vector<Argument>& arguments = {});
+  CallResult call(std::string_view name, const std::vector<Argument>& arguments = {});
   // With the given slots, including pointers.
-  Outcome call_raw(std::string_view name, const std::vector<uint64_t>& slots);
+  CallResult call_raw(std::string_view name, const std::vector<uint64_t>& slots);
 
   // Shorthands for common cases.
   std::string text(std::string_view name, const std::vector<Argument>& arguments = {});

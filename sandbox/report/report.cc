@@ -12,9 +12,7 @@
 #include "base/utf8.h"
 #include "engine/code/fuel.h"
 
-namespace membrane::sandbox {
-
-using Json = nlohmann::ordered_json;
+namespace membrane {
 
 std::string_view name_of(Outcome outcome) {
   switch (outcome) {
@@ -25,6 +23,12 @@ std::string_view name_of(Outcome outcome) {
   }
   return "failed";
 }
+
+}  // namespace membrane
+
+namespace membrane::sandbox {
+
+using Json = nlohmann::ordered_json;
 
 std::string_view describe(Outcome outcome) {
   switch (outcome) {

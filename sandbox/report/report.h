@@ -13,10 +13,11 @@
 #include "base/diagnostic.h"
 #include "base/result.h"
 #include "host/gate/flows.h"
+#include "membrane/membrane.hpp"
 
 namespace membrane::sandbox {
 
-// How a run ended. `name` is the JSON value, `exit` the command's exit code:
+// How a run ended, by the outcomes of the public face. `name` is the JSON value, `exit` the command's exit code:
 // 0 fine; 1 the guest's own failure, or a replay that differs; 2 a denied or invalid request; 3 Membrane failed;
 // 4 frozen or waiting, to be resumed.
 #define MEMBRANE_OUTCOMES(X)                                                                 \
@@ -36,12 +37,8 @@ namespace membrane::sandbox {
   X(kOutOfCpu, "out_of_cpu", 1, "The sandbox used up its CPU time.")                         \
   X(kWaiting, "waiting", 4, "The program waits for the answer of one of your functions.")
 
-enum class Outcome : uint8_t {
-#define X(id, name, exit, sentence) id,
-  MEMBRANE_OUTCOMES(X)
-#undef X
-};
-std::string_view name_of(Outcome outcome);
+using Outcome = membrane::Outcome;
+using membrane::name_of;
 std::string_view describe(Outcome outcome);
 int exit_code_of(Outcome outcome);
 // A program's own exit code, as far as a process can return it: a code outside of 0 to 255 becomes 255, so that no

@@ -16,7 +16,7 @@ RunOptions in_memory() {
 Program program_of(const host::FunctionSpec& function) {
   Program program;
   program.source = "(module (func (export \"run\")\n" + std::string(function.example) + "\n))";
-  program.language = Language::kWat;
+  program.format = lang::SourceFormat::kWat;
   return program;
 }
 

@@ -15,7 +15,7 @@ namespace {
 
 // All findings about a program, without running it.
 std::vector<Diagnostic> diagnostics_of(const std::string& source, const std::string& name) {
-  auto loaded = lang::load_program(source, lang::Language::kAuto, name);
+  auto loaded = lang::load_program(source, lang::SourceFormat::kAuto, name);
   if (!loaded) return loaded.error();
   if (auto valid = wasm::validate(loaded->module, loaded->text()); !valid)
     return {loaded->to_author(valid.error())};
@@ -37,8 +37,8 @@ Finding finding_of(const Diagnostic& d, const std::string& source, const std::st
 
 // For a program without findings.
 std::string plain_text(const std::string& source, const std::string& name) {
-  if (lang::detect(source) == lang::Language::kWasm) {
-    const auto loaded = lang::load_program(source, lang::Language::kWasm, name);
+  if (lang::detect(source) == lang::SourceFormat::kWasm) {
+    const auto loaded = lang::load_program(source, lang::SourceFormat::kWasm, name);
     return loaded ? wasm::print_text(loaded->module) : std::string();
   }
   const auto expansion = lang::expand(source, lang::host_functions());

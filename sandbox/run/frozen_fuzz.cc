@@ -20,6 +20,7 @@ namespace {
 
 using namespace membrane;
 using namespace membrane::sandbox;
+using membrane::sandbox::Program, membrane::sandbox::Report;  // not the public face's
 
 constexpr size_t kHeaderBytes = 40, kEditBytes = 5, kMostEdits = 64;
 

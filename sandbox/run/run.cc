@@ -217,8 +217,7 @@ bool Run::stop_compiling() {
 }
 
 bool Run::compile() {
-  auto loaded =
-      lang::load_program(program_.source, static_cast<lang::Language>(program_.language), program_.name);
+  auto loaded = lang::load_program(program_.source, program_.format, program_.name);
   if (!loaded) return stop_invalid(loaded.error());
   loaded_ = std::move(*loaded);
   auto compiled =
@@ -830,7 +829,7 @@ Report thaw(std::span<const uint8_t> bytes, const RunOptions& options) {
   if (!state) return refused(state.error());
   const Program program{.source = {},
                         .name = state->program_name,
-                        .language = Language::kAuto,
+                        .format = lang::SourceFormat::kAuto,
                         .entry = state->entry,
                         .arguments = state->arguments,
                         .input = state->input,

@@ -35,6 +35,7 @@
 #include "host/sources/sources.h"
 #include "host/sources/time_zone.h"
 #include "host/world/world.h"
+#include "lang/source_format.h"
 #include "policy/budget.h"
 #include "policy/policy.h"
 #include "sandbox/report/report.h"
@@ -43,16 +44,10 @@
 
 namespace membrane::sandbox {
 
-enum class Language : uint8_t {
-  kAuto,  // binary when it starts with "\0asm", else WAT
-  kWat,   // with the preprocessor's forms
-  kWasm,
-};
-
 struct Program {
   std::string source;                // text, or the bytes of a binary
   std::string name = "program.wat";  // for messages
-  Language language = Language::kAuto;
+  lang::SourceFormat format = lang::SourceFormat::kAuto;
   std::string
       entry;  // an export; empty: _start, else run, else main. A reactor's _initialize is called before it
   // Converted to the types of the entry's parameters. An entry without parameters gets them from io.argument, or as

@@ -17,7 +17,7 @@ const wasi::Function* find_wasi(const wasm::Import& import) {
 WasiConsequence call_wasi(wasi::System& system, const wasi::Function& function, GuestInstance& guest,
                           engine::HostCall& call) {
   guest.enter(call);
-  wasi::Outcome outcome = system.call(function, guest, call.arguments, call.results);
+  wasi::CallOutcome outcome = system.call(function, guest, call.arguments, call.results);
   switch (outcome.end) {
     case wasi::End::kReturn: return {};
     case wasi::End::kExit: return {.action = HostAction::kExit, .outcome = {}};

@@ -32,7 +32,7 @@ std::string exits_with(const std::string& code) {
 Report run_text(const std::string& text, RunOptions options = {}, const std::string& input = "") {
   return run({.source = text,
               .name = "p.wat",
-              .language = Language::kAuto,
+              .format = lang::SourceFormat::kAuto,
               .entry = "",
               .arguments = {},
               .input = input,

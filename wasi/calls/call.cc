@@ -47,13 +47,13 @@ Done perform_safely(FunctionId id, Call& call) {
 
 }  // namespace
 
-Outcome System::call(const Function& function, host::Guest& guest, std::span<const uint64_t> arguments,
-                     std::span<uint64_t> results) {
+CallOutcome System::call(const Function& function, host::Guest& guest, std::span<const uint64_t> arguments,
+                         std::span<uint64_t> results) {
   return call_over(guest.memory(), function, guest, arguments, results);
 }
 
-Outcome System::call_over(std::span<uint8_t> memory, const Function& function, host::Guest& guest,
-                          std::span<const uint64_t> arguments, std::span<uint64_t> results) {
+CallOutcome System::call_over(std::span<uint8_t> memory, const Function& function, host::Guest& guest,
+                              std::span<const uint64_t> arguments, std::span<uint64_t> results) {
   Call call{*state_, guest, Memory(memory), arguments, function.abi};
   if (would_wait(function.id, call)) return {End::kWait};
   if (!guest.charge(kCallFuel + bytes_before(function, call) / kBytesPerFuel)) return {End::kOutOfFuel};

@@ -39,7 +39,7 @@ class Program {
     return call_of(kModule, name, arguments);
   }
   Errno call_of(std::string_view module, std::string_view name, std::initializer_list<uint64_t> arguments);
-  Outcome outcome;  // of the last call
+  CallOutcome outcome;  // of the last call
 
   // Wrappers like those of a C library. The errno of the last call is kept.
   Errno error{};

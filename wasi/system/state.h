@@ -63,7 +63,7 @@ struct Call {
   Memory memory;
   std::span<const uint64_t> arguments;
   Abi abi = Abi::kPreview1;
-  Outcome outcome = {};
+  CallOutcome outcome = {};
   uint64_t given_bytes = 0;  // returned to the program: paid afterwards
 
   [[nodiscard]] uint32_t u32(size_t index) const { return static_cast<uint32_t>(arguments[index]); }

@@ -47,7 +47,7 @@ enum class End : uint8_t {
   kTrap,
 };
 
-struct Outcome {
+struct CallOutcome {
   End end = End::kReturn;
   std::string message = {};  // the reason, for kTrap and kOutOfOutput
 };
@@ -116,12 +116,12 @@ class System {
   ~System();
 
   // `arguments` and `results` are the engine's slots, as many as the function's type has.
-  Outcome call(const Function& function, host::Guest& guest, std::span<const uint64_t> arguments,
-               std::span<uint64_t> results);
+  CallOutcome call(const Function& function, host::Guest& guest, std::span<const uint64_t> arguments,
+                   std::span<uint64_t> results);
 
   // The same with pointers into memory other than the guest's (wasi/calls/file_calls.h).
-  Outcome call_over(std::span<uint8_t> memory, const Function& function, host::Guest& guest,
-                    std::span<const uint64_t> arguments, std::span<uint64_t> results);
+  CallOutcome call_over(std::span<uint8_t> memory, const Function& function, host::Guest& guest,
+                        std::span<const uint64_t> arguments, std::span<uint64_t> results);
 
   // Accounts for the host memory that the files, the listings of open directories and the answers of devices take.
   // call() does so by itself; before the first call, and after put_file(), the guest's memory could grow into that
