@@ -32,7 +32,7 @@
 #include "computers/settings.h"
 #include "policy/granted_files.h"
 #include "policy/restrict.h"
-#include "sandbox/session/languages.h"
+#include "sandbox/session/language_templates.h"
 
 namespace membrane::cli {
 namespace {
@@ -167,7 +167,7 @@ Result<Templates> open_templates(const Options& options, const policy::Policy& p
                                  std::span<const agent::ActionLanguage> languages,
                                  const std::atomic<bool>& cancel) {
   // Never destroyed: the process is about to end, and a language is large.
-  static auto* const opened = new sandbox::Languages(template_options(engine::Tier::kAuto));
+  static auto* const opened = new sandbox::LanguageTemplates(template_options(engine::Tier::kAuto));
   Templates templates;
   for (const agent::ActionLanguage& language : languages) {
     if (language.name == agent::kWat) continue;

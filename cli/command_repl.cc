@@ -23,7 +23,7 @@
 #include "lang/language_names.h"
 #include "policy/granted_files.h"
 #include "policy/quantity.h"
-#include "sandbox/session/languages.h"
+#include "sandbox/session/language_templates.h"
 #include "sandbox/session/session.h"
 
 namespace membrane::cli {
@@ -110,7 +110,7 @@ class Repl {
     place_.cancel = &interrupted;
     place_.packages_by = sandbox::PackagesBy::kFlag;
     MEMBRANE_ASSIGN(const engine::Tier tier, tier_of(options_.tier));
-    sandbox::Languages languages(template_options(tier));
+    sandbox::LanguageTemplates languages(template_options(tier));
     MEMBRANE_ASSIGN(template_, languages.open_for_session(options_.language));
     MEMBRANE_TRY(options_.packages.join(policy_, template_->package().driver));
     MEMBRANE_ASSIGN(template_,

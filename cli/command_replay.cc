@@ -11,7 +11,7 @@
 #include "cli/package_options.h"
 #include "cli/receipt_options.h"
 #include "computers/replay.h"
-#include "sandbox/session/languages.h"
+#include "sandbox/session/language_templates.h"
 
 namespace membrane::cli {
 namespace {
@@ -39,7 +39,7 @@ struct ReplayResult {
 Result<std::shared_ptr<const sandbox::Template>> open_template(const sandbox::TemplateRequest& request,
                                                                engine::Tier tier) {
   // Never destroyed: the process is about to end, and a language is large.
-  static auto* const languages = new sandbox::Languages(template_options(tier));
+  static auto* const languages = new sandbox::LanguageTemplates(template_options(tier));
   MEMBRANE_ASSIGN(auto opened, request.program.empty() ? languages->open_for_session(request.language)
                                                        : languages->open(request.language, request.program));
   return PackageOptions().provide(std::move(opened), request.policy, "", &interrupted);

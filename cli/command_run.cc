@@ -33,7 +33,7 @@
 #include "policy/granted_files.h"
 #include "sandbox/run/report_building.h"
 #include "sandbox/run/sandbox.h"
-#include "sandbox/session/languages.h"
+#include "sandbox/session/language_templates.h"
 #include "sandbox/session/session.h"
 #include "wasi/system/text_stream.h"
 #include "worker/worker.h"
@@ -131,7 +131,7 @@ using OwnWorker = std::shared_ptr<worker::Worker>;
 
 // The worker opens the language's warm image, or that of the packages over it; a missing image is created
 // here.
-Result<sandbox::TemplateSpec> open_in(worker::Worker& worker, sandbox::Languages& languages,
+Result<sandbox::TemplateSpec> open_in(worker::Worker& worker, sandbox::LanguageTemplates& languages,
                                       const Options& options, const std::string& language,
                                       const sandbox::Program& program, sandbox::RunOptions& run_options,
                                       RunSeal* seal, const sandbox::Turn& turn) {
@@ -151,7 +151,7 @@ Result<sandbox::TemplateSpec> open_in(worker::Worker& worker, sandbox::Languages
   return made->spec();
 }
 
-Result<std::unique_ptr<sandbox::Session>> session_in_process(sandbox::Languages& languages,
+Result<std::unique_ptr<sandbox::Session>> session_in_process(sandbox::LanguageTemplates& languages,
                                                              const Options& options,
                                                              const std::string& language,
                                                              const sandbox::Program& program,
@@ -177,7 +177,7 @@ Result<sandbox::Report> run_in_language(const Options& options, const std::strin
                     std::to_string(limit),
                 "Make it smaller, or raise --module.");
   // Never destroyed: the process is about to end, and a language is large.
-  static auto* const languages = new sandbox::Languages(template_options(run_options.tier));
+  static auto* const languages = new sandbox::LanguageTemplates(template_options(run_options.tier));
   MEMBRANE_ASSIGN(const auto located, languages->locate(language, program.source));
   std::string input;  // for languages other than Python and JavaScript, which read on demand
   if (!options.input_file.empty() && located.package.driver == lang::Driver::kStdin) {

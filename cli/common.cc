@@ -15,9 +15,10 @@
 #include "cli/cli.h"
 #include "lang/foreign_source.h"
 #include "lang/language_names.h"
+#include "lang/program_language.h"
 #include "policy/directory_flag.h"
 #include "sandbox/report/report.h"
-#include "sandbox/session/languages.h"
+#include "sandbox/session/language_templates.h"
 
 namespace membrane::cli {
 CLI::Option* add_repeatable(CLI::App& command, const std::string& name, std::vector<std::string>& values,
@@ -142,12 +143,12 @@ Status PolicyOptions::set_limits(policy::Limits& limits) const {
 Result<std::string> program_language(const std::string& word, const std::string& file,
                                      std::string_view source) {
   if (!word.empty()) return lang::language_named(word);
-  if (std::string language = sandbox::language_of(file, source); !language.empty()) return language;
+  if (std::string language = lang::language_of(file, source); !language.empty()) return language;
   const std::string name = file == "-" ? "standard input" : std::filesystem::path(file).filename().string();
   // A text of no installed language, or an empty or binary one, is reported as WAT.
   const auto foreign = lang::foreign_source(source, name);
   if (foreign && !foreign->found.contains("Python") && !foreign->found.contains("JavaScript")) return "wat";
-  const std::string guess = sandbox::guessed_language(source);
+  const std::string guess = lang::guessed_language(source);
   if (guess.empty())
     return fail(ErrorCode::kInvalidArgument, name + " does not say what language it is in",
                 "Pass --lang python, js or wat.");
@@ -273,7 +274,7 @@ sandbox::TemplateOptions template_options(engine::Tier tier) {
   const auto complain_of = [](std::string_view what) {
     print(stderr, "membrane: " + std::string(what) + "\n");
   };
-  sandbox::TemplateOptions options{.cache_directory = sandbox::Languages::default_cache_directory(),
+  sandbox::TemplateOptions options{.cache_directory = sandbox::LanguageTemplates::default_cache_directory(),
                                    .tier = tier,
                                    .on_progress = progress_line(),
                                    .on_problem = complain_of};

@@ -8,7 +8,7 @@
 #include "engine/freeze/snapshot.h"
 #include "face/convert.h"
 #include "face/report.h"
-#include "lang/language.h"
+#include "lang/load_program.h"
 #include "sandbox/run/guest_instance.h"
 #include "sandbox/run/host_import.h"
 #include "sandbox/run/kept_call.h"

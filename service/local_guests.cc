@@ -4,7 +4,7 @@
 #include "packages/provide.h"
 #include "sandbox/receipts/receipt_recorder.h"
 #include "sandbox/run/sandbox.h"
-#include "sandbox/session/languages.h"
+#include "sandbox/session/language_templates.h"
 #include "sandbox/session/session_state.h"
 #include "service/environments.h"
 #include "service/session_guest.h"
@@ -212,7 +212,7 @@ class LocalGuests final : public Guests {
   }
 
   const LocalGuestsOptions options_;
-  sandbox::Languages languages_;
+  sandbox::LanguageTemplates languages_;
 };
 
 }  // namespace

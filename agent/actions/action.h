@@ -33,8 +33,8 @@
 #include <string>
 #include <vector>
 
+#include "agent/actions/action_languages.h"
 #include "agent/actions/catalog.h"
-#include "agent/actions/languages.h"
 #include "agent/model/chat.h"
 
 namespace membrane::agent {

@@ -28,7 +28,7 @@
 #include <vector>
 
 #include "agent/actions/action.h"
-#include "agent/actions/languages.h"
+#include "agent/actions/action_languages.h"
 
 namespace membrane::agent {
 

@@ -10,8 +10,8 @@
 #include <string_view>
 #include <vector>
 
+#include "agent/actions/action_languages.h"
 #include "agent/actions/catalog.h"
-#include "agent/actions/languages.h"
 #include "policy/policy.h"
 
 namespace membrane::agent {

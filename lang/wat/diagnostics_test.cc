@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "host/calls/link.h"
-#include "lang/language.h"
+#include "lang/load_program.h"
 #include "wasm/validate.h"
 
 namespace membrane::lang {

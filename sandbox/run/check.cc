@@ -4,7 +4,7 @@
 
 #include "base/stop_scope.h"
 #include "host/calls/link.h"
-#include "lang/language.h"
+#include "lang/load_program.h"
 #include "lang/wat/preprocessor.h"
 #include "sandbox/run/wasi_calls.h"
 #include "wasm/text/printer.h"

@@ -11,7 +11,7 @@
 #include "host/calls/dispatch.h"
 #include "host/calls/link.h"
 #include "host/calls/registry.h"
-#include "lang/language.h"
+#include "lang/load_program.h"
 #include "sandbox/report/values.h"
 #include "sandbox/run/frozen_state.h"
 #include "sandbox/run/guest_instance.h"

@@ -16,7 +16,7 @@
 #include <set>
 #include <sstream>
 
-#include "sandbox/session/languages.h"
+#include "sandbox/session/language_templates.h"
 #include "sandbox/session/template_testing.h"
 
 namespace membrane::sandbox {

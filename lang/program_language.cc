@@ -1,76 +1,12 @@
-#include "sandbox/session/languages.h"
+#include "lang/program_language.h"
 
 #include <algorithm>
 #include <ranges>
 
-#include "base/environment.h"
 #include "base/text.h"
 #include "lang/package.h"
-#include "sandbox/session/warm_lists.h"
 
-namespace membrane::sandbox {
-
-std::string Languages::default_cache_directory() {
-  // By its specification, a path that is not absolute is ignored.
-  if (const std::string cache = environment_variable("XDG_CACHE_HOME"); cache.starts_with('/'))
-    return cache + "/membrane/templates";
-  const std::string home = environment_variable("HOME");
-  return home.empty() ? "" : home + "/.cache/membrane/templates";
-}
-
-Result<std::shared_ptr<const Template>> Languages::open(lang::Package package, const Modules* modules) {
-  std::string key = package.name;
-  if (modules != nullptr)
-    for (const std::string& module : *modules) key += " " + module;
-  const std::lock_guard lock(mutex_);
-  if (const auto found = templates_.find(key); found != templates_.end()) return found->second;
-  MEMBRANE_TRY(check_cache(package));
-  Modules list = modules == nullptr ? Modules() : *modules;
-  MEMBRANE_ASSIGN(auto opened, Template::open(std::move(package), options_, std::move(list)));
-  templates_.emplace(std::move(key), opened);
-  return opened;
-}
-
-Status Languages::check_cache(const lang::Package& package) const {
-  if (!options_.cache_directory.empty()) return {};
-  return fail(ErrorCode::kInvalidArgument, "there is no directory for the warm image of " + package.name,
-              "Set HOME or XDG_CACHE_HOME.");
-}
-
-static const std::vector<std::string>* warm_list_for(const lang::Package& package, std::string_view program) {
-  return package.warm.empty() ? nullptr : best_warm_list(package.warm, imported_packages(program));
-}
-
-Result<std::shared_ptr<const Template>> Languages::open(std::string_view name, std::string_view program) {
-  MEMBRANE_ASSIGN(const lang::Package package, lang::find_package(name));
-  return open(package, warm_list_for(package, program));
-}
-
-Result<Languages::Located> Languages::locate(std::string_view name, std::string_view program) const {
-  MEMBRANE_ASSIGN(lang::Package package, lang::find_package(name));
-  MEMBRANE_TRY(check_cache(package));
-  const Modules* const modules = warm_list_for(package, program);
-  TemplateSpec spec{package.directory,
-                    modules == nullptr ? Modules() : *modules,
-                    options_.cache_directory,
-                    options_.tier,
-                    {},
-                    {},
-                    {}};
-  return Located{std::move(package), std::move(spec)};
-}
-
-Result<std::shared_ptr<const Template>> Languages::open_for_session(std::string_view name) {
-  {
-    const std::lock_guard lock(mutex_);
-    if (const auto found = for_sessions_.find(name); found != for_sessions_.end()) return found->second;
-  }
-  MEMBRANE_ASSIGN(const lang::Package package, lang::find_package(name));
-  MEMBRANE_ASSIGN(auto opened, open(package, largest_warm_list(package.warm)));
-  const std::lock_guard lock(mutex_);
-  return for_sessions_.emplace(name, std::move(opened)).first->second;
-}
-
+namespace membrane::lang {
 namespace {
 
 // A parenthesis followed by a word of WebAssembly's text format, and not one of JavaScript's; or a comment.
@@ -115,7 +51,7 @@ std::string language_of(std::string_view file_name, std::string_view source) {
   for (const std::string_view extension : {".js", ".mjs", ".cjs", ".ts", ".mts", ".cts"})
     if (ends_with(extension)) return "js";
   if (file_name.find('.') != std::string_view::npos)
-    for (const lang::Package& package : lang::installed_packages())
+    for (const Package& package : installed_packages())
       if (std::ranges::any_of(package.extensions, ends_with)) return package.name;
   if (begins_as_wat(source)) return "wat";
   return file_name.empty() ? "python" : "";
@@ -140,4 +76,4 @@ std::string guessed_language(std::string_view source) {
   return python > javascript ? "python" : "js";
 }
 
-}  // namespace membrane::sandbox
+}  // namespace membrane::lang

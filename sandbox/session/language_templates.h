@@ -1,5 +1,5 @@
-// The languages that programs may be written in, found by name or by a program's name. Each is opened when it is
-// first needed and kept for the life of this object.
+// The templates of installed languages, found by the language's name. Each is opened when it is first needed and kept
+// for the life of this object.
 //
 // Threads: any.
 #pragma once
@@ -15,9 +15,9 @@
 
 namespace membrane::sandbox {
 
-class Languages {
+class LanguageTemplates {
  public:
-  explicit Languages(TemplateOptions options) : options_(std::move(options)) {}
+  explicit LanguageTemplates(TemplateOptions options) : options_(std::move(options)) {}
 
   // Opens the language with the warm image that has most of what `program` imports. Errors: those of
   // lang::find_package() and Template::open().
@@ -46,12 +46,5 @@ class Languages {
   Templates templates_;
   Templates for_sessions_;  // by the language's name
 };
-
-// The language of a program, by its name and how it begins: "python", "js" or an installed package with that
-// extension; "wat" or "wasm" for programs that the engine runs itself. A text without a name is Python unless it
-// begins as WAT or a binary does; if a name has no known extension, the language is "", and can be guessed.
-std::string language_of(std::string_view file_name, std::string_view source);
-// "python" or "js", if the words of a text suggest one of them; otherwise "".
-std::string guessed_language(std::string_view source);
 
 }  // namespace membrane::sandbox

@@ -1,4 +1,4 @@
-#include "lang/language.h"
+#include "lang/load_program.h"
 
 #include <cctype>
 #include <span>

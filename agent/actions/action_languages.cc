@@ -1,4 +1,4 @@
-#include "agent/actions/languages.h"
+#include "agent/actions/action_languages.h"
 
 #include <algorithm>
 #include <filesystem>

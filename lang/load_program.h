@@ -1,4 +1,4 @@
-// Loads programs in the languages that the engine runs into modules.
+// Loads programs that the engine runs itself into modules.
 //
 //   source ─detect─▶ WAT ─expand, parse──┐
 //                └─▶ Wasm ─decode────────┴─▶ Loaded::module ─▶ (engine: validate, compile)
