@@ -280,7 +280,8 @@ class Repl {
   }
 
   void print_error(const std::string& text) const {
-    if (colour_) print_styled(stderr, "\x1b[31m" + printable(text) + "\x1b[0m");
+    if (colour_)
+      print_styled(stderr, std::string(terminal::kRed) + printable(text) + std::string(terminal::kPlain));
     else print(stderr, text);
   }
 

@@ -285,10 +285,10 @@ sandbox::TemplateOptions template_options(engine::Tier tier) {
 std::function<void(std::string_view step)> progress_line() {
   if (!is_terminal(stderr)) return nullptr;
   struct Line {
-    ~Line() { print_styled(stderr, "\r\x1b[K"); }
+    ~Line() { print_styled(stderr, terminal::kEmptyLine); }
   };
   return [line = std::make_shared<Line>()](std::string_view step) {
-    print_styled(stderr, "\r\x1b[K" + printable_line(step) + " …");
+    print_styled(stderr, std::string(terminal::kEmptyLine) + printable_line(step) + " …");
     std::fflush(stderr);
   };
 }

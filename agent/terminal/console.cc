@@ -7,12 +7,6 @@
 
 namespace membrane::agent {
 
-namespace {
-
-constexpr std::string_view kBold = "\x1b[1m", kDim = "\x1b[2m", kRed = "\x1b[31m", kPlain = "\x1b[0m";
-
-}  // namespace
-
 void Console::line_end() {
   if (in_line_) out_ << '\n';
   in_line_ = false;
@@ -20,11 +14,12 @@ void Console::line_end() {
 
 void Console::title(std::string_view text) {
   line_end();
-  out_ << (options_.colour ? kBold : "") << text << (options_.colour ? kPlain : "") << '\n';
+  out_ << (options_.colour ? terminal::kBold : "") << text << (options_.colour ? terminal::kPlain : "")
+       << '\n';
 }
 
 void Console::dim(std::string_view text) {
-  out_ << (options_.colour ? kDim : "") << text << (options_.colour ? kPlain : "");
+  out_ << (options_.colour ? terminal::kDim : "") << text << (options_.colour ? terminal::kPlain : "");
 }
 
 void Console::on_step(uint32_t number) {
@@ -94,7 +89,8 @@ void Console::on_end(const TaskResult& result) {
     out_ << printable(result.answer) << '\n';
   } else {
     title("── no answer");
-    out_ << (options_.colour ? kRed : "") << describe(result.stop) << (options_.colour ? kPlain : "") << '\n';
+    out_ << (options_.colour ? terminal::kRed : "") << describe(result.stop)
+         << (options_.colour ? terminal::kPlain : "") << '\n';
     if (result.error) out_ << printable(result.error->to_string()) << '\n';
   }
   out_ << '\n' << render_totals(result) << std::flush;

@@ -13,6 +13,7 @@
 #include "base/environment.h"
 #include "base/private_file.h"
 #include "base/shared_library.h"
+#include "base/terminal.h"
 
 namespace membrane::agent {
 
@@ -126,7 +127,8 @@ class TerminalLineReader final : public LineReader {
   [[nodiscard]] std::string shown(std::string_view prompt) const {
     const size_t end = prompt.find_last_not_of(' ') + 1;
     if (!colour_ || end == prompt.size()) return std::string(prompt);
-    return "\1\x1b[1;36m\2" + std::string(prompt.substr(0, end)) + "\1\x1b[0m\2" +
+    const auto unmoved = [](std::string_view text) { return "\1" + std::string(text) + "\2"; };
+    return unmoved(terminal::kBoldCyan) + std::string(prompt.substr(0, end)) + unmoved(terminal::kPlain) +
            std::string(prompt.substr(end));
   }
 

@@ -368,8 +368,6 @@ std::string milliseconds(double us) {
   return text;
 }
 
-constexpr std::string_view kGreen = "\x1b[32m", kRed = "\x1b[31m", kPlain = "\x1b[0m";
-
 uint64_t size_of(const MimePart& part) {
   if (!part.is_base64) return part.data.size();
   const std::string_view data = part.data;
@@ -503,9 +501,9 @@ std::string render_text(const Report& report, bool colour) {
   const bool ok = report.outcome == Outcome::kOk || report.outcome == Outcome::kFrozen ||
                   report.outcome == Outcome::kWaiting;
   std::string out = printable(output_text(report));
-  if (colour) out += ok ? kGreen : kRed;
+  if (colour) out += ok ? terminal::kGreen : terminal::kRed;
   out += "outcome: " + std::string(name_of(report.outcome));
-  if (colour) out += kPlain;
+  if (colour) out += terminal::kPlain;
   if (report.outcome != Outcome::kOk) out += " (" + std::string(describe(report.outcome)) + ")";
   return out + "\n" + printable(account_text(report));
 }
