@@ -126,6 +126,11 @@ Status NewFile::resize(uint64_t bytes) {
   return {};
 }
 
+Status NewFile::sync() {
+  if (fsync(number_) != 0) return refused_by_system("write", beside_);
+  return {};
+}
+
 Status NewFile::publish() {
   if (rename(beside_.c_str(), path_.c_str()) != 0) return refused_by_system("rename", beside_);
   published_ = true;

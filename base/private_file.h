@@ -78,6 +78,7 @@ class NewFile {
 
   Status write(uint64_t offset, std::span<const uint8_t> bytes);
   Status resize(uint64_t bytes);
+  Status sync();  // returns when what was written is on the disk
   Status publish();
 
  private:

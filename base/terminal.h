@@ -30,4 +30,12 @@ std::string printable_line(std::string_view text);
 // For a rendered JSON text: \u escapes inside its strings, so that the JSON value stays the same.
 std::string printable_json(std::string_view json);
 
+// What Membrane itself sends to a terminal, around text that is printable.
+namespace terminal {
+inline constexpr std::string_view kBold = "\x1b[1m", kDim = "\x1b[2m", kRed = "\x1b[31m", kGreen = "\x1b[32m",
+                                  kBoldCyan = "\x1b[1;36m";
+inline constexpr std::string_view kPlain = "\x1b[0m";       // ends them
+inline constexpr std::string_view kEmptyLine = "\r\x1b[K";  // returns to the line's begin, and empties it
+}  // namespace terminal
+
 }  // namespace membrane

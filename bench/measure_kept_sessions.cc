@@ -14,8 +14,8 @@
 #include <string>
 #include <vector>
 
-#include "sandbox/languages.h"
-#include "sandbox/session.h"
+#include "sandbox/session/language_templates.h"
+#include "sandbox/session/session.h"
 
 namespace {
 
@@ -148,9 +148,10 @@ int main(int argc, char** argv) {
     return 2;
   }
   const int rounds = argc > 2 ? std::atoi(argv[2]) : 200, sessions = argc > 3 ? std::atoi(argv[3]) : 2000;
-  sandbox::Languages languages({.cache_directory = sandbox::Languages::default_cache_directory(),
-                                .tier = engine::Tier::kAuto,
-                                .on_progress = {}});
+  sandbox::LanguageTemplates languages(
+      {.cache_directory = sandbox::LanguageTemplates::default_cache_directory(),
+       .tier = engine::Tier::kAuto,
+       .on_progress = {}});
   const Template of = checked(languages.open(argv[1], ""));
   const bool is_python = of->package().driver == lang::Driver::kPython;
   for (const FirstTurn& turn :

@@ -15,8 +15,8 @@
 #include <string>
 #include <vector>
 
-#include "sandbox/languages.h"
-#include "sandbox/session.h"
+#include "sandbox/session/language_templates.h"
+#include "sandbox/session/session.h"
 
 namespace {
 
@@ -54,7 +54,7 @@ void check(const sandbox::Report& report) {
   std::exit(1);
 }
 
-void measure(const char* language, sandbox::Languages& languages, int rounds, int sessions) {
+void measure(const char* language, sandbox::LanguageTemplates& languages, int rounds, int sessions) {
   auto opened = languages.open(language, "");
   if (!opened) {
     std::printf("null\n");
@@ -101,8 +101,9 @@ int main(int argc, char** argv) {
     return 2;
   }
   const int rounds = argc > 2 ? std::atoi(argv[2]) : 500, sessions = argc > 3 ? std::atoi(argv[3]) : 1000;
-  sandbox::Languages languages({.cache_directory = sandbox::Languages::default_cache_directory(),
-                                .tier = engine::Tier::kAuto,
-                                .on_progress = {}});
+  sandbox::LanguageTemplates languages(
+      {.cache_directory = sandbox::LanguageTemplates::default_cache_directory(),
+       .tier = engine::Tier::kAuto,
+       .on_progress = {}});
   measure(argv[1], languages, rounds, sessions);
 }

@@ -5,8 +5,8 @@
 #include <filesystem>
 #include <fstream>
 
-#include "agent/computer_actions.h"
-#include "agent/prompt.h"
+#include "agent/actions/computer_actions.h"
+#include "agent/actions/prompt.h"
 #include "cli/cli.h"
 #include "cli/out_directory.h"
 #include "computers/description.h"

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "agent/computer_executor.h"
+#include "agent/loop/computer_executor.h"
 #include "base/result.h"
 #include "computers/network/authority.h"
 #include "linux/image/layer.h"

@@ -20,8 +20,8 @@
 #include "base/result.h"
 #include "engine/code/tier.h"
 #include "policy/policy.h"
-#include "sandbox/report.h"
-#include "sandbox/template.h"
+#include "sandbox/report/report.h"
+#include "sandbox/session/template.h"
 #include "worker/guests.h"
 
 namespace membrane::cli {
@@ -129,25 +129,6 @@ Result<std::vector<std::pair<std::string, std::string>>> environment_of(
     const std::vector<std::string>& written);
 // The tier that --tier names. Errors: kInvalidArgument.
 Result<engine::Tier> tier_of(const std::string& name);
-// A file that appears whole or not at all: written next to its path, and renamed. Readable only by its owner.
-class NewFile {
- public:
-  // Creates the file next to its path. Errors: kUnavailable.
-  static Result<NewFile> create(std::string path);
-  // Writes it and gives it its name. Errors: kUnavailable.
-  Status commit(std::span<const uint8_t> bytes);
-
-  NewFile(NewFile&& other) noexcept;
-  NewFile& operator=(NewFile&&) = delete;
-  ~NewFile();
-
- private:
-  NewFile() = default;
-  std::string path_;
-  std::string beside_;  // "" once it is renamed
-  int file_ = -1;
-};
-
 Status write_output(const std::string& path, std::string_view text);
 
 // All output of a command goes through this: byte for byte into a pipe or a file; on a terminal as in

@@ -13,15 +13,15 @@
 #include <map>
 #include <optional>
 
-#include "agent/console.h"
-#include "agent/executor.h"
-#include "agent/interrupt.h"
-#include "agent/loop.h"
-#include "agent/model_client.h"
-#include "agent/person.h"
-#include "agent/prompt.h"
-#include "agent/repl.h"
-#include "agent/transcript.h"
+#include "agent/actions/prompt.h"
+#include "agent/loop/executor.h"
+#include "agent/loop/loop.h"
+#include "agent/loop/transcript.h"
+#include "agent/model/model_client.h"
+#include "agent/terminal/console.h"
+#include "agent/terminal/interrupt.h"
+#include "agent/terminal/person.h"
+#include "agent/terminal/repl.h"
 #include "base/json.h"
 #include "base/terminal.h"
 #include "cli/agent_computer.h"
@@ -32,7 +32,7 @@
 #include "computers/settings.h"
 #include "policy/granted_files.h"
 #include "policy/restrict.h"
-#include "sandbox/languages.h"
+#include "sandbox/session/language_templates.h"
 
 namespace membrane::cli {
 namespace {
@@ -136,8 +136,8 @@ Result<std::optional<agent::Recording>> load_recording(const Options& options) {
 }
 
 // The named languages, else those of the recording, else the best one that is installed.
-Result<std::vector<agent::Language>> languages_of(const Options& options,
-                                                  const std::optional<agent::Recording>& recording) {
+Result<std::vector<agent::ActionLanguage>> languages_of(const Options& options,
+                                                        const std::optional<agent::Recording>& recording) {
   if (!options.languages.empty() || options.replay_file.empty())
     return agent::choose_languages(options.languages);
   return agent::choose_languages(recording->languages);
@@ -164,12 +164,12 @@ Result<policy::Policy> policy_of(const Options& options, const std::optional<age
 using Templates = std::map<std::string, std::shared_ptr<const sandbox::Template>>;
 
 Result<Templates> open_templates(const Options& options, const policy::Policy& policy,
-                                 std::span<const agent::Language> languages,
+                                 std::span<const agent::ActionLanguage> languages,
                                  const std::atomic<bool>& cancel) {
   // Never destroyed: the process is about to end, and a language is large.
-  static auto* const opened = new sandbox::Languages(template_options(engine::Tier::kAuto));
+  static auto* const opened = new sandbox::LanguageTemplates(template_options(engine::Tier::kAuto));
   Templates templates;
-  for (const agent::Language& language : languages) {
+  for (const agent::ActionLanguage& language : languages) {
     if (language.name == agent::kWat) continue;
     MEMBRANE_ASSIGN(auto found, opened->open_for_session(language.name));
     MEMBRANE_ASSIGN(templates[language.name],
@@ -179,11 +179,11 @@ Result<Templates> open_templates(const Options& options, const policy::Policy& p
 }
 
 // --with is for the one language that supports packages.
-Status join_packages(const Options& options, std::span<const agent::Language> languages,
+Status join_packages(const Options& options, std::span<const agent::ActionLanguage> languages,
                      policy::Policy& policy) {
   if (!options.packages.given()) return {};
   std::optional<lang::Driver> driver;
-  for (const agent::Language& language : languages) {
+  for (const agent::ActionLanguage& language : languages) {
     if (language.name == agent::kWat) continue;
     MEMBRANE_ASSIGN(const lang::Package package, lang::find_package(language.name));
     if (package.driver == lang::Driver::kStdin) continue;
@@ -280,7 +280,7 @@ struct Means {
 using MakeExecutor = std::function<Result<agent::Executor>(const Means& means)>;
 
 Result<int> converse(const Options& options, Speaker& speaker, const Work& work, const MakeExecutor& make) {
-  const std::vector<agent::Language>& languages = work.loop.languages;
+  const std::vector<agent::ActionLanguage>& languages = work.loop.languages;
   MEMBRANE_ASSIGN(const auto budget, budget_of(options, work.policy.limits, work.has_session));
   agent::Interrupt interrupt;
   MEMBRANE_TRY(choose_speaker(options, interrupt.flag(), speaker));
@@ -335,7 +335,7 @@ Result<int> run_in_languages(const Options& options, Speaker& speaker) {
   Work work;
   work.loop = loop_options_of(options);
   MEMBRANE_ASSIGN(work.loop.languages, languages_of(options, speaker.recording));
-  const std::vector<agent::Language>& languages = work.loop.languages;
+  const std::vector<agent::ActionLanguage>& languages = work.loop.languages;
   const bool has_wat = agent::find_language(languages, agent::kWat) != nullptr;
   work.has_session = !has_wat || languages.size() > 1;
   MEMBRANE_ASSIGN(work.policy, policy_of(options, speaker.recording,
@@ -411,7 +411,7 @@ Result<int> run_in_computer(const Options& options, Speaker& speaker) {
                                                              .policy = work.policy,
                                                              .max_steps = options.max_steps,
                                                              .observation_bytes = kObservationBytes}));
-  agent::Language shell = agent::shell();
+  agent::ActionLanguage shell = agent::shell();
   shell.without = computer->without();
   work.loop.languages = {std::move(shell)};
   work.prompt = computer->prompt();

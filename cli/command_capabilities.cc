@@ -4,8 +4,8 @@
 
 #include "cli/cli.h"
 #include "engine/native/compiler.h"
+#include "host/calls/registry.h"
 #include "host/files/beneath.h"
-#include "host/registry.h"
 
 namespace membrane::cli {
 

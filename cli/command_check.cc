@@ -8,9 +8,9 @@
 #include "cli/cli.h"
 #include "lang/language_names.h"
 #include "policy/policy.h"
-#include "sandbox/check.h"
-#include "sandbox/languages.h"
-#include "sandbox/session.h"
+#include "sandbox/run/check.h"
+#include "sandbox/session/language_templates.h"
+#include "sandbox/session/session.h"
 
 namespace membrane::cli {
 namespace {
@@ -76,11 +76,12 @@ Error out_of_time(const Options& options) {
           "Make the program smaller, or give it more time with --wall."};
 }
 
-// A language's errors for a text, none of which runs. Errors: those of sandbox::Languages; kUnsupported for a
+// A language's errors for a text, none of which runs. Errors: those of sandbox::LanguageTemplates; kUnsupported for a
 // language that cannot check.
 Result<std::vector<Finding>> check_in(const std::string& language, const std::string& source,
                                       const std::string& name, uint64_t wall_ms, const Options& options) {
-  static auto* const languages = new sandbox::Languages(template_options(engine::Tier::kAuto));  // as in run
+  static auto* const languages =
+      new sandbox::LanguageTemplates(template_options(engine::Tier::kAuto));  // as in run
   MEMBRANE_ASSIGN(auto opened, languages->open(language, ""));
   sandbox::RunOptions run_options;
   run_options.policy.limits = policy::language_limits();

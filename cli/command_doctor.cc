@@ -18,7 +18,7 @@
 #include "linux/image/store.h"
 #include "linux/platform/choice.h"
 #include "policy/quantity.h"
-#include "sandbox/languages.h"
+#include "sandbox/session/language_templates.h"
 #include "worker/control_groups.h"
 #include "worker/worker.h"
 
@@ -90,7 +90,8 @@ Json libraries_here() {
 Json languages_here() {
   Json languages = Json::array();
   for (const lang::Package& package : lang::installed_packages()) {
-    const auto image = sandbox::Template::image_file(package, sandbox::Languages::default_cache_directory());
+    const auto image =
+        sandbox::Template::image_file(package, sandbox::LanguageTemplates::default_cache_directory());
     std::error_code error;
     languages.push_back({{"name", package.name},
                          {"version", package.version},

@@ -3,8 +3,8 @@
 #include <nlohmann/json.hpp>
 
 #include "cli/cli.h"
-#include "sandbox/receipt.h"
-#include "sandbox/receipt_keys.h"
+#include "sandbox/receipts/receipt.h"
+#include "sandbox/receipts/receipt_keys.h"
 
 namespace membrane::cli {
 namespace {

@@ -9,7 +9,7 @@
 #include "cli/cli.h"
 #include "cli/fetch_language.h"
 #include "lang/package_install.h"
-#include "sandbox/languages.h"
+#include "sandbox/session/language_templates.h"
 
 namespace membrane::cli {
 namespace {
@@ -85,7 +85,7 @@ std::vector<Modules> lists_of_images(const lang::Package& package) {
 // The digest of its warm image: "" when there is none.
 std::string image_of(const lang::Package& package, const Modules& modules) {
   const auto path =
-      sandbox::Template::image_file(package, sandbox::Languages::default_cache_directory(), modules);
+      sandbox::Template::image_file(package, sandbox::LanguageTemplates::default_cache_directory(), modules);
   return path && bytes_of(*path) != 0 ? *path : "";
 }
 
@@ -222,7 +222,7 @@ Result<int> add(const Options& options) {
 Result<int> remove(const Options& options) {
   MEMBRANE_TRY(lang::remove_package(options.name));
   const size_t images =
-      sandbox::Template::forget_images(options.name, sandbox::Languages::default_cache_directory());
+      sandbox::Template::forget_images(options.name, sandbox::LanguageTemplates::default_cache_directory());
   if (options.json) print_json(Json{{"name", options.name}, {"removed_images", images}});
   else print("removed " + options.name + "\n");
   return kExitOk;

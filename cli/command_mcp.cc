@@ -5,7 +5,7 @@
 #include <optional>
 #include <thread>
 
-#include "agent/model_client.h"
+#include "agent/model/model_client.h"
 #include "cli/cli.h"
 #include "cli/package_options.h"
 #include "cli/seal.h"
@@ -17,7 +17,7 @@
 #include "mcp/stdio.h"
 #include "policy/granted_files.h"
 #include "policy/quantity.h"
-#include "sandbox/languages.h"
+#include "sandbox/session/language_templates.h"
 
 namespace membrane::cli {
 namespace {
@@ -43,7 +43,7 @@ Result<size_t> sessions_of(const Options& options) {
 }
 
 // Languages that are installed while the server runs need a restart.
-mcp::LocalOptions local_options(const Options& options, sandbox::Languages& languages,
+mcp::LocalOptions local_options(const Options& options, sandbox::LanguageTemplates& languages,
                                 const PackageOptions& packages) {
   mcp::LocalOptions local;
   local.languages = mcp::installed_languages();
@@ -105,7 +105,7 @@ Result<int> run(const Options& options) {
 
   sandbox::TemplateOptions for_templates = template_options(tier);
   for_templates.on_progress = nullptr;  // a terminal, if any, belongs to the client
-  sandbox::Languages languages(std::move(for_templates));
+  sandbox::LanguageTemplates languages(std::move(for_templates));
   const PackageOptions packages;
   mcp::LocalOptions local = local_options(options, languages, packages);
   MEMBRANE_TRY(add_computers(options, local));

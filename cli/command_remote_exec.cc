@@ -5,7 +5,7 @@
 #include <optional>
 #include <set>
 
-#include "agent/interrupt.h"
+#include "agent/terminal/interrupt.h"
 #include "base/json.h"
 #include "cli/cli.h"
 #include "cli/command_remote.h"
@@ -14,7 +14,7 @@
 #include "cli/remote.h"
 #include "cli/remote_input.h"
 #include "cli/seal.h"
-#include "sandbox/receipt_files.h"
+#include "sandbox/receipts/receipt_files.h"
 
 namespace membrane::cli {
 namespace {

@@ -2,8 +2,8 @@
 
 #include <set>
 
-#include "agent/interrupt.h"
-#include "agent/retry.h"
+#include "agent/model/retry.h"
+#include "agent/terminal/interrupt.h"
 #include "cli/cli.h"
 #include "cli/command_remote.h"
 #include "cli/exec_view.h"

@@ -2,7 +2,7 @@
 //
 // A line that opens something (a bracket, a block, a text over several lines) continues until it is closed
 // and, for a block of Python, until an empty line. So does one that the language reports as incomplete. Some
-// lines that begin with a colon or a slash are commands (agent/meta_commands.h).
+// lines that begin with a colon or a slash are commands (agent/terminal/meta_commands.h).
 
 #include <algorithm>
 #include <cctype>
@@ -10,10 +10,10 @@
 #include <iostream>
 #include <optional>
 
-#include "agent/for_face.h"
-#include "agent/line_reader.h"
-#include "agent/meta_commands.h"
-#include "agent/person.h"
+#include "agent/loop/for_face.h"
+#include "agent/terminal/line_reader.h"
+#include "agent/terminal/meta_commands.h"
+#include "agent/terminal/person.h"
 #include "base/terminal.h"
 #include "base/text.h"
 #include "cli/cli.h"
@@ -23,8 +23,8 @@
 #include "lang/language_names.h"
 #include "policy/granted_files.h"
 #include "policy/quantity.h"
-#include "sandbox/languages.h"
-#include "sandbox/session.h"
+#include "sandbox/session/language_templates.h"
+#include "sandbox/session/session.h"
 
 namespace membrane::cli {
 namespace {
@@ -110,7 +110,7 @@ class Repl {
     place_.cancel = &interrupted;
     place_.packages_by = sandbox::PackagesBy::kFlag;
     MEMBRANE_ASSIGN(const engine::Tier tier, tier_of(options_.tier));
-    sandbox::Languages languages(template_options(tier));
+    sandbox::LanguageTemplates languages(template_options(tier));
     MEMBRANE_ASSIGN(template_, languages.open_for_session(options_.language));
     MEMBRANE_TRY(options_.packages.join(policy_, template_->package().driver));
     MEMBRANE_ASSIGN(template_,
@@ -280,7 +280,8 @@ class Repl {
   }
 
   void print_error(const std::string& text) const {
-    if (colour_) print_styled(stderr, "\x1b[31m" + printable(text) + "\x1b[0m");
+    if (colour_)
+      print_styled(stderr, std::string(terminal::kRed) + printable(text) + std::string(terminal::kPlain));
     else print(stderr, text);
   }
 

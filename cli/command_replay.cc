@@ -11,7 +11,7 @@
 #include "cli/package_options.h"
 #include "cli/receipt_options.h"
 #include "computers/replay.h"
-#include "sandbox/languages.h"
+#include "sandbox/session/language_templates.h"
 
 namespace membrane::cli {
 namespace {
@@ -30,7 +30,7 @@ struct Options {
 };
 
 // The result of one run, or of a session up to a turn.
-struct Outcome {
+struct ReplayResult {
   std::string file;
   sandbox::Replayed replayed;
   std::vector<sandbox::RefusedCall> refused;  // in the last turn, by --policy
@@ -39,7 +39,7 @@ struct Outcome {
 Result<std::shared_ptr<const sandbox::Template>> open_template(const sandbox::TemplateRequest& request,
                                                                engine::Tier tier) {
   // Never destroyed: the process is about to end, and a language is large.
-  static auto* const languages = new sandbox::Languages(template_options(tier));
+  static auto* const languages = new sandbox::LanguageTemplates(template_options(tier));
   MEMBRANE_ASSIGN(auto opened, request.program.empty() ? languages->open_for_session(request.language)
                                                        : languages->open(request.language, request.program));
   return PackageOptions().provide(std::move(opened), request.policy, "", &interrupted);
@@ -60,7 +60,7 @@ void run_in(const worker::Guests& guests, sandbox::ReplayOptions& options) {
 }
 
 // The calls that --policy would have refused.
-Status judge(const sandbox::SealedRun& run, const Options& options, Outcome& outcome) {
+Status judge(const sandbox::SealedRun& run, const Options& options, ReplayResult& outcome) {
   if (options.policy_file.empty()) return {};
   MEMBRANE_ASSIGN(const policy::Policy policy,
                   policy::load_policy(options.policy_file, limits_for(run.receipt)));
@@ -70,9 +70,9 @@ Status judge(const sandbox::SealedRun& run, const Options& options, Outcome& out
   return {};
 }
 
-Result<Outcome> replay_one(const std::string& file, const sandbox::KeyRing& keys, const Options& options,
-                           const worker::Guests& guests) {
-  Outcome outcome;
+Result<ReplayResult> replay_one(const std::string& file, const sandbox::KeyRing& keys, const Options& options,
+                                const worker::Guests& guests) {
+  ReplayResult outcome;
   outcome.file = file;
   MEMBRANE_ASSIGN(const std::vector<sandbox::SealedRun> turns, sandbox::read_turns(file, keys));
   if (computers::is_of_computer(turns.back().receipt)) {
@@ -111,7 +111,7 @@ Result<std::vector<std::string>> files_of(const Options& options, const sandbox:
               "Put the receipts of the task's programs into its directory.");
 }
 
-Json json_of(const Outcome& outcome, bool has_policy) {
+Json json_of(const ReplayResult& outcome, bool has_policy) {
   Json out = {{"file", outcome.file},
               {"same", outcome.replayed.differences.empty()},
               {"was_stopped", outcome.replayed.was_stopped},
@@ -124,7 +124,7 @@ Json json_of(const Outcome& outcome, bool has_policy) {
   return out;
 }
 
-void show(const Outcome& outcome, bool has_policy) {
+void show(const ReplayResult& outcome, bool has_policy) {
   const std::vector<std::string>& differences = outcome.replayed.differences;
   const std::string fuel = "fuel " + std::to_string(outcome.replayed.report.fuel_used) + "\n";
   const std::string end = "outcome " + std::string(name_of(outcome.replayed.report.outcome)) + ", ";
@@ -149,7 +149,7 @@ Result<int> run(const Options& options) {
   std::signal(SIGINT, [](int) { interrupted = true; });
   int code = kExitOk;
   for (const std::string& file : files) {
-    MEMBRANE_ASSIGN(const Outcome outcome, replay_one(file, keys, options, guests));
+    MEMBRANE_ASSIGN(const ReplayResult outcome, replay_one(file, keys, options, guests));
     const bool has_policy = !options.policy_file.empty();
     if (options.json) print_json(json_of(outcome, has_policy));
     else show(outcome, has_policy);

@@ -15,8 +15,9 @@
 #include <optional>
 #include <span>
 
-#include "agent/model_client.h"
-#include "agent/person.h"
+#include "agent/model/model_client.h"
+#include "agent/terminal/person.h"
+#include "base/private_file.h"
 #include "base/stop_scope.h"
 #include "base/until_exit.h"
 #include "cli/cli.h"
@@ -26,15 +27,15 @@
 #include "cli/package_options.h"
 #include "cli/seal.h"
 #include "engine/memory/region_pool.h"
-#include "host/journal_file.h"
+#include "host/journal/journal_file.h"
 #include "lang/language_names.h"
 #include "linux/platform/trap/host_file.h"
 #include "policy/granted_files.h"
-#include "sandbox/languages.h"
-#include "sandbox/report_building.h"
-#include "sandbox/sandbox.h"
-#include "sandbox/session.h"
-#include "wasi/text_stream.h"
+#include "sandbox/run/report_building.h"
+#include "sandbox/run/sandbox.h"
+#include "sandbox/session/language_templates.h"
+#include "sandbox/session/session.h"
+#include "wasi/system/text_stream.h"
 #include "worker/worker.h"
 
 namespace membrane::cli {
@@ -130,7 +131,7 @@ using OwnWorker = std::shared_ptr<worker::Worker>;
 
 // The worker opens the language's warm image, or that of the packages over it; a missing image is created
 // here.
-Result<sandbox::TemplateSpec> open_in(worker::Worker& worker, sandbox::Languages& languages,
+Result<sandbox::TemplateSpec> open_in(worker::Worker& worker, sandbox::LanguageTemplates& languages,
                                       const Options& options, const std::string& language,
                                       const sandbox::Program& program, sandbox::RunOptions& run_options,
                                       RunSeal* seal, const sandbox::Turn& turn) {
@@ -150,7 +151,7 @@ Result<sandbox::TemplateSpec> open_in(worker::Worker& worker, sandbox::Languages
   return made->spec();
 }
 
-Result<std::unique_ptr<sandbox::Session>> session_in_process(sandbox::Languages& languages,
+Result<std::unique_ptr<sandbox::Session>> session_in_process(sandbox::LanguageTemplates& languages,
                                                              const Options& options,
                                                              const std::string& language,
                                                              const sandbox::Program& program,
@@ -176,7 +177,7 @@ Result<sandbox::Report> run_in_language(const Options& options, const std::strin
                     std::to_string(limit),
                 "Make it smaller, or raise --module.");
   // Never destroyed: the process is about to end, and a language is large.
-  static auto* const languages = new sandbox::Languages(template_options(run_options.tier));
+  static auto* const languages = new sandbox::LanguageTemplates(template_options(run_options.tier));
   MEMBRANE_ASSIGN(const auto located, languages->locate(language, program.source));
   std::string input;  // for languages other than Python and JavaScript, which read on demand
   if (!options.input_file.empty() && located.package.driver == lang::Driver::kStdin) {
@@ -708,6 +709,19 @@ Status check_no_elf(const Options& options) {
                   std::filesystem::path(options.file).filename().string());
 }
 
+// Created before the program runs, so that a path that cannot be written ends the command.
+Result<NewFile> create_snapshot(const std::string& path) {
+  auto file = NewFile::create(path);
+  if (file) return file;
+  return fail(ErrorCode::kUnavailable, "cannot write " + path + ": " + std::strerror(errno),
+              "Use a path in a writable directory.");
+}
+
+Status write_snapshot(NewFile& file, const std::string& path, std::span<const uint8_t> bytes) {
+  if (file.write(0, bytes) && file.sync() && file.publish()) return {};
+  return fail(ErrorCode::kUnavailable, "cannot write " + path + ": " + std::strerror(errno));
+}
+
 Result<int> run(const Options& options) {
   if (!options.kind.empty() && options.kind != "wasm" && options.kind != "linux")
     return fail(ErrorCode::kInvalidArgument, "--kind " + options.kind + " is unknown",
@@ -756,7 +770,7 @@ Result<int> run(const Options& options) {
   if (options.replay_file.empty()) MEMBRANE_TRY(policy::check_granted_files(run_options.policy));
   std::optional<NewFile> snapshot;
   if (run_options.freeze_after_fuel) {
-    MEMBRANE_ASSIGN(NewFile file, NewFile::create(options.snapshot_file));
+    MEMBRANE_ASSIGN(NewFile file, create_snapshot(options.snapshot_file));
     snapshot.emplace(std::move(file));
   }
   MEMBRANE_ASSIGN(const auto seal, RunSeal::open(options.seal_file, options.force));
@@ -809,7 +823,8 @@ Result<int> run(const Options& options) {
     out->keep_images(report);
     report.kept = out->kept();
   }
-  if (report.outcome == sandbox::Outcome::kFrozen) MEMBRANE_TRY(snapshot->commit(report.snapshot));
+  if (report.outcome == sandbox::Outcome::kFrozen)
+    MEMBRANE_TRY(write_snapshot(*snapshot, options.snapshot_file, report.snapshot));
   show(report, options);
   if (out && !out->status()) return complain(out->status().error());
   if (!sealed) return complain_unsealed(sealed.error());

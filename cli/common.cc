@@ -12,13 +12,13 @@
 
 #include "base/environment.h"
 #include "base/terminal.h"
-#include "base/write_at.h"
 #include "cli/cli.h"
 #include "lang/foreign_source.h"
 #include "lang/language_names.h"
+#include "lang/program_language.h"
 #include "policy/directory_flag.h"
-#include "sandbox/languages.h"
-#include "sandbox/report.h"
+#include "sandbox/report/report.h"
+#include "sandbox/session/language_templates.h"
 
 namespace membrane::cli {
 CLI::Option* add_repeatable(CLI::App& command, const std::string& name, std::vector<std::string>& values,
@@ -143,12 +143,12 @@ Status PolicyOptions::set_limits(policy::Limits& limits) const {
 Result<std::string> program_language(const std::string& word, const std::string& file,
                                      std::string_view source) {
   if (!word.empty()) return lang::language_named(word);
-  if (std::string language = sandbox::language_of(file, source); !language.empty()) return language;
+  if (std::string language = lang::language_of(file, source); !language.empty()) return language;
   const std::string name = file == "-" ? "standard input" : std::filesystem::path(file).filename().string();
   // A text of no installed language, or an empty or binary one, is reported as WAT.
   const auto foreign = lang::foreign_source(source, name);
   if (foreign && !foreign->found.contains("Python") && !foreign->found.contains("JavaScript")) return "wat";
-  const std::string guess = sandbox::guessed_language(source);
+  const std::string guess = lang::guessed_language(source);
   if (guess.empty())
     return fail(ErrorCode::kInvalidArgument, name + " does not say what language it is in",
                 "Pass --lang python, js or wat.");
@@ -237,35 +237,6 @@ Status write_output(const std::string& path, std::string_view text) {
   return {};
 }
 
-Result<NewFile> NewFile::create(std::string path) {
-  NewFile file;
-  file.beside_ = path + ".XXXXXX";
-  file.file_ = mkstemp(file.beside_.data());
-  if (file.file_ < 0)
-    return fail(ErrorCode::kUnavailable, "cannot write " + path + ": " + std::strerror(errno),
-                "Use a path in a writable directory.");
-  file.path_ = std::move(path);
-  return file;
-}
-
-Status NewFile::commit(std::span<const uint8_t> bytes) {
-  if (!write_at(file_, 0, bytes) || fsync(file_) != 0 || rename(beside_.c_str(), path_.c_str()) != 0)
-    return fail(ErrorCode::kUnavailable, "cannot write " + path_ + ": " + std::strerror(errno));
-  beside_.clear();
-  return {};
-}
-
-NewFile::NewFile(NewFile&& other) noexcept
-    : path_(std::move(other.path_)),
-      beside_(std::exchange(other.beside_, {})),
-      file_(std::exchange(other.file_, -1)) {}
-
-NewFile::~NewFile() {
-  if (file_ < 0) return;
-  close(file_);
-  if (!beside_.empty()) unlink(beside_.c_str());
-}
-
 void print_styled(std::FILE* to, std::string_view text) { std::fwrite(text.data(), 1, text.size(), to); }
 
 void print(std::FILE* to, std::string_view text) {
@@ -303,7 +274,7 @@ sandbox::TemplateOptions template_options(engine::Tier tier) {
   const auto complain_of = [](std::string_view what) {
     print(stderr, "membrane: " + std::string(what) + "\n");
   };
-  sandbox::TemplateOptions options{.cache_directory = sandbox::Languages::default_cache_directory(),
+  sandbox::TemplateOptions options{.cache_directory = sandbox::LanguageTemplates::default_cache_directory(),
                                    .tier = tier,
                                    .on_progress = progress_line(),
                                    .on_problem = complain_of};
@@ -314,10 +285,10 @@ sandbox::TemplateOptions template_options(engine::Tier tier) {
 std::function<void(std::string_view step)> progress_line() {
   if (!is_terminal(stderr)) return nullptr;
   struct Line {
-    ~Line() { print_styled(stderr, "\r\x1b[K"); }
+    ~Line() { print_styled(stderr, terminal::kEmptyLine); }
   };
   return [line = std::make_shared<Line>()](std::string_view step) {
-    print_styled(stderr, "\r\x1b[K" + printable_line(step) + " …");
+    print_styled(stderr, std::string(terminal::kEmptyLine) + printable_line(step) + " …");
     std::fflush(stderr);
   };
 }

@@ -5,7 +5,7 @@
 #include "base/utf8.h"
 #include "cli/cli.h"
 #include "cli/remote_hints.h"
-#include "sandbox/report.h"
+#include "sandbox/report/report.h"
 
 namespace membrane::cli {
 

@@ -8,7 +8,7 @@
 #include <nlohmann/json.hpp>
 #include <string>
 
-#include "agent/sse.h"
+#include "agent/model/sse.h"
 #include "base/result.h"
 #include "cli/command_remote.h"
 #include "cli/remote.h"

@@ -7,7 +7,7 @@
 #include <string>
 
 #include "base/result.h"
-#include "sandbox/sandbox.h"
+#include "sandbox/run/sandbox.h"
 
 namespace membrane::cli {
 

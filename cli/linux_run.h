@@ -12,8 +12,8 @@
 #include "cli/cli.h"
 #include "linux/abi/determinism.h"
 #include "policy/policy.h"
-#include "sandbox/receipt_content.h"
-#include "sandbox/report.h"
+#include "sandbox/receipts/receipt_content.h"
+#include "sandbox/report/report.h"
 
 namespace membrane::cli {
 

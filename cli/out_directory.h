@@ -13,7 +13,7 @@
 
 #include "base/result.h"
 #include "host/files/beneath.h"
-#include "sandbox/report.h"
+#include "sandbox/report/report.h"
 
 namespace membrane::cli {
 

@@ -30,7 +30,7 @@ PAGES = sorted(str(path.relative_to(ROOT)) for pattern in ("*.md", "docs/**/*.md
 # -- What is not run, and why -----------------------------------------------------------------------
 
 PAGES_NOT_RUN = {
-    "docs/capabilities.md": "made from the registry, whose examples sandbox/capability_examples_test.cc runs",
+    "docs/capabilities.md": "made from the registry, whose examples sandbox/run/capability_examples_test.cc runs",
 }
 # Lines of commands, by their beginnings.
 LINES_NOT_RUN = {
@@ -95,7 +95,7 @@ BLOCKS_NOT_RUN = {
     ("docs/walls.md", " supervisor (membrane, the service)              worker"): "a drawing",
     ("docs/policy.md", "The trifecta rule closes egress: what was read is private (fs.read of /mail/1 (call 2)) and of "
      "untrusted origin (http.request of GET https://example.org/ (call 1))."):
-        "the reason of a refusal: host/flows_test.cc and attacks/flows_attack_test.py read it",
+        "the reason of a refusal: host/gate/flows_test.cc and attacks/flows_attack_test.py read it",
     ("README.md", "import membrane"): "of the Python package: python/tests/package_test.py runs it",
     ("docs/service.md", "$ membrane serve"): "what it prints, shortened: service/rest_test.py asks the same",
     ("docs/service.md", "[server]"): "the service's settings: service/config_test.cc reads them",
@@ -108,13 +108,13 @@ BLOCKS_NOT_RUN = {
     ("docs/sandboxes.md", 'PUT /v1/secrets/KEY {"value": "sk-…", "hosts": ["api.example.com"]}'):
         "requests of HTTP: service/lifecycle_test.py makes them",
     ("docs/session-format.md", "std::vector<uint8_t> bytes = *session->keep();"):
-        "a part of a program: sandbox/kept_session_test.cc does so",
+        "a part of a program: sandbox/session/kept_session_test.cc does so",
     ("docs/e2b.md", "membrane serve                       # prints its URL and a token"):
         "a service and E2B's variables: service/e2b_test.py sets them",
     ("docs/e2b.md", "from e2b_code_interpreter import Sandbox"): "E2B's client: service/e2b_test.py runs it",
     ("docs/e2b.md", "from e2b import Sandbox"): "E2B's client: service/e2b_test.py runs it",
     ("docs/languages.md", '{"call":"http.get","arguments":["https://example.org/"]}   {"value":"…"} or {"error":{"errno":…,"message":…,"grant":…}}'):
-        "requests of a protocol, each with what it means: host/door_test.cc",
+        "requests of a protocol, each with what it means: host/calls/door_test.cc",
 }
 
 # -- What the pages speak of ------------------------------------------------------------------------

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "cli/cli.h"
-#include "sandbox/receipt_files.h"
+#include "sandbox/receipts/receipt_files.h"
 
 namespace membrane::cli {
 

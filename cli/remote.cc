@@ -6,8 +6,8 @@
 #include <filesystem>
 #include <random>
 
-#include "agent/line_reader.h"
-#include "agent/retry.h"
+#include "agent/model/retry.h"
+#include "agent/terminal/line_reader.h"
 #include "base/environment.h"
 #include "base/json.h"
 #include "base/text.h"

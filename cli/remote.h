@@ -16,7 +16,7 @@
 #include <utility>
 #include <vector>
 
-#include "agent/sse.h"
+#include "agent/model/sse.h"
 #include "base/curl.h"
 #include "base/result.h"
 

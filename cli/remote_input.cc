@@ -3,7 +3,7 @@
 #include <chrono>
 #include <utility>
 
-#include "agent/retry.h"
+#include "agent/model/retry.h"
 #include "cli/command_remote.h"
 #include "cli/input_source.h"
 

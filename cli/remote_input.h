@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "cli/remote.h"
-#include "sandbox/sandbox.h"
+#include "sandbox/run/sandbox.h"
 
 namespace membrane::cli {
 

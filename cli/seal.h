@@ -7,10 +7,10 @@
 #include <optional>
 #include <string>
 
-#include "agent/loop.h"
+#include "agent/loop/loop.h"
 #include "cli/cli.h"
-#include "sandbox/receipt_files.h"
-#include "sandbox/session.h"
+#include "sandbox/receipts/receipt_files.h"
+#include "sandbox/session/session.h"
 
 namespace membrane::cli {
 

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "policy/policy.h"
-#include "sandbox/report.h"
+#include "sandbox/report/report.h"
 
 namespace membrane::computers {
 

@@ -175,7 +175,7 @@ Status status_of(const sandbox::Report& report, const std::vector<sandbox::HostC
   if (report.outcome == sandbox::Outcome::kOk && report.exit_code.value_or(0) == 0) return {};
   const std::string code = report.outcome == sandbox::Outcome::kOk
                                ? "exit code " + std::to_string(report.exit_code.value_or(0))
-                               : std::string(describe(report.outcome));
+                               : std::string(sandbox::describe(report.outcome));
   const bool is_full =
       std::ranges::any_of(report.limits_reached, [](const auto& reached) { return reached.name == "disk"; });
   std::string why = is_full ? kDiskIsFull : how_to_allow(calls);

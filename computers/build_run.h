@@ -22,7 +22,7 @@
 #include "linux/image/dockerfile.h"
 #include "linux/sandbox/live_computer.h"
 #include "policy/policy.h"
-#include "sandbox/report.h"
+#include "sandbox/report/report.h"
 
 namespace membrane::computers {
 

@@ -8,8 +8,8 @@
 #include <utility>
 
 #include "computers/outcome.h"
-#include "sandbox/report_building.h"
-#include "wasi/text_stream.h"
+#include "sandbox/run/report_building.h"
+#include "wasi/system/text_stream.h"
 
 namespace membrane::computers {
 namespace {

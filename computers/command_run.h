@@ -13,8 +13,8 @@
 
 #include "linux/sandbox/live_computer.h"
 #include "policy/policy.h"
-#include "sandbox/report.h"
-#include "sandbox/sandbox.h"
+#include "sandbox/report/report.h"
+#include "sandbox/run/sandbox.h"
 
 namespace membrane::computers {
 
@@ -35,7 +35,7 @@ struct CommandRun {
   std::function<bool()> is_cancelled = {};
 };
 
-// Failures are outcomes of the report, as in sandbox/sandbox.h.
+// Failures are outcomes of the report, as in sandbox/run/sandbox.h.
 sandbox::Report run_command(linux::LiveComputer& computer, CommandRun run);
 
 }  // namespace membrane::computers

@@ -14,7 +14,7 @@
 #include "base/result.h"
 #include "linux/sandbox/live_computer.h"
 #include "policy/policy.h"
-#include "sandbox/session.h"
+#include "sandbox/session/session.h"
 
 namespace membrane::computers {
 

@@ -10,7 +10,7 @@
 #include "base/private_file.h"
 #include "base/sha256.h"
 #include "computers/image_digests.h"
-#include "sandbox/receipt_content.h"
+#include "sandbox/receipts/receipt_content.h"
 
 namespace membrane::computers {
 

@@ -1,4 +1,4 @@
-// The description of a Linux sandbox in receipts (sandbox/receipt_content.h).
+// The description of a Linux sandbox in receipts (sandbox/receipts/receipt_content.h).
 //
 // Threads: any.
 #pragma once

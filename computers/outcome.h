@@ -8,7 +8,7 @@
 
 #include "linux/sandbox/computer.h"
 #include "policy/policy.h"
-#include "sandbox/report.h"
+#include "sandbox/report/report.h"
 
 namespace membrane::computers {
 

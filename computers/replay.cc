@@ -14,7 +14,7 @@
 #include "linux/image/layer.h"
 #include "linux/platform/trap/host_file.h"
 #include "linux/sandbox/computer.h"
-#include "sandbox/receipt_content.h"
+#include "sandbox/receipts/receipt_content.h"
 
 namespace membrane::computers {
 

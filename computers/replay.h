@@ -8,7 +8,7 @@
 #include <span>
 
 #include "base/result.h"
-#include "sandbox/receipt_replay.h"
+#include "sandbox/receipts/receipt_replay.h"
 
 namespace membrane::computers {
 

@@ -13,8 +13,8 @@
 
 #include "base/sha256.h"
 #include "base/write_at.h"
-#include "host/deadline.h"
 #include "host/egress/resolver.h"
+#include "host/limits/deadline.h"
 #include "policy/budget.h"
 #include "policy/url.h"
 

@@ -16,7 +16,7 @@
 #include "host/egress/http_egress.h"
 #include "linux/sandbox/live_computer.h"
 #include "policy/policy.h"
-#include "sandbox/report.h"
+#include "sandbox/report/report.h"
 
 namespace membrane::computers {
 

@@ -5,10 +5,10 @@
 
 #include <memory>
 
-#include "host/broker.h"
-#include "host/flows.h"
+#include "host/broker/broker.h"
+#include "host/gate/flows.h"
 #include "membrane/agents.hpp"
-#include "sandbox/sandbox.h"
+#include "sandbox/run/sandbox.h"
 
 namespace membrane {
 

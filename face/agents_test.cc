@@ -15,7 +15,7 @@
 #include "face/place_testing.h"
 #include "membrane/session.h"
 #include "membrane/session.hpp"
-#include "sandbox/receipt_files.h"
+#include "sandbox/receipts/receipt_files.h"
 
 namespace membrane {
 namespace {

@@ -11,10 +11,10 @@
 #include "base/result.h"
 #include "engine/instance/host_call.h"
 #include "engine/instance/value.h"
-#include "host/guest.h"
+#include "host/guest/guest.h"
 #include "membrane/membrane.hpp"
-#include "sandbox/own_function.h"
-#include "sandbox/report.h"
+#include "sandbox/report/report.h"
+#include "sandbox/run/own_function.h"
 
 namespace membrane::face {
 

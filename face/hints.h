@@ -5,7 +5,7 @@
 
 #include <string>
 
-#include "sandbox/report.h"
+#include "sandbox/report/report.h"
 
 namespace membrane::face {
 

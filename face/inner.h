@@ -13,9 +13,9 @@
 #include "membrane/session.hpp"
 #include "policy/budget.h"
 #include "policy/policy.h"
-#include "sandbox/receipt_files.h"
-#include "sandbox/sandbox.h"
-#include "sandbox/template.h"
+#include "sandbox/receipts/receipt_files.h"
+#include "sandbox/run/sandbox.h"
+#include "sandbox/session/template.h"
 #include "worker/guests.h"
 
 namespace membrane::face {

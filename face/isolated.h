@@ -12,8 +12,8 @@
 #include <vector>
 
 #include "base/result.h"
-#include "sandbox/session.h"
-#include "sandbox/template.h"
+#include "sandbox/session/session.h"
+#include "sandbox/session/template.h"
 
 namespace membrane::face {
 

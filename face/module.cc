@@ -8,11 +8,11 @@
 #include "engine/freeze/snapshot.h"
 #include "face/convert.h"
 #include "face/report.h"
-#include "lang/language.h"
-#include "sandbox/guest_instance.h"
-#include "sandbox/host_import.h"
-#include "sandbox/kept_call.h"
-#include "sandbox/own_function.h"
+#include "lang/load_program.h"
+#include "sandbox/run/guest_instance.h"
+#include "sandbox/run/host_import.h"
+#include "sandbox/run/kept_call.h"
+#include "sandbox/run/own_function.h"
 #include "wasm/explain.h"
 
 namespace membrane {
@@ -34,7 +34,7 @@ struct Module::State {
 std::expected<Module, std::vector<Failure>> Module::compile(std::string_view source, std::string_view name) {
   auto state = std::make_shared<State>();
   state->source = source;
-  auto loaded = lang::load_program(state->source, lang::Language::kAuto, name);
+  auto loaded = lang::load_program(state->source, lang::SourceFormat::kAuto, name);
   if (!loaded) {
     std::vector<Failure> failures;
     for (const Diagnostic& diagnostic : loaded.error()) failures.push_back(failure_of(diagnostic));

@@ -12,7 +12,7 @@
 
 #include "base/result.h"
 #include "policy/policy.h"
-#include "sandbox/template.h"
+#include "sandbox/session/template.h"
 
 namespace membrane::face {
 

@@ -10,7 +10,7 @@
 #include "base/sanitized_testing.h"
 #include "membrane/session.h"
 #include "membrane/session.hpp"
-#include "sandbox/template_testing.h"
+#include "sandbox/session/template_testing.h"
 
 namespace membrane {
 

@@ -4,7 +4,7 @@
 #include <utility>
 
 #include "face/convert.h"
-#include "sandbox/receipt.h"
+#include "sandbox/receipts/receipt.h"
 
 namespace membrane {
 

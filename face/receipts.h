@@ -7,9 +7,9 @@
 #include <string_view>
 
 #include "membrane/session.hpp"
-#include "sandbox/receipt_files.h"
-#include "sandbox/sandbox.h"
-#include "sandbox/session.h"
+#include "sandbox/receipts/receipt_files.h"
+#include "sandbox/run/sandbox.h"
+#include "sandbox/session/session.h"
 
 namespace membrane {
 

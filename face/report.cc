@@ -37,7 +37,7 @@ Report::Waiting waiting_of(const sandbox::WaitingCall& call) {
 Report report_of(sandbox::Report made, Reader reader) {
   if (reader == Reader::kEmbedder) say_to_embedder(made);
   Report report;
-  report.outcome = static_cast<Outcome>(made.outcome);
+  report.outcome = made.outcome;
   for (const sandbox::ReportError& error : made.errors) report.failures.push_back(failure_of(error));
   for (const sandbox::ReportValue& value : made.results) report.results.push_back(result_of(value));
   report.result = made.result;

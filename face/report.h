@@ -3,7 +3,7 @@
 
 #include "base/result.h"
 #include "membrane/membrane.hpp"
-#include "sandbox/report.h"
+#include "sandbox/report/report.h"
 
 namespace membrane::face {
 

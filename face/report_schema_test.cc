@@ -8,7 +8,7 @@
 #include <set>
 
 #include "membrane/membrane.hpp"
-#include "sandbox/report.h"
+#include "sandbox/report/report.h"
 
 namespace membrane {
 namespace {

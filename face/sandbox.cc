@@ -1,4 +1,4 @@
-#include "sandbox/sandbox.h"
+#include "sandbox/run/sandbox.h"
 
 #include <utility>
 
@@ -11,10 +11,6 @@
 #include "policy/granted_files.h"
 
 namespace membrane {
-
-static_assert(static_cast<int>(Outcome::kWaiting) == static_cast<int>(sandbox::Outcome::kWaiting));
-
-std::string_view name_of(Outcome outcome) { return sandbox::name_of(static_cast<sandbox::Outcome>(outcome)); }
 
 std::string Report::to_json() const { return rendered ? sandbox::render_json(*rendered, true) : "{}"; }
 std::string Report::to_text() const {
@@ -95,7 +91,7 @@ Report Sandbox::State::run(const Program& program, std::optional<uint64_t> freez
   if (receipts) seal.emplace(*receipts, nullptr).attach(how);
   const sandbox::Program what{.source = program.source,
                               .name = program.name,
-                              .language = sandbox::Language::kAuto,
+                              .format = lang::SourceFormat::kAuto,
                               .entry = program.entry,
                               .arguments = program.arguments,
                               .input = program.input,

@@ -19,8 +19,8 @@
 #include "face/sources.h"
 #include "lang/language_names.h"
 #include "policy/granted_files.h"
-#include "sandbox/languages.h"
-#include "sandbox/session.h"
+#include "sandbox/session/language_templates.h"
+#include "sandbox/session/session.h"
 
 namespace membrane {
 
@@ -46,8 +46,9 @@ Expected<Language> Language::open(std::string_view word, const LanguageOptions& 
   const std::string name = lang::language_named(word);
   sandbox::TemplateOptions how{.cache_directory = options.cache_directory,
                                .on_progress = options.on_progress};
-  if (how.cache_directory.empty()) how.cache_directory = sandbox::Languages::default_cache_directory();
-  auto opened = sandbox::Languages(std::move(how)).open_for_session(name);
+  if (how.cache_directory.empty())
+    how.cache_directory = sandbox::LanguageTemplates::default_cache_directory();
+  auto opened = sandbox::LanguageTemplates(std::move(how)).open_for_session(name);
   if (!opened) return std::unexpected(failure_of(opened.error()));
   return Language(std::make_shared<State>(name, *std::move(opened)));
 }

@@ -3,7 +3,7 @@
 #include <utility>
 
 #include "face/convert.h"
-#include "host/random_fork.h"
+#include "host/sources/random_fork.h"
 
 namespace membrane::face {
 namespace {

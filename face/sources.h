@@ -6,7 +6,7 @@
 #include <optional>
 
 #include "membrane/session.hpp"
-#include "sandbox/sandbox.h"
+#include "sandbox/run/sandbox.h"
 
 namespace membrane::face {
 

@@ -20,8 +20,8 @@
 #include <vector>
 
 #include "base/result.h"
-#include "host/flows.h"
-#include "sandbox/report.h"
+#include "host/gate/flows.h"
+#include "sandbox/report/report.h"
 
 namespace membrane::mcp {
 
@@ -30,7 +30,7 @@ struct Caller {
   std::string tenant = {};  // "" if there is only one
   // The caller's permissions, in the backend's terms; a backend without scopes ignores it.
   std::vector<std::string> scopes = {};
-  // What was read in the client's conversation (host/flows.h), which carries text from one program to the
+  // What was read in the client's conversation (host/gate/flows.h), which carries text from one program to the
   // next; null if the backend has one client.
   std::shared_ptr<host::Flows> flows = nullptr;
   const std::atomic<bool>* cancel = nullptr;  // set: the call must end soon; borrowed, may be null

@@ -13,10 +13,10 @@
 
 #include "lang/package.h"
 #include "mcp/kept_reports.h"
-#include "sandbox/receipt_recorder.h"
-#include "sandbox/report_building.h"
-#include "sandbox/sandbox.h"
-#include "sandbox/session.h"
+#include "sandbox/receipts/receipt_recorder.h"
+#include "sandbox/run/report_building.h"
+#include "sandbox/run/sandbox.h"
+#include "sandbox/session/session.h"
 
 namespace membrane::mcp {
 namespace {
@@ -236,7 +236,7 @@ sandbox::Report LocalBackend::run_wat(const Caller& caller, const Program& progr
   options.on_stderr = caller.on_stderr;
   if (recorder != nullptr) recorder->attach(options);
   sandbox::Report report = options_.guests.run({.source = program.code,
-                                                .language = sandbox::Language::kWat,
+                                                .format = lang::SourceFormat::kWat,
                                                 .entry = {},
                                                 .arguments = program.arguments,
                                                 .input = program.input},

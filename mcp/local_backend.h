@@ -11,12 +11,12 @@
 #include <string>
 #include <vector>
 
-#include "host/broker.h"
+#include "host/broker/broker.h"
 #include "mcp/backend.h"
 #include "policy/policy.h"
-#include "sandbox/receipt_keys.h"
-#include "sandbox/session.h"
-#include "sandbox/template.h"
+#include "sandbox/receipts/receipt_keys.h"
+#include "sandbox/session/session.h"
+#include "sandbox/session/template.h"
 #include "worker/guests.h"
 
 namespace membrane::mcp {

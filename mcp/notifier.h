@@ -14,7 +14,7 @@
 #include "mcp/log.h"
 #include "mcp/message.h"
 #include "mcp/request.h"
-#include "sandbox/report.h"
+#include "sandbox/report/report.h"
 
 namespace membrane::mcp {
 

@@ -6,7 +6,7 @@
 
 #include "mcp/server_testing.h"
 #include "mcp/tools.h"
-#include "sandbox/receipt.h"
+#include "sandbox/receipts/receipt.h"
 
 namespace membrane::mcp {
 namespace {

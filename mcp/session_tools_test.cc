@@ -8,7 +8,7 @@
 
 #include "base/base64.h"
 #include "mcp/server_testing.h"
-#include "sandbox/template_testing.h"
+#include "sandbox/session/template_testing.h"
 
 namespace membrane::mcp {
 namespace {

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "packages/layer.h"
-#include "sandbox/session.h"
+#include "sandbox/session/session.h"
 
 namespace membrane::packages {
 namespace {

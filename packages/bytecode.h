@@ -11,7 +11,7 @@
 
 #include "base/result.h"
 #include "packages/work_directory.h"
-#include "sandbox/template.h"
+#include "sandbox/session/template.h"
 
 namespace membrane::packages {
 

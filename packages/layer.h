@@ -19,7 +19,7 @@
 
 #include "base/file_mapping.h"
 #include "base/result.h"
-#include "wasi/image.h"
+#include "wasi/files/image.h"
 
 namespace membrane::packages {
 

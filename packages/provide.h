@@ -23,7 +23,7 @@
 #include "base/result.h"
 #include "lang/package.h"
 #include "policy/policy.h"
-#include "sandbox/template.h"
+#include "sandbox/session/template.h"
 
 namespace membrane::packages {
 

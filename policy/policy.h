@@ -26,7 +26,7 @@ struct Limits {  // names, units and bounds: limits.def
   uint64_t stack_bytes = 1ull << 20;  // the guest's value stack
   uint64_t call_depth = 10'000;       // frames
   uint64_t table_elements = 100'000;
-  uint64_t output_bytes = 1ull << 20;  // everything that the program outputs (sandbox/output_limit.h)
+  uint64_t output_bytes = 1ull << 20;  // everything that the program outputs (sandbox/run/output_limit.h)
   uint64_t wall_ms = 10'000;
   uint64_t host_calls = 1'000;
   uint64_t bytes_in = 64ull << 20;  // from the world to the program

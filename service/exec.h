@@ -19,10 +19,10 @@
 #include <vector>
 
 #include "base/json.h"
-#include "host/flows.h"
+#include "host/gate/flows.h"
 #include "linux/sandbox/live_computer.h"
-#include "sandbox/report.h"
-#include "sandbox/sandbox.h"
+#include "sandbox/report/report.h"
+#include "sandbox/run/sandbox.h"
 #include "service/errors.h"
 #include "service/held_bytes.h"
 #include "service/http.h"
@@ -32,7 +32,7 @@ namespace membrane::service {
 enum class ExecState : uint8_t { kQueued, kRunning, kDone };
 std::string_view name_of(ExecState state);
 
-// A request that waits for a person's approval, as the trifecta rule demands (host/flows.h).
+// A request that waits for a person's approval, as the trifecta rule demands (host/gate/flows.h).
 struct PendingApproval {
   std::string id;  // "apr_…", of one request
   std::string exec;

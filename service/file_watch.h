@@ -13,7 +13,7 @@
 
 #include "service/held_bytes.h"
 #include "service/http.h"
-#include "wasi/owner_files.h"
+#include "wasi/calls/owner_files.h"
 
 namespace membrane::service {
 

@@ -19,11 +19,11 @@
 #include "linux/platform/trap/host_file.h"
 #include "linux/sandbox/live_computer.h"
 #include "policy/policy.h"
-#include "sandbox/receipt.h"
-#include "sandbox/report.h"
-#include "sandbox/sandbox.h"
+#include "sandbox/receipts/receipt.h"
+#include "sandbox/report/report.h"
+#include "sandbox/run/sandbox.h"
 #include "service/errors.h"
-#include "wasi/owner_files.h"
+#include "wasi/calls/owner_files.h"
 #include "worker/guests.h"
 
 namespace membrane::computers {
@@ -158,7 +158,7 @@ class Guest {
 
   // All contexts in their current state. `fork`: their state in a fork of this number, which draws other
   // random numbers than its parent and other forks, and has no receipts. Errors: kUnsupported for state that
-  // cannot be kept (see sandbox/session.h).
+  // cannot be kept (see sandbox/session/session.h).
   virtual Answer<std::vector<KeptContext>> keep(std::optional<uint64_t> fork = {}) = 0;
 
   // The files of a context, by absolute paths. Errors: kNotFound, kInvalidValue, kForbidden, kConflict;

@@ -21,7 +21,7 @@
 #include "linux/image/layer.h"
 #include "linux/kept/kept_file.h"
 #include "linux/platform/trap/host_file.h"
-#include "sandbox/receipt_recorder.h"
+#include "sandbox/receipts/receipt_recorder.h"
 #include "service/client_policy.h"
 #include "service/environments.h"
 #include "service/session_guest.h"

@@ -1,11 +1,11 @@
-#include "host/random_fork.h"
+#include "host/sources/random_fork.h"
 #include "lang/language_names.h"
 #include "lang/package.h"
 #include "packages/provide.h"
-#include "sandbox/languages.h"
-#include "sandbox/receipt_recorder.h"
-#include "sandbox/sandbox.h"
-#include "sandbox/session_state.h"
+#include "sandbox/receipts/receipt_recorder.h"
+#include "sandbox/run/sandbox.h"
+#include "sandbox/session/language_templates.h"
+#include "sandbox/session/session_state.h"
 #include "service/environments.h"
 #include "service/session_guest.h"
 
@@ -33,7 +33,7 @@ class WatGuest final : public Guest {
     options.read_input = turn.read_input;
     bounds_.watch(turn.egress);
     sandbox::Program program{.source = turn.code,
-                             .language = sandbox::Language::kWat,
+                             .format = lang::SourceFormat::kWat,
                              .entry = {},
                              .arguments = turn.arguments,
                              .input = turn.stdin_text,
@@ -212,7 +212,7 @@ class LocalGuests final : public Guests {
   }
 
   const LocalGuestsOptions options_;
-  sandbox::Languages languages_;
+  sandbox::LanguageTemplates languages_;
 };
 
 }  // namespace

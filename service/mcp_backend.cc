@@ -122,7 +122,7 @@ struct Heard {
   bool has_output = true;  // maybe: needs a check
 };
 
-struct Language {
+struct ServedLanguage {
   mcp::OfferedLanguage offered;
   std::string template_name;
   std::string file_ending;  // distinguishes programs of a template: ".ts"; else ""
@@ -152,11 +152,11 @@ class SandboxBackend final : public mcp::Backend {
   Result<mcp::ReceiptTexts> receipt(const Caller& caller, const std::string& id) override;
 
  private:
-  [[nodiscard]] std::vector<Language> languages() const;
-  [[nodiscard]] Result<Language> language(const std::string& name) const;
+  [[nodiscard]] std::vector<ServedLanguage> languages() const;
+  [[nodiscard]] Result<ServedLanguage> language(const std::string& name) const;
   [[nodiscard]] policy::Policy policy_of(std::string_view template_name) const;
   [[nodiscard]] SessionInfo info_of(const SandboxInfo& sandbox) const;
-  Result<SandboxInfo> create(const Caller& caller, const Language& language, bool seal);
+  Result<SandboxInfo> create(const Caller& caller, const ServedLanguage& language, bool seal);
   // For an exec of a sandbox that still exists. Errors: kNotFound.
   Result<mcp::ReceiptTexts> receipt_of(const Caller& caller, const std::string& sandbox,
                                        const std::string& exec);
@@ -183,24 +183,24 @@ std::string title_of(std::string_view name) {
   return std::string(name);
 }
 
-std::vector<Language> SandboxBackend::languages() const {
-  std::vector<Language> all;
+std::vector<ServedLanguage> SandboxBackend::languages() const {
+  std::vector<ServedLanguage> all;
   for (const TemplateInfo& each : sandboxes_.guests().templates()) {
     const std::string name = lang::language_named(each.name);
     all.push_back({{name, title_of(name), name != kWat}, each.name, ""});
     if (name == kJavaScript)
       all.push_back({{std::string(kTypeScript), "TypeScript", true}, each.name, ".ts"});
   }
-  const auto place_of = [](const Language& each) {
+  const auto place_of = [](const ServedLanguage& each) {
     return each.offered.name == "python" ? 0 : each.offered.name == kWat ? 2 : 1;
   };
   std::ranges::stable_sort(all, {}, place_of);
   return all;
 }
 
-Result<Language> SandboxBackend::language(const std::string& name) const {
+Result<ServedLanguage> SandboxBackend::language(const std::string& name) const {
   std::string known;
-  for (Language& each : languages()) {
+  for (ServedLanguage& each : languages()) {
     if (each.offered.name == name) return std::move(each);
     known += (known.empty() ? "" : ", ") + each.offered.name;
   }
@@ -223,8 +223,8 @@ mcp::Offer SandboxBackend::offer(const Caller& caller) {
     if (offered_at_ && now - *offered_at_ < kFresh) offer = offer_;
   }
   if (offer.languages.empty()) {
-    const std::vector<Language> all = languages();
-    for (const Language& each : all) offer.languages.push_back(each.offered);
+    const std::vector<ServedLanguage> all = languages();
+    for (const ServedLanguage& each : all) offer.languages.push_back(each.offered);
     const policy::Policy of_wat = policy_of(kWat);
     offer.policy = policy::explain_briefly(of_wat) +
                    policy::explain_larger_limits(of_wat.limits, policy_of(all.front().template_name).limits);
@@ -279,7 +279,7 @@ Result<SandboxInfo> SandboxBackend::find(const Caller& caller, const std::string
   return *std::move(found);
 }
 
-Result<SandboxInfo> SandboxBackend::create(const Caller& caller, const Language& language, bool seal) {
+Result<SandboxInfo> SandboxBackend::create(const Caller& caller, const ServedLanguage& language, bool seal) {
   if (caller.on_step) caller.on_step("starting " + language.offered.title);
   SandboxSpec spec = {.template_name = language.template_name, .policy = policy_of(language.template_name)};
   spec.seals = seal;
@@ -294,7 +294,7 @@ Result<SandboxInfo> SandboxBackend::create(const Caller& caller, const Language&
 
 Result<SessionInfo> SandboxBackend::create_session(const Caller& caller, const std::string& name, bool seal) {
   MEMBRANE_TRY(need(caller, {"sandboxes:write"}));
-  MEMBRANE_ASSIGN(const Language chosen, language(name));
+  MEMBRANE_ASSIGN(const ServedLanguage chosen, language(name));
   if (!chosen.offered.has_sessions)
     return fail(ErrorCode::kUnsupported, chosen.offered.title + " has no sessions", "Use run_code.");
   MEMBRANE_ASSIGN(const SandboxInfo made, create(caller, chosen, seal));
@@ -401,7 +401,7 @@ Result<Ran> SandboxBackend::run_in(const Caller& caller, const std::string& sand
 
 Result<Ran> SandboxBackend::run(const Caller& caller, const Program& program) {
   MEMBRANE_TRY(need(caller, {"sandboxes:write", "exec"}));
-  MEMBRANE_ASSIGN(const Language chosen, language(program.language));
+  MEMBRANE_ASSIGN(const ServedLanguage chosen, language(program.language));
   MEMBRANE_ASSIGN(const SandboxInfo made, create(caller, chosen, program.seal));
   auto ran = run_in(caller, made.id,
                     {.code = program.code,

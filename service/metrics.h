@@ -12,7 +12,7 @@
 #include <string_view>
 #include <utility>
 
-#include "sandbox/report.h"
+#include "sandbox/report/report.h"
 #include "service/sandboxes.h"
 #include "service/watcher.h"
 

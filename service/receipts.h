@@ -1,4 +1,4 @@
-// Receipts of execs (sandbox/receipt.h), sealed with a key of the service's own, and kept as long as their
+// Receipts of execs (sandbox/receipts/receipt.h), sealed with a key of the service's own, and kept as long as their
 // sandbox.
 //
 // Both texts of a receipt are images, named by their content; the database records which exec they belong to.
@@ -21,8 +21,8 @@
 #include <utility>
 #include <vector>
 
-#include "sandbox/receipt.h"
-#include "sandbox/receipt_keys.h"
+#include "sandbox/receipts/receipt.h"
+#include "sandbox/receipts/receipt_keys.h"
 #include "service/durable_files.h"
 #include "service/errors.h"
 #include "service/images.h"

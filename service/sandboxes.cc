@@ -8,7 +8,7 @@
 #include "computers/network/authority.h"
 #include "computers/network/connection_bound.h"
 #include "lang/language_names.h"
-#include "sandbox/report_building.h"
+#include "sandbox/run/report_building.h"
 #include "service/client_hint.h"
 #include "service/sandbox_record.h"
 #include "service/tokens.h"

@@ -190,7 +190,7 @@ class Sandboxes {
   [[nodiscard]] Answer<void> kill(const std::string& tenant, const std::string& id);
 
   // -- as it stands: to bytes and back, and many of it. Errors, besides kNotFound: kUnsupported for what cannot be kept
-  // (sandbox/session.h); kConflict for a sandbox that is paused, or is not. What it was asked before is done first.
+  // (sandbox/session/session.h); kConflict for a sandbox that is paused, or is not. What it was asked before is done first.
   void pause(const std::string& tenant, const std::string& id, Then<SandboxInfo> then);
   void resume(const std::string& tenant, const std::string& id, Then<SandboxInfo> then);
   void snapshot(const std::string& tenant, const std::string& id, Then<SnapshotInfo> then);

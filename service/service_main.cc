@@ -14,7 +14,7 @@
 #include "base/freed_memory.h"
 #include "base/private_file.h"
 #include "packages/provide.h"
-#include "sandbox/languages.h"
+#include "sandbox/session/language_templates.h"
 #include "service/config.h"
 #include "service/documents.h"
 #include "service/e2b/e2b.h"
@@ -273,7 +273,7 @@ Status serve(const Config& config, const std::shared_ptr<worker::Zygote>& zygote
                   Ledger::open({*kept.state, *kept.tokens, metrics, kept.audit.get(), log}, config.quotas));
   const auto guests = with_linux_guests(
       local_guests(
-          {.cache_directory = sandbox::Languages::default_cache_directory(),
+          {.cache_directory = sandbox::LanguageTemplates::default_cache_directory(),
            .packages_cache_directory = config.packages ? packages::default_cache_directory() : std::string(),
            .where = worker::Guests(zygote, config.ready_workers)}),
       std::move(computers.source), stored_images(), computers.why_none);

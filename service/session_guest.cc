@@ -4,7 +4,7 @@
 #include <map>
 #include <utility>
 
-#include "sandbox/receipt_recorder.h"
+#include "sandbox/receipts/receipt_recorder.h"
 #include "service/environments.h"
 #include "service/times.h"
 

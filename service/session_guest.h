@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "sandbox/session.h"
+#include "sandbox/session/session.h"
 #include "service/guest.h"
 
 namespace membrane::service {

@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "policy/policy.h"
-#include "sandbox/report.h"
+#include "sandbox/report/report.h"
 #include "service/errors.h"
 #include "service/quotas.h"
 

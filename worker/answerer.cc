@@ -5,8 +5,10 @@
 #include <tuple>
 #include <utility>
 
-#include "sandbox/replayed_grants.h"
-#include "sandbox/report_building.h"
+#include "sandbox/run/replayed_grants.h"
+#include "sandbox/run/report_building.h"
+#include "sandbox/run/run_context.h"
+#include "sandbox/run/stops.h"
 #include "worker/broker_calls.h"
 #include "worker/messages.h"
 

@@ -15,11 +15,11 @@
 #include <vector>
 
 #include "base/result.h"
-#include "host/call_ledger.h"
-#include "host/decisions.h"
-#include "host/world.h"
-#include "sandbox/sandbox.h"
-#include "sandbox/session_state.h"
+#include "host/broker/decisions.h"
+#include "host/gate/call_ledger.h"
+#include "host/world/world.h"
+#include "sandbox/run/sandbox.h"
+#include "sandbox/session/session_state.h"
 #include "worker/broker_calls.h"
 #include "worker/wire.h"
 

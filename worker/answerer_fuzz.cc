@@ -5,6 +5,8 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "sandbox/run/run_context.h"
+
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   using namespace membrane;
   sandbox::RunOptions options;

@@ -7,6 +7,7 @@
 #include <filesystem>
 
 #include "base/sqlite.h"
+#include "sandbox/run/run_context.h"
 #include "worker/messages.h"
 
 namespace membrane::worker {

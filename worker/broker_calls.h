@@ -4,7 +4,7 @@
 
 #include <cstdint>
 
-#include "host/broker.h"
+#include "host/broker/broker.h"
 
 namespace membrane::worker {
 

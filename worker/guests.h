@@ -8,9 +8,9 @@
 #include <utility>
 
 #include "base/result.h"
-#include "sandbox/sandbox.h"
-#include "sandbox/session.h"
-#include "sandbox/template.h"
+#include "sandbox/run/sandbox.h"
+#include "sandbox/session/session.h"
+#include "sandbox/session/template.h"
 #include "worker/ready_workers.h"
 #include "worker/worker.h"
 

@@ -20,9 +20,9 @@
 #include <tuple>
 #include <vector>
 
-#include "sandbox/check.h"
-#include "sandbox/template.h"
-#include "wasi/owner_files.h"
+#include "sandbox/run/check.h"
+#include "sandbox/session/template.h"
+#include "wasi/calls/owner_files.h"
 #include "worker/walls.h"
 #include "worker/wire_types.h"
 

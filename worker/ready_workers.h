@@ -16,7 +16,7 @@
 #include <vector>
 
 #include "base/result.h"
-#include "sandbox/template.h"
+#include "sandbox/session/template.h"
 #include "worker/worker.h"
 
 namespace membrane::worker {

@@ -7,7 +7,7 @@
 #include <memory>
 #include <optional>
 
-#include "host/world.h"
+#include "host/world/world.h"
 #include "worker/link.h"
 
 namespace membrane::worker {

@@ -4,14 +4,14 @@
 #include <tuple>
 
 #include "base/result.h"
-#include "host/broker.h"
-#include "host/sources.h"
-#include "host/time_zone.h"
-#include "host/world.h"
+#include "host/broker/broker.h"
+#include "host/sources/sources.h"
+#include "host/sources/time_zone.h"
+#include "host/world/world.h"
 #include "policy/policy.h"
-#include "sandbox/report.h"
-#include "sandbox/sandbox.h"
-#include "sandbox/session.h"
+#include "sandbox/report/report.h"
+#include "sandbox/run/sandbox.h"
+#include "sandbox/session/session.h"
 #include "worker/wire.h"
 
 namespace membrane {
@@ -90,10 +90,20 @@ inline auto wire_fields(World::Amounts& a) {
 
 }  // namespace membrane::host
 
-namespace membrane::sandbox {
+namespace membrane::lang {
+
+constexpr SourceFormat wire_last(SourceFormat) { return SourceFormat::kWasm; }
+
+}  // namespace membrane::lang
+
+namespace membrane {
 
 constexpr Outcome wire_last(Outcome) { return Outcome::kWaiting; }
-constexpr Language wire_last(Language) { return Language::kWasm; }
+
+}  // namespace membrane
+
+namespace membrane::sandbox {
+
 constexpr PackagesBy wire_last(PackagesBy) { return PackagesBy::kFlag; }
 inline auto wire_fields(ReportPlace& p) { return std::tie(p.function, p.offset, p.line, p.column, p.file); }
 inline auto wire_fields(ReportError& e) {
@@ -120,7 +130,7 @@ inline auto wire_fields(Report& r) {
                   r.waits_for);
 }
 inline auto wire_fields(Program& p) {
-  return std::tie(p.source, p.name, p.language, p.entry, p.arguments, p.input, p.environment);
+  return std::tie(p.source, p.name, p.format, p.entry, p.arguments, p.input, p.environment);
 }
 inline auto wire_fields(Turn& t) {
   return std::tie(t.code, t.name, t.is_script, t.only_checks, t.declares_calls, t.arguments, t.input,

@@ -1,4 +1,4 @@
-// Runs guests in worker processes: what sandbox/sandbox.h and sandbox/session.h do in this process, inside
+// Runs guests in worker processes: what sandbox/run/sandbox.h and sandbox/session/session.h do in this process, inside
 // the walls of walls.h. Whatever a guest or a worker does, the result is a report.
 //
 //   Worker::start()    a process of its own, begun early: with one thread, before secrets are in memory
@@ -27,10 +27,10 @@
 #include <vector>
 
 #include "base/result.h"
-#include "sandbox/check.h"
-#include "sandbox/sandbox.h"
-#include "sandbox/session.h"
-#include "sandbox/template.h"
+#include "sandbox/run/check.h"
+#include "sandbox/run/sandbox.h"
+#include "sandbox/session/session.h"
+#include "sandbox/session/template.h"
 #include "worker/channel.h"
 #include "worker/walls.h"
 

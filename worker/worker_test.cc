@@ -15,9 +15,9 @@
 #include <thread>
 
 #include "base/sanitized_testing.h"
-#include "sandbox/report_building.h"
-#include "sandbox/session_state.h"
-#include "sandbox/template_testing.h"
+#include "sandbox/run/report_building.h"
+#include "sandbox/session/session_state.h"
+#include "sandbox/session/template_testing.h"
 #include "worker/broker_calls.h"
 #include "worker/link.h"
 #include "worker/messages.h"

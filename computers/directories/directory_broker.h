@@ -14,11 +14,11 @@
 
 #include "base/result.h"
 #include "computers/network/stream.h"
-#include "host/local_broker.h"
+#include "host/world/local_broker.h"
 #include "linux/sandbox/live_computer.h"
 #include "policy/budget.h"
 #include "policy/policy.h"
-#include "sandbox/report.h"
+#include "sandbox/report/report.h"
 
 namespace membrane::computers {
 

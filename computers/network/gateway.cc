@@ -13,11 +13,11 @@
 #include "computers/network/http_connection.h"
 #include "computers/network/tls_stream.h"
 #include "computers/network/tunnel.h"
-#include "host/decisions.h"
-#include "host/dispatch.h"
+#include "host/broker/decisions.h"
+#include "host/calls/dispatch.h"
 #include "host/egress/granted_addresses.h"
 #include "linux/network/reachable.h"
-#include "sandbox/report_building.h"
+#include "sandbox/run/report_building.h"
 
 namespace membrane::computers {
 namespace {

@@ -40,7 +40,7 @@
 #include "policy/budget.h"
 #include "policy/policy.h"
 #include "policy/url.h"
-#include "sandbox/report.h"
+#include "sandbox/report/report.h"
 
 namespace membrane::computers {
 

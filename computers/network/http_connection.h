@@ -18,7 +18,7 @@
 #include <string>
 
 #include "computers/network/stream.h"
-#include "host/broker.h"
+#include "host/broker/broker.h"
 
 namespace membrane::computers {
 
@@ -30,7 +30,7 @@ struct Origin {
 };
 
 struct HttpService {
-  // Decides, sends and answers a request (host/broker.h). Answers that are not streamed are charged before
+  // Decides, sends and answers a request (host/broker/broker.h). Answers that are not streamed are charged before
   // they are held.
   std::function<host::HostResult<host::HttpResponse>(host::HttpRequest,
                                                      const std::function<bool(uint64_t bytes)>& may_hold)>

@@ -13,7 +13,7 @@
 #include <string_view>
 
 #include "computers/network/stream.h"
-#include "host/errno.h"
+#include "host/guest/errno.h"
 
 struct bio_st;  // OpenSSL's BIO, SSL and SSL_CTX
 struct ssl_st;

@@ -13,8 +13,8 @@
 #include <vector>
 
 #include "computers/network/stream.h"
-#include "host/deadline.h"
-#include "host/errno.h"
+#include "host/guest/errno.h"
+#include "host/limits/deadline.h"
 #include "policy/address.h"
 #include "policy/budget.h"
 

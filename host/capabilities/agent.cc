@@ -1,7 +1,7 @@
 // agent: the task that a program is a step of.
 #include "base/utf8.h"
-#include "host/call.h"
 #include "host/capabilities/all.h"
+#include "host/capabilities/call.h"
 
 namespace membrane::host {
 namespace {

@@ -2,8 +2,8 @@
 #include <cmath>
 #include <nlohmann/json.hpp>
 
-#include "host/call.h"
 #include "host/capabilities/all.h"
+#include "host/capabilities/call.h"
 
 namespace membrane::host {
 namespace {

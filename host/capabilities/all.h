@@ -4,7 +4,7 @@
 #include <span>
 #include <string_view>
 
-#include "host/registry.h"
+#include "host/capabilities/function_spec.h"
 
 namespace membrane::host {
 

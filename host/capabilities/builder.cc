@@ -11,8 +11,8 @@
 #include <algorithm>
 #include <cstring>
 
-#include "host/call.h"
 #include "host/capabilities/all.h"
+#include "host/capabilities/call.h"
 
 namespace membrane::host {
 namespace {

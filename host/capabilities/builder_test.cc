@@ -2,7 +2,7 @@
 
 #include <cstring>
 
-#include "host/machine_testing.h"
+#include "host/world/machine_testing.h"
 
 namespace membrane::host {
 namespace {
@@ -58,7 +58,7 @@ TEST(Builder, CostsAsMuchForEachPiece) {
 TEST(Builder, WhatIsNoBuilderIsATrap) {
   Machine machine;
   for (const int bad : {0, 64, -1, INT32_MAX}) {
-    const Outcome outcome = machine.call("builder.size", {bad});
+    const CallResult outcome = machine.call("builder.size", {bad});
     EXPECT_EQ(outcome.end, CallEnd::kTrap) << bad;
     EXPECT_NE(outcome.error.reason.find("no builder"), std::string::npos);
   }

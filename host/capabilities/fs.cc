@@ -1,8 +1,8 @@
 // fs: files beneath the directories that the policy grants.
 #include <limits>
 #include "base/json.h"
-#include "host/call.h"
 #include "host/capabilities/all.h"
+#include "host/capabilities/call.h"
 
 namespace membrane::host {
 namespace {

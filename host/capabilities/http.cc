@@ -3,9 +3,9 @@
 
 #include "base/base64.h"
 #include "base/utf8.h"
-#include "host/call.h"
 #include "host/capabilities/all.h"
-#include "host/read_json.h"
+#include "host/capabilities/call.h"
+#include "host/capabilities/read_json.h"
 
 namespace membrane::host {
 namespace {

@@ -1,8 +1,8 @@
 // io: a program's input, output and result.
 #include "base/utf8.h"
-#include "host/call.h"
 #include "host/capabilities/all.h"
-#include "host/numbers.h"
+#include "host/capabilities/call.h"
+#include "host/text/numbers.h"
 
 namespace membrane::host {
 namespace {

@@ -1,7 +1,7 @@
 // io, log and agent: input and output of a run.
 #include <gtest/gtest.h>
 
-#include "host/machine_testing.h"
+#include "host/world/machine_testing.h"
 
 namespace membrane::host {
 namespace {
@@ -63,7 +63,7 @@ TEST(Log, WritesLinesWithTheirLevel) {
 
 TEST(Agent, SubmitEndsTheRun) {
   Machine machine;
-  const Outcome outcome = machine.call("agent.submit", {"42"});
+  const CallResult outcome = machine.call("agent.submit", {"42"});
   EXPECT_EQ(outcome.end, CallEnd::kExit);
   EXPECT_TRUE(machine.guest.submitted);
   EXPECT_EQ(machine.guest.answer, "42");

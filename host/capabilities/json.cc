@@ -7,10 +7,10 @@
 #include <limits>
 #include <vector>
 
-#include "host/call.h"
 #include "host/capabilities/all.h"
-#include "host/json_path.h"
-#include "host/read_json.h"
+#include "host/capabilities/call.h"
+#include "host/capabilities/read_json.h"
+#include "host/text/json_path.h"
 
 namespace membrane::host {
 namespace {

@@ -1,6 +1,6 @@
 #include <gtest/gtest.h>
 
-#include "host/machine_testing.h"
+#include "host/world/machine_testing.h"
 
 namespace membrane::host {
 namespace {
@@ -68,8 +68,8 @@ TEST(Json, TheNumberOfValuesIsBounded) {
 
 TEST(Json, Numbers) {
   Machine machine;
-  const auto i32 = [&](const char* json) { return machine.number("json.get_i32", {json, ""}); };
-  const auto i64 = [&](const char* json) { return machine.number("json.get_i64", {json, ""}); };
+  const auto i32 = [&](const char* text) { return machine.number("json.get_i32", {text, ""}); };
+  const auto i64 = [&](const char* text) { return machine.number("json.get_i64", {text, ""}); };
   EXPECT_EQ(i32("-2147483648"), INT32_MIN);
   EXPECT_EQ(i32("2147483647"), INT32_MAX);
   EXPECT_EQ(i32("3.0"), 3);
@@ -98,7 +98,7 @@ TEST(Json, LengthKeysTypeHas) {
   const std::pair<const char*, const char*> types[] = {
       {"null", "null"},   {"true", "boolean"}, {"-1.5", "number"}, {"7", "number"},
       {"\"\"", "string"}, {"[]", "array"},     {"{}", "object"}};
-  for (const auto& [json, type] : types) EXPECT_EQ(machine.text("json.type", {json, ""}), type);
+  for (const auto& [text, type] : types) EXPECT_EQ(machine.text("json.type", {text, ""}), type);
   EXPECT_EQ(machine.number("json.has", {kDocument, "papers[1].title"}), 1);
   EXPECT_EQ(machine.number("json.has", {kDocument, "papers[1].year"}), 0);
   EXPECT_EQ(machine.fails("json.has", {"{", "a"}), Errno::kInvalid);
@@ -125,8 +125,8 @@ TEST(Json, QuoteAndValid) {
 
 TEST(Json, SetMakesWhatIsMissing) {
   Machine machine;
-  const auto set = [&](const char* json, const char* path, const char* value) {
-    return machine.text("json.set", {json, path, value});
+  const auto set = [&](const char* text, const char* path, const char* value) {
+    return machine.text("json.set", {text, path, value});
   };
   EXPECT_EQ(set("{}", "a", "1"), R"({"a":1})");
   EXPECT_EQ(set("{}", "a.b.c", "[]"), R"({"a":{"b":{"c":[]}}})");

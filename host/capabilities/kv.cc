@@ -1,7 +1,7 @@
 // kv: a key-value store that outlives the run if the grant names a file.
 #include "base/json.h"
-#include "host/call.h"
 #include "host/capabilities/all.h"
+#include "host/capabilities/call.h"
 
 namespace membrane::host {
 namespace {

@@ -7,10 +7,10 @@
 #include <vector>
 
 #include "base/search.h"
-#include "host/call.h"
 #include "host/capabilities/all.h"
-#include "host/numbers.h"
-#include "host/read_json.h"
+#include "host/capabilities/call.h"
+#include "host/capabilities/read_json.h"
+#include "host/text/numbers.h"
 
 namespace membrane::host {
 namespace {

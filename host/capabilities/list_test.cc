@@ -1,6 +1,6 @@
 #include <gtest/gtest.h>
 
-#include "host/machine_testing.h"
+#include "host/world/machine_testing.h"
 
 namespace membrane::host {
 namespace {
@@ -58,7 +58,7 @@ TEST(List, AtCountsFromBothEnds) {
 TEST(List, WhatIsNoListIsATrapThatSaysSo) {
   Machine machine;
   for (const char* text : {"abc", "plain text", "\x05\x01\x01\x01"}) {
-    const Outcome outcome = machine.call("list.count", {text});
+    const CallResult outcome = machine.call("list.count", {text});
     EXPECT_EQ(outcome.end, CallEnd::kTrap) << text;
     EXPECT_NE(outcome.error.reason.find("not a list"), std::string::npos);
   }

@@ -1,7 +1,7 @@
 // log: messages of a program about its work, separate from its output.
 #include "base/utf8.h"
-#include "host/call.h"
 #include "host/capabilities/all.h"
+#include "host/capabilities/call.h"
 
 namespace membrane::host {
 namespace {

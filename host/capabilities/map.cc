@@ -17,9 +17,9 @@
 #include <span>
 #include <vector>
 
-#include "host/call.h"
 #include "host/capabilities/all.h"
-#include "host/numbers.h"
+#include "host/capabilities/call.h"
+#include "host/text/numbers.h"
 
 namespace membrane::host {
 namespace {

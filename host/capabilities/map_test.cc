@@ -1,6 +1,6 @@
 #include <gtest/gtest.h>
 
-#include "host/machine_testing.h"
+#include "host/world/machine_testing.h"
 
 namespace membrane::host {
 namespace {
@@ -19,7 +19,7 @@ TEST(Map, CountsAndAddsUp) {
   EXPECT_EQ(machine.number("map.has", {map, "a"}), 1);
   EXPECT_EQ(machine.number("map.has", {map, "none"}), 0);
   EXPECT_EQ(machine.number("map.count", {map}), 3);
-  const Outcome fraction = machine.call("map.get", {map, "b"});
+  const CallResult fraction = machine.call("map.get", {map, "b"});
   EXPECT_EQ(fraction.end, CallEnd::kTrap);
   EXPECT_NE(fraction.error.reason.find("map.get_f64"), std::string::npos);
 }
@@ -56,7 +56,7 @@ TEST(Map, KeepsItsOwnCopyOfAKey) {
 TEST(Map, WhatIsNoMapIsATrap) {
   Machine machine;
   for (const int bad : {0, 64, -1, INT32_MAX}) {
-    const Outcome outcome = machine.call("map.count", {bad});
+    const CallResult outcome = machine.call("map.count", {bad});
     EXPECT_EQ(outcome.end, CallEnd::kTrap) << bad;
     EXPECT_NE(outcome.error.reason.find("no map"), std::string::npos);
   }

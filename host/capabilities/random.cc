@@ -5,8 +5,8 @@
 #include <algorithm>
 
 #include "base/hex.h"
-#include "host/call.h"
 #include "host/capabilities/all.h"
+#include "host/capabilities/call.h"
 
 namespace membrane::host {
 namespace {

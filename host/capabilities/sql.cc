@@ -1,7 +1,7 @@
 // sql: queries to the databases that the policy grants; nothing can be changed.
-#include "host/call.h"
 #include "host/capabilities/all.h"
-#include "host/read_json.h"
+#include "host/capabilities/call.h"
+#include "host/capabilities/read_json.h"
 
 namespace membrane::host {
 namespace {

@@ -8,11 +8,11 @@
 #include "base/base64.h"
 #include "base/search.h"
 #include "base/utf8.h"
-#include "host/call.h"
 #include "host/capabilities/all.h"
-#include "host/html_text.h"
-#include "host/numbers.h"
-#include "host/read_json.h"
+#include "host/capabilities/call.h"
+#include "host/capabilities/read_json.h"
+#include "host/text/html_text.h"
+#include "host/text/numbers.h"
 #include "policy/url.h"
 
 namespace membrane::host {

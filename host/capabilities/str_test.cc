@@ -1,6 +1,6 @@
 #include <gtest/gtest.h>
 
-#include "host/machine_testing.h"
+#include "host/world/machine_testing.h"
 
 namespace membrane::host {
 namespace {

@@ -5,9 +5,9 @@
 #include <cstdio>
 #include <optional>
 
-#include "host/call.h"
 #include "host/capabilities/all.h"
-#include "host/numbers.h"
+#include "host/capabilities/call.h"
+#include "host/text/numbers.h"
 
 namespace membrane::host {
 namespace {

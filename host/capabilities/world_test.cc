@@ -4,7 +4,7 @@
 #include <cmath>
 #include <set>
 
-#include "host/machine_testing.h"
+#include "host/world/machine_testing.h"
 
 namespace membrane::host {
 namespace {

@@ -6,8 +6,8 @@
 #include <string>
 #include <vector>
 
-#include "host/deadline.h"
 #include "host/egress/resolver.h"
+#include "host/limits/deadline.h"
 #include "policy/address.h"
 
 namespace membrane::host {

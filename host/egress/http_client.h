@@ -21,9 +21,9 @@
 #include <string_view>
 #include <vector>
 
-#include "host/broker.h"
-#include "host/deadline.h"
-#include "host/errno.h"
+#include "host/broker/broker.h"
+#include "host/guest/errno.h"
+#include "host/limits/deadline.h"
 #include "policy/address.h"
 #include "policy/budget.h"
 #include "policy/url.h"

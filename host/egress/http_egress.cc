@@ -12,7 +12,7 @@
 #include <thread>
 
 #include "base/text.h"
-#include "host/decisions.h"
+#include "host/broker/decisions.h"
 #include "host/egress/granted_addresses.h"
 #include "host/egress/http_client.h"
 #include "host/egress/secret_mask.h"

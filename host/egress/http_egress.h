@@ -26,10 +26,10 @@
 #include <vector>
 
 #include "base/result.h"
-#include "host/broker.h"
-#include "host/deadline.h"
+#include "host/broker/broker.h"
 #include "host/egress/egress_watch.h"
 #include "host/egress/resolver.h"
+#include "host/limits/deadline.h"
 #include "policy/budget.h"
 #include "policy/policy.h"
 

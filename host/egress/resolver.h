@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "host/errno.h"
+#include "host/guest/errno.h"
 #include "policy/address.h"
 
 namespace membrane::host {

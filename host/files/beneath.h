@@ -13,7 +13,7 @@
 #include <string_view>
 #include <utility>
 
-#include "host/errno.h"
+#include "host/guest/errno.h"
 
 namespace membrane::host {
 

@@ -13,7 +13,7 @@
 #include <map>
 
 #include "base/utf8.h"
-#include "host/files/guest_path.h"
+#include "host/broker/guest_path.h"
 #include "host/files/links.h"
 #include "host/files/permissions.h"
 #include "host/files/roots.h"

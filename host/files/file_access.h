@@ -31,9 +31,9 @@
 #include <string_view>
 #include <vector>
 
-#include "host/broker.h"
-#include "host/deadline.h"
+#include "host/broker/broker.h"
 #include "host/files/file_handles.h"
+#include "host/limits/deadline.h"
 #include "policy/budget.h"
 #include "policy/policy.h"
 
@@ -41,8 +41,6 @@ namespace membrane::host {
 
 class FileAccess {
  public:
-  static constexpr size_t kMaxPathBytes = 4096;
-  static constexpr size_t kMaxComponents = 64;
   static constexpr size_t kMaxListEntries = 10'000;
 
   // ENOENT when a granted directory or file does not exist; ENOTSUP on a kernel that does not support these

@@ -20,7 +20,7 @@
 #include <string>
 #include <string_view>
 
-#include "host/broker.h"
+#include "host/broker/broker.h"
 #include "host/files/links.h"
 #include "host/files/roots.h"
 #include "policy/budget.h"

@@ -1,5 +1,5 @@
 // Open files on the real file system. Ways out of a grant are tested by file_access_test.cc for what both share, and
-// from a program's point of view in wasi/host_files_test.cc.
+// from a program's point of view in wasi/system/host_files_test.cc.
 #include "host/files/file_handles.h"
 
 #include <fcntl.h>
@@ -11,9 +11,9 @@
 #include <filesystem>
 #include <fstream>
 
-#include "host/broker_gate.h"
 #include "host/files/file_access.h"
-#include "host/local_broker.h"
+#include "host/gate/broker_gate.h"
+#include "host/world/local_broker.h"
 
 namespace membrane::host {
 namespace {

@@ -114,8 +114,7 @@ HostResult<Components> follow_links(Roots& roots, Components path, LastComponent
   for (int followed = 0;;) {
     const Components ahead = way.ahead();
     const std::string text = guest_text(ahead);
-    if (ahead.size() > FileAccess::kMaxComponents)
-      return refuse(Errno::kInvalid, text + " has too many parts.");
+    if (ahead.size() > kMaxComponents) return refuse(Errno::kInvalid, text + " has too many parts.");
     const auto target = roots.locate(ahead, policy::FsMode::kRead);
     auto link = target ? find_link(*target) : HostResult<std::optional<LinkBeneath>>(std::nullopt);
     if (!link) return std::unexpected(link.error());

@@ -7,7 +7,7 @@
 #include <cerrno>
 #include <cstdlib>
 
-#include "host/decisions.h"
+#include "host/broker/decisions.h"
 
 namespace membrane::host {
 

@@ -13,9 +13,9 @@
 #include <string>
 #include <vector>
 
-#include "host/broker.h"
+#include "host/broker/broker.h"
+#include "host/broker/guest_path.h"
 #include "host/files/beneath.h"
-#include "host/files/guest_path.h"
 #include "policy/policy.h"
 
 namespace membrane::host {

@@ -4,9 +4,9 @@
 #include <optional>
 
 #include "base/sqlite.h"
-#include "host/decisions.h"
+#include "host/broker/decisions.h"
 #include "host/sql/read_only_file.h"
-#include "host/sqlite_wait.h"
+#include "host/sql/sqlite_wait.h"
 
 namespace membrane::host {
 namespace {

@@ -14,8 +14,8 @@
 #include <string_view>
 #include <vector>
 
-#include "host/deadline.h"
-#include "host/errno.h"
+#include "host/guest/errno.h"
+#include "host/limits/deadline.h"
 #include "policy/policy.h"
 
 namespace membrane::host {

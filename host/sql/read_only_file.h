@@ -15,7 +15,7 @@
 #include <string>
 
 #include "base/sqlite.h"
-#include "host/errno.h"
+#include "host/guest/errno.h"
 
 namespace membrane::host {
 

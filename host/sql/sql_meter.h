@@ -19,7 +19,7 @@
 #include <cstdint>
 
 #include "base/sqlite.h"
-#include "host/work.h"
+#include "host/limits/work.h"
 
 namespace membrane::host {
 

@@ -13,12 +13,12 @@
 #include "base/search.h"
 #include "base/sqlite.h"
 #include "base/utf8.h"
-#include "host/read_json.h"
+#include "host/capabilities/read_json.h"
+#include "host/limits/watchdog.h"
 #include "host/sql/read_only_file.h"
 #include "host/sql/run_clock.h"
 #include "host/sql/sql_meter.h"
-#include "host/sqlite_wait.h"
-#include "host/watchdog.h"
+#include "host/sql/sqlite_wait.h"
 
 namespace membrane::host {
 namespace {

@@ -18,9 +18,9 @@
 #include <string>
 #include <string_view>
 
-#include "host/deadline.h"
-#include "host/errno.h"
-#include "host/work.h"
+#include "host/guest/errno.h"
+#include "host/limits/deadline.h"
+#include "host/limits/work.h"
 #include "policy/policy.h"
 
 namespace membrane::host {

@@ -11,8 +11,8 @@
 #include <string>
 #include <vector>
 
-#include "host/link.h"
-#include "lang/language.h"
+#include "host/calls/link.h"
+#include "lang/load_program.h"
 #include "wasm/validate.h"
 
 namespace membrane::lang {
@@ -22,7 +22,7 @@ using enum DiagnosticCode;
 
 // The first finding about a program; nothing when it is accepted.
 std::optional<Diagnostic> first_finding(std::string_view source, std::string_view name = "program.wat") {
-  auto loaded = load_program(source, Language::kAuto, name);
+  auto loaded = load_program(source, SourceFormat::kAuto, name);
   if (!loaded) return loaded.error().front();
   if (auto checked = wasm::validate(loaded->module, loaded->text()); !checked)
     return loaded->to_author(checked.error());
@@ -386,7 +386,7 @@ TEST(BinaryFindings, SayWhereAndHowToMendIt) {
     const std::string bytes = bytes_of(c.hex);
     auto d = first_finding(bytes);
     if (c.code == kBadMagic || bytes.size() < 8) {  // as an explicit binary: otherwise it is taken for text
-      const auto loaded = load_program(bytes, Language::kWasm);
+      const auto loaded = load_program(bytes, SourceFormat::kWasm);
       ASSERT_FALSE(loaded);
       d = loaded.error().front();
     }

@@ -6,7 +6,7 @@
 
 #include "base/findings.h"
 #include "base/stop_scope.h"
-#include "lang/language.h"
+#include "lang/load_program.h"
 #include "lang/wat/expansion.h"
 #include "lang/wat/preprocessor.h"
 #include "wasm/validate.h"

@@ -96,7 +96,7 @@ std::function<std::vector<membrane::Answer>(std::span<const membrane::FunctionCa
 }
 
 // A report, as little of it as most who run a cell look at; the rest is its JSON.
-struct Outcome {
+struct TurnReport {
   membrane::Report report;
 
   [[nodiscard]] std::string_view outcome() const { return membrane::name_of(report.outcome); }
@@ -150,8 +150,8 @@ class Session {
  public:
   explicit Session(membrane::Session of) : session_(std::move(of)) {}
 
-  Outcome run(std::string code, std::string name, bool is_script, bool only_checks,
-              std::vector<std::string> arguments, std::string input, bool declares_calls, Pairs inputs) {
+  TurnReport run(std::string code, std::string name, bool is_script, bool only_checks,
+                 std::vector<std::string> arguments, std::string input, bool declares_calls, Pairs inputs) {
     return turn([&] {
       return session_.run({.code = std::move(code),
                            .name = std::move(name),
@@ -163,7 +163,7 @@ class Session {
                            .inputs = std::move(inputs)});
     });
   }
-  Outcome resume(std::vector<AnswerTuple> answers) {
+  TurnReport resume(std::vector<AnswerTuple> answers) {
     return turn([&] { return session_.resume(answers_of(std::move(answers))); });
   }
   void abandon() {
@@ -212,9 +212,9 @@ class Session {
   }
 
  private:
-  Outcome turn(auto&& act) {
+  TurnReport turn(auto&& act) {
     RunningTurn running(session_, cancels_);
-    Outcome outcome;
+    TurnReport outcome;
     {
       const nb::gil_scoped_release released;
       outcome.report = act();
@@ -277,21 +277,21 @@ NB_MODULE(_native, module) {
     return value_or_throw(membrane::Receipts::open(std::move(directory), options));
   });
 
-  nb::class_<Outcome>(module, "Outcome")
-      .def_prop_ro("outcome", &Outcome::outcome)
-      .def_prop_ro("text", [](const Outcome& of) { return of.report.result; })
-      .def_prop_ro("stdout", [](const Outcome& of) { return of.report.stdout_text; })
-      .def_prop_ro("stderr", [](const Outcome& of) { return of.report.stderr_text; })
-      .def_prop_ro("fuel_used", [](const Outcome& of) { return of.report.fuel_used; })
-      .def_prop_ro("exit_code", [](const Outcome& of) { return of.report.exit_code; })
-      .def_prop_ro("waits_for", &Outcome::waits_for)
-      .def_prop_ro("receipt", [](const Outcome& of) { return of.report.receipt; })
+  nb::class_<TurnReport>(module, "TurnReport")
+      .def_prop_ro("outcome", &TurnReport::outcome)
+      .def_prop_ro("text", [](const TurnReport& of) { return of.report.result; })
+      .def_prop_ro("stdout", [](const TurnReport& of) { return of.report.stdout_text; })
+      .def_prop_ro("stderr", [](const TurnReport& of) { return of.report.stderr_text; })
+      .def_prop_ro("fuel_used", [](const TurnReport& of) { return of.report.fuel_used; })
+      .def_prop_ro("exit_code", [](const TurnReport& of) { return of.report.exit_code; })
+      .def_prop_ro("waits_for", &TurnReport::waits_for)
+      .def_prop_ro("receipt", [](const TurnReport& of) { return of.report.receipt; })
       .def_prop_ro("unsealed",
-                   [](const Outcome& of) -> nb::object {
+                   [](const TurnReport& of) -> nb::object {
                      if (!of.report.unsealed) return nb::none();
                      return words_of(*of.report.unsealed);
                    })
-      .def("to_json", [](const Outcome& of) { return of.report.to_json(); });
+      .def("to_json", [](const TurnReport& of) { return of.report.to_json(); });
 
   nb::class_<Session>(module, "Session")
       .def_static(

@@ -1,0 +1,110 @@
+#include "host/calls/link.h"
+
+#include "base/findings.h"
+#include "host/calls/foreign_imports.h"
+
+namespace membrane::host {
+namespace {
+
+std::string text_of(const wasm::FuncType& type) {
+  std::string text = "(func";
+  const auto append = [&](std::string_view keyword, const std::vector<wasm::ValType>& types) {
+    if (types.empty()) return;
+    text.append(" (").append(keyword);
+    for (const wasm::ValType item : types) text.append(" ").append(wasm::name_of(item));
+    text += ")";
+  };
+  append("param", type.params);
+  append("result", type.results);
+  return text + ")";
+}
+
+// The function that was probably meant: the same name elsewhere, or a similar one.
+const FunctionSpec* nearest_function(const wasm::Import& import) {
+  const FunctionSpec* same_name = nullptr;
+  std::vector<std::string> names;
+  std::vector<const FunctionSpec*> functions;
+  for (const Capability& capability : capabilities()) {
+    for (const FunctionSpec& function : capability.functions) {
+      if (function.name == import.name && same_name == nullptr) same_name = &function;
+      names.push_back(std::string(function.module) + "." + std::string(function.name));
+      functions.push_back(&function);
+    }
+  }
+  const std::vector<std::string_view> candidates(names.begin(), names.end());
+  const std::string_view best = nearest(import.module + "." + import.name, candidates);
+  if (best.empty()) return same_name;
+  return functions[static_cast<size_t>(std::ranges::find(candidates, best) - candidates.begin())];
+}
+
+std::string names_in(const Capability& capability) {
+  std::string list;
+  for (const FunctionSpec& function : capability.functions)
+    list.append(list.empty() ? "" : ", ").append(function.name);
+  return list;
+}
+
+Diagnostic unknown(const wasm::Module& module, const wasm::Import& import) {
+  Diagnostic diagnostic{.code = DiagnosticCode::kUnknownImport};
+  diagnostic.found = import.module + "." + import.name;
+  diagnostic.message = "nothing provides the import \"" + import.module + "\" \"" + import.name + "\"";
+  if (const std::string_view purpose = made_for(module, import); !purpose.empty()) {
+    diagnostic.hint = purpose;
+  } else if (import.kind != wasm::ExternKind::kFunc) {
+    diagnostic.message += " (a " + std::string(wasm::name_of(import.kind)) + "; only functions are provided)";
+    diagnostic.hint = "define the " + std::string(wasm::name_of(import.kind)) + " in the module";
+  } else if (const FunctionSpec* meant = nearest_function(import)) {
+    diagnostic.expected = std::string(meant->module) + "." + std::string(meant->name);
+    diagnostic.hint = "did you mean " + diagnostic.expected + "? " + import_of(*meant);
+  } else if (const Capability* capability = find_capability(import.module)) {
+    diagnostic.hint = import.module + " has: " + names_in(*capability);
+  } else if (import.module.starts_with("wasi_")) {
+    diagnostic.hint = import.module + " has no such function (see docs/wasi.md for those that exist)";
+  } else if (import.module == "env") {
+    diagnostic.hint = "env is where a linker leaves undefined symbols: link the library that defines " +
+                      import.name + ", or let the program that embeds Membrane define it";
+  }
+  return diagnostic;
+}
+
+bool is_fail_function(const wasm::Module& module, const wasm::Import& import) {
+  using wasm::ValType;
+  static const wasm::FuncType kType{{ValType::kI32, ValType::kI32, ValType::kI32}, {}};
+  return import.kind == wasm::ExternKind::kFunc && import.module == "membrane" && import.name == "fail" &&
+         module.type_of_function(import.index) == kType;
+}
+
+}  // namespace
+
+std::expected<Linkage, std::vector<Diagnostic>> link_imports(
+    const wasm::Module& module, const std::function<bool(const wasm::Import&)>& is_own) {
+  Linkage linkage;
+  std::vector<Diagnostic> diagnostics;
+  for (const wasm::Import& import : module.imports) {
+    if (diagnostics.size() == kMaxFindings) break;
+    if (is_fail_function(module, import) || (is_own && is_own(import))) {
+      linkage.push_back(nullptr);
+      continue;
+    }
+    const FunctionSpec* function =
+        import.kind == wasm::ExternKind::kFunc ? find_function(import.module, import.name) : nullptr;
+    if (function == nullptr) {
+      diagnostics.push_back(unknown(module, import));
+      continue;
+    }
+    linkage.push_back(function);
+    const wasm::FuncType& declared = module.type_of_function(import.index);
+    if (const wasm::FuncType actual = wasm_signature_of(*function); declared != actual) {
+      Diagnostic diagnostic{.code = DiagnosticCode::kImportTypeMismatch};
+      diagnostic.message = import.module + "." + import.name + " is imported with a type other than its own";
+      diagnostic.found = text_of(declared);
+      diagnostic.expected = text_of(actual);
+      diagnostic.hint = "write " + import_of(*function);
+      diagnostics.push_back(std::move(diagnostic));
+    }
+  }
+  if (!diagnostics.empty()) return std::unexpected(bounded(std::move(diagnostics)));
+  return linkage;
+}
+
+}  // namespace membrane::host
