@@ -12,7 +12,7 @@ namespace membrane::node {
 
 namespace {
 
-// What the collector is told that one has, besides the object: about what one has after a few turns.
+// The external memory of a session that is reported to the collector: about what one has after a few turns.
 constexpr int64_t kUsualBytes = 1 << 20;
 
 Napi::Value bytes_of(Napi::Env env, std::string_view head, std::string_view content) {
@@ -51,7 +51,7 @@ Napi::Error error_of(Napi::Env env, const Failure& failure) {
 
 namespace {
 
-// What src/native.ts has of a report, as a NativeReport: {json, receipt, unsealed}.
+// A report as a NativeReport of src/native.ts: {json, receipt, unsealed}.
 struct Told {
   std::string json, receipt;
   std::optional<Failure> unsealed;
@@ -82,11 +82,11 @@ Napi::Function SessionWrap::define(Napi::Env env) {
        InstanceMethod<&SessionWrap::close>("close")});
 }
 
-// -- its life -------------------------------------------------------------------------------------------------------
+// -- its lifetime ---------------------------------------------------------------------------------------------------
 
 SessionWrap::SessionWrap(const Napi::CallbackInfo& info) : ObjectWrap(info) {}
 
-// The functions are a property of the object: the collector sees what they refer to, which may be the session itself.
+// The functions are a property of the object, so that the collector sees what they refer to. That may be the session itself.
 Napi::Value SessionWrap::make(Napi::Env env, Session session, std::chrono::milliseconds wall,
                               Napi::Value host) {
   const Napi::Object made = loop_of(env)->session_class.New({});
@@ -104,7 +104,7 @@ void SessionWrap::Finalize(Napi::BasicEnv env) {
 
 void SessionWrap::close(const Napi::CallbackInfo& info) {
   if (!session_) return;
-  session_.reset();  // a turn that runs has it until it ends
+  session_.reset();  // a running turn keeps it until it ends
   Napi::MemoryManagement::AdjustExternalMemory(info.Env(), -kUsualBytes);
 }
 
