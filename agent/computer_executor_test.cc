@@ -143,7 +143,7 @@ TEST_F(ComputerExecutorTest, CopiesADirectoryIn) {
   std::filesystem::remove_all(folder);
 }
 
-// A model behind a server, by tool calls; what it is told.
+// A model that acts by tool calls, and the observations that it gets.
 TEST_F(ComputerExecutorTest, AModelWorksByCommandsAndEdits) {
   ModelServer server(
       {streamed_call("write_file", {{"path", "a.c"}, {"content", "int x = 1;\n"}}, "call_1"),
@@ -167,15 +167,15 @@ TEST_F(ComputerExecutorTest, AModelWorksByCommandsAndEdits) {
   EXPECT_EQ(result.stop, Stop::kAnswered);
   EXPECT_EQ(result.totals.steps, 4u);
   EXPECT_EQ(result.totals.repairs, 1u);
-  std::vector<std::string> told;
+  std::vector<std::string> observations;
   for (const Message& message : loop.messages())
-    if (message.role == Role::kTool) told.push_back(message.content);
-  ASSERT_EQ(told.size(), 6u);
-  EXPECT_TRUE(told[1].contains("edited /root/a.c at line 1"));
-  EXPECT_TRUE(told[2].contains("stands 0 times"));
-  EXPECT_TRUE(told[3].contains("exit code 4"));
-  EXPECT_TRUE(told[4].contains("int x = 2;"));
-  EXPECT_FALSE(told[4].contains("fuel"));
+    if (message.role == Role::kTool) observations.push_back(message.content);
+  ASSERT_EQ(observations.size(), 6u);
+  EXPECT_TRUE(observations[1].contains("edited /root/a.c at line 1"));
+  EXPECT_TRUE(observations[2].contains("stands 0 times"));
+  EXPECT_TRUE(observations[3].contains("exit code 4"));
+  EXPECT_TRUE(observations[4].contains("int x = 2;"));
+  EXPECT_FALSE(observations[4].contains("fuel"));
 }
 
 }  // namespace

@@ -1276,13 +1276,13 @@ class RunInLanguages(WithLanguages):
     def test_a_pipe_that_never_ends_holds_up_who_reads_it_alone(self):
         read, write = os.pipe()
         try:
-            for arguments, code, told in ((["-e", "2 + 2", "-q"], 0, "4\n"), (["--lang", "js", "-e", "2 + 2", "-q"], 0, "4\n"),
+            for arguments, code, reported in ((["-e", "2 + 2", "-q"], 0, "4\n"), (["--lang", "js", "-e", "2 + 2", "-q"], 0, "4\n"),
                                           (["-e", "input()", "--wall", "200ms"], 1, "waiting for its standard input"),
                                           (["--lang", "js", "-e", "prompt()", "--wall", "200ms"], 1, "waiting for its standard input")):
                 done = subprocess.run([COMMAND, "run", *arguments], stdin=read, capture_output=True, text=True, cwd=self.folder,
                                       env=self.environment, timeout=SECONDS)
                 self.assertEqual(done.returncode, code, done.stderr)
-                self.assertIn(told, done.stdout + done.stderr)
+                self.assertIn(reported, done.stdout + done.stderr)
         finally:
             os.close(read)
             os.close(write)
@@ -1410,12 +1410,12 @@ display(chart.bar({"a": 1}))
         self.file("y.txt", "too")
         for path, grant in ("in/x.txt", "fs:read:in:/in"), ("/in/x.txt", None), ("y.txt", "fs:read:y.txt:/y.txt"):
             program = self.file("p.py", f"print(open({path!r}).read())")
-            told = self.membrane("run", program, code=1).stderr
+            reported = self.membrane("run", program, code=1).stderr
             if grant is None:
-                self.assertIn("No file or directory of the host is granted.", told)
-                self.assertNotIn("is here", told)
+                self.assertIn("No file or directory of the host is granted.", reported)
+                self.assertNotIn("is here", reported)
                 continue
-            self.assertIn(f"hint: {path} is here, and not granted: --allow {grant} grants it.", told)
+            self.assertIn(f"hint: {path} is here, and not granted: --allow {grant} grants it.", reported)
             self.membrane("run", program, "--allow", grant)
 
     def test_a_file_that_is_granted_is_told_with_the_place_where_it_is_seen(self):
@@ -1429,28 +1429,28 @@ display(chart.bar({"a": 1}))
                                       ("fs:read:./data", absolute, "/data/log.csv"),
                                       (f"fs:read:{self.folder}/data/:/in", "data/log.csv", "/in/log.csv")):
                 with self.subTest(run=run, grant=grant):
-                    told = self.membrane("run", run, "--allow", grant, path, code=1).stderr
-                    self.assertIn(f"hint: {path} is granted, and the program sees it as {seen}: open that.", told)
-                    self.assertNotIn("not granted", told)
+                    reported = self.membrane("run", run, "--allow", grant, path, code=1).stderr
+                    self.assertIn(f"hint: {path} is granted, and the program sees it as {seen}: open that.", reported)
+                    self.assertNotIn("not granted", reported)
                     self.assertEqual(self.membrane("run", run, "--allow", grant, seen, "-q").stdout, "a,b\n")
 
     def test_a_file_that_is_nowhere_is_offered_no_grant(self):
         (self.folder / "data").mkdir()
         program = self.file("p.py", "import sys\nprint(open(sys.argv[1]).read())")
-        told = self.membrane("run", program, "nofile.csv", code=1).stderr
-        self.assertIn("hint: nofile.csv is not here, either.\n", told)
-        self.assertNotIn("--allow", told)
-        told = self.membrane("run", program, "--allow", "fs:read:./data", "data/no.csv", code=1).stderr
-        self.assertIn("hint: data/no.csv is not here, either. Of the host, the program can access /data (to read).\n", told)
+        reported = self.membrane("run", program, "nofile.csv", code=1).stderr
+        self.assertIn("hint: nofile.csv is not here, either.\n", reported)
+        self.assertNotIn("--allow", reported)
+        reported = self.membrane("run", program, "--allow", "fs:read:./data", "data/no.csv", code=1).stderr
+        self.assertIn("hint: data/no.csv is not here, either. Of the host, the program can access /data (to read).\n", reported)
 
     def test_a_directory_to_write_to_is_told_with_what_makes_it_or_grants_it(self):
-        told = self.membrane("run", "-e", "open('/nope/x', 'w')", code=1).stderr
-        self.assertIn("hint: There is no directory /nope in the sandbox: os.makedirs makes it.", told)
-        told = self.membrane("run", "-e", "open('nope/x', 'w')", code=1).stderr
-        self.assertIn("hint: There is no directory /nope in the sandbox: os.makedirs makes it.", told)
+        reported = self.membrane("run", "-e", "open('/nope/x', 'w')", code=1).stderr
+        self.assertIn("hint: There is no directory /nope in the sandbox: os.makedirs makes it.", reported)
+        reported = self.membrane("run", "-e", "open('nope/x', 'w')", code=1).stderr
+        self.assertIn("hint: There is no directory /nope in the sandbox: os.makedirs makes it.", reported)
         (self.folder / "out").mkdir()
-        told = self.membrane("run", "-e", "open('out/x', 'w')", code=1).stderr
-        self.assertIn("hint: out is here, and not granted: --allow fs:write:out:/out grants it.", told)
+        reported = self.membrane("run", "-e", "open('out/x', 'w')", code=1).stderr
+        self.assertIn("hint: out is here, and not granted: --allow fs:write:out:/out grants it.", reported)
         self.membrane("run", "-e", "open('out/x', 'w').close()", "--allow", "fs:write:out:/out")
 
     def test_nothing_is_said_of_files_outside_of_the_working_directory(self):
@@ -1466,9 +1466,9 @@ display(chart.bar({"a": 1}))
         (self.folder / "app").mkdir()
         self.file("app/helper.py", "x = 42")
         program = self.file("app/main.py", "import helper\nprint(helper.x)")
-        told = self.membrane("run", program, code=1).stderr
-        self.assertIn("helper is next to the program, and not granted: --dir app:/:ro grants it.", told)
-        self.assertNotIn("--with", told)
+        reported = self.membrane("run", program, code=1).stderr
+        self.assertIn("helper is next to the program, and not granted: --dir app:/:ro grants it.", reported)
+        self.assertNotIn("--with", reported)
         self.assertEqual(self.membrane("run", program, "--dir", "app:/:ro", "-q").stdout, "42\n")
 
     def test_an_empty_line_in_a_block_does_not_end_it(self):
@@ -1504,24 +1504,24 @@ class PackagesOfJavaScript(WithLanguages):
         self.assertEqual(self.membrane("run", program, *grants, "--replay", "run.journal", "-q").stdout, "2.5\n")
 
     def test_that_are_missing_say_what_would_bring_them(self):
-        told = self.membrane("run", self.file("p.mjs", "import twice from 'twice';"), code=1).stderr
+        reported = self.membrane("run", self.file("p.mjs", "import twice from 'twice';"), code=1).stderr
         for part in ("Cannot find module 'twice'", "--with twice", "--allow fs:read:./node_modules:/node_modules"):
-            self.assertIn(part, told)
-        told = self.membrane("run", self.file("p.js", "require('fs').readFileSync('/data/in.txt')"), code=1).stderr
+            self.assertIn(part, reported)
+        reported = self.membrane("run", self.file("p.js", "require('fs').readFileSync('/data/in.txt')"), code=1).stderr
         for part in ("ENOENT: no such file or directory, open '/data/in.txt'", "--allow fs:read:HOST_DIRECTORY:/data"):
-            self.assertIn(part, told)
+            self.assertIn(part, reported)
 
     def test_one_beside_the_program_is_told_with_the_flag_that_gives_it(self):
         (self.folder / "app/lib").mkdir(parents=True)
         self.file("app/lib/half.js", "module.exports = 21; exports.n = 1")
         for name, text in (("p.js", "console.log(2 * require('./lib/half'))"), ("p.mjs", "import n from './lib/half.js'; console.log(2 * n)")):
             program = self.file(f"app/{name}", text)
-            told = self.membrane("run", program, code=2).stderr
-            self.assertIn("is next to the program, and not granted: --dir app:/:ro grants it.", told)
-            self.assertNotIn("HOST_DIRECTORY", told)
+            reported = self.membrane("run", program, code=2).stderr
+            self.assertIn("is next to the program, and not granted: --dir app:/:ro grants it.", reported)
+            self.assertNotIn("HOST_DIRECTORY", reported)
             self.assertEqual(self.membrane("run", program, "--dir", "app:/:ro", "-q").stdout, "42\n")
-        told = self.membrane("run", self.file("p.js", "require('./none')"), code=2).stderr
-        self.assertNotIn("is next to", told)
+        reported = self.membrane("run", self.file("p.js", "require('./none')"), code=2).stderr
+        self.assertNotIn("is next to", reported)
 
     def test_a_limit_of_host_calls_is_named(self):
         grants = ["--allow", "fs:read:./node_modules:/node_modules", "--host-calls", "2"]

@@ -58,7 +58,7 @@ class BuildTest(unittest.TestCase):
     def build(self, dockerfile, *options, name="mine", code=0):
         (self.context / "Dockerfile").write_text(dockerfile)
         done = self.membrane("image", "build", "-t", name, "--json", *options, self.context, code=code)
-        return json.loads(done.stdout) | {"told": done.stderr} if code == 0 else done.stderr + done.stdout
+        return json.loads(done.stdout) | {"messages": done.stderr} if code == 0 else done.stderr + done.stdout
 
     def run_image(self, *words, name="mine", options=(), code=0):
         return self.membrane("run", "--kind", "linux", "--image", name, "-q", *options, "--", *words, code=code).stdout
@@ -97,7 +97,7 @@ class Instructions(BuildTest):
         self.assertEqual(self.run_image("cat", "/v"), "1 w 1x\n")
         built = self.build(dockerfile, "--build-arg", "BASE=host", "--build-arg", "V=2", "--build-arg", "NONE=1")
         self.assertEqual(self.run_image("cat", "/v"), "2 2x\n")
-        self.assertIn("NONE", built["told"])
+        self.assertIn("NONE", built["messages"])
 
     def test_stages(self):
         self.build("FROM host AS made\nRUN mkdir /out && echo built > /out/a && ln -s a /out/link && chmod 700 /out/a\n"
@@ -116,8 +116,8 @@ class Instructions(BuildTest):
         built = self.build(dockerfile, "--target", "app", "--build-arg", "UNUSED=1")
         self.assertEqual(built["carried_out"], 3)
         self.assertEqual(self.run_image("cat", "/1", "/2"), "1\n2\n")
-        self.assertIn("step 6/6: COPY --chown=7 --from=data /2 /\n", built["told"])
-        self.assertNotIn("UNUSED", built["told"])
+        self.assertIn("step 6/6: COPY --chown=7 --from=data /2 /\n", built["messages"])
+        self.assertNotIn("UNUSED", built["messages"])
         self.assertIn("line 5", self.build(dockerfile, code=2))
         self.build("FROM host AS a\nRUN echo a > /x\nFROM host AS b\nARG FROM=a\nCOPY --from=$FROM /x /\n")
         self.assertEqual(self.run_image("cat", "/x"), "a\n")
@@ -202,7 +202,7 @@ class Errors(BuildTest):
                 ("FROM nosuch\n", "line 1", "nosuch", "membrane image"),
                 (f"FROM {self.store}/host.image\n", "line 1", "membrane image import"),
                 (f"FROM host\nCOPY --from={self.store}/host.image /etc/passwd /\n", "line 2", "membrane image import"),
-                ("FROM host\n\nRUN echo told >&2; exit 3\n", "line 3", "exit code 3", "told"),
+                ("FROM host\n\nRUN echo messages >&2; exit 3\n", "line 3", "exit code 3", "messages"),
                 ("FROM host\nCOPY nosuch /\n", "line 2", "nosuch", ".dockerignore"),
                 ("FROM host\nADD https://example.org/x /\n", "line 2", "--allow 'http:GET:https://example.org/*'"),
                 ("FROM host\nRUN --mount=type=bind,target=/x true\n", "line 2", "bind"),
@@ -215,9 +215,9 @@ class Errors(BuildTest):
                 ("FROM host\nONBUILD RUN x\n", "line 2", "ONBUILD"),
         ]:
             with self.subTest(dockerfile):
-                told = self.build(dockerfile, code=2)
+                messages = self.build(dockerfile, code=2)
                 for each in wanted:
-                    self.assertIn(each, told)
+                    self.assertIn(each, messages)
         self.assertNotIn("mine", self.membrane("image", "ls").stdout)
 
     def test_limits_are_written_as_everywhere(self):
@@ -228,11 +228,11 @@ class Errors(BuildTest):
         self.assertIn("memory", self.build("FROM host\n", "--memory", "much", code=2))
 
     def test_a_quiet_build_tells_what_failed(self):
-        (self.context / "Dockerfile").write_text("FROM host\nRUN echo before\nRUN echo told; exit 3\n")
-        told = self.membrane("image", "build", "-q", "-t", "mine", self.context, code=2).stderr
-        self.assertIn("step 3/3", told)
-        self.assertIn("told\n", told)
-        self.assertNotIn("before\n", told)
+        (self.context / "Dockerfile").write_text("FROM host\nRUN echo before\nRUN echo messages; exit 3\n")
+        messages = self.membrane("image", "build", "-q", "-t", "mine", self.context, code=2).stderr
+        self.assertIn("step 3/3", messages)
+        self.assertIn("messages\n", messages)
+        self.assertNotIn("before\n", messages)
 
     def test_a_target_and_a_file_that_are_not_there(self):
         self.assertIn("nosuch", self.build("FROM host\n", "--target", "nosuch", code=2))
@@ -346,19 +346,19 @@ class Network(NetworkTest):
         self.assertEqual((built["reproducible"], step["line"], step["cached"], step["pinned"]), (False, 4, False, False))
         self.assertTrue(step["instruction"].startswith("RUN exec 3<>"))
         self.assertEqual(step["hosts"], [{"host": self.host, "calls": 1, "refused": 0, "bytes_in": 5, "bytes_out": 0}])
-        self.assertIn(f"network: line 4, RUN exec 3<>/dev/tcp", built["told"])
-        self.assertIn("--no-cache repeats them", built["told"])
+        self.assertIn(f"network: line 4, RUN exec 3<>/dev/tcp", built["messages"])
+        self.assertIn("--no-cache repeats them", built["messages"])
 
     def test_nothing_is_granted_unless_somebody_says_so(self):
-        told = self.build("FROM host\nSHELL [\"/bin/bash\", \"-ec\"]\nRUN true < /dev/tcp/192.0.2.1/80\n", code=2)
-        self.assertIn("line 3", told)
-        self.assertIn("--allow http:192.0.2.1:80", told)
-        told = self.build("FROM host\nSHELL [\"/bin/bash\", \"-ec\"]\nRUN true < /dev/tcp/example.org/80\n", *self.granted, code=2)
-        self.assertIn("--allow http:example.org", told)
+        messages = self.build("FROM host\nSHELL [\"/bin/bash\", \"-ec\"]\nRUN true < /dev/tcp/192.0.2.1/80\n", code=2)
+        self.assertIn("line 3", messages)
+        self.assertIn("--allow http:192.0.2.1:80", messages)
+        messages = self.build("FROM host\nSHELL [\"/bin/bash\", \"-ec\"]\nRUN true < /dev/tcp/example.org/80\n", *self.granted, code=2)
+        self.assertIn("--allow http:example.org", messages)
         self.assertEqual(self.server.seen, [])
-        told = self.build(self.bash("true < /dev/tcp/example.org/80 || true"))["told"]
-        self.assertIn("warning: line 3: the command continued after a refusal", told)
-        self.assertIn("--allow http:example.org", told)
+        messages = self.build(self.bash("true < /dev/tcp/example.org/80 || true"))["messages"]
+        self.assertIn("warning: line 3: the command continued after a refusal", messages)
+        self.assertIn("--allow http:example.org", messages)
 
     def test_a_refused_request_fails_as_in_runs(self):
         options = ("--allow", f"http:GET:http://{self.host}/a/*")
@@ -506,9 +506,9 @@ class AddedUrls(NetworkTest):
                 ("ADD git@example.org:x.git /", (), "git clone"),
                 (f"ADD {self.url}/d/new {self.url}/old /x", self.granted, "Add a /")]:
             with self.subTest(line):
-                told = self.build(f"FROM host\n{line}\n", *options, code=2)
+                messages = self.build(f"FROM host\n{line}\n", *options, code=2)
                 for each in ("line 2", *wanted):
-                    self.assertIn(each, told)
+                    self.assertIn(each, messages)
 
     def test_the_limits_hold(self):
         self.server.answers["/big"] = (200, {}, b"x" * 3_000_000)
@@ -541,15 +541,15 @@ class Secrets(BuildTest):
 
     def test_one_that_is_not_given_is_not_there_unless_it_is_required(self):
         built = self.build("FROM host\nRUN --mount=type=secret,id=token test ! -e /run/secrets/token\n")
-        self.assertIn("--secret id=token,src=FILE", built["told"])
-        told = self.build("FROM host\nRUN --mount=type=secret,id=token,required true\n", code=2)
-        self.assertIn("line 2", told)
-        self.assertIn("--secret id=token,src=FILE", told)
+        self.assertIn("--secret id=token,src=FILE", built["messages"])
+        messages = self.build("FROM host\nRUN --mount=type=secret,id=token,required true\n", code=2)
+        self.assertIn("line 2", messages)
+        self.assertIn("--secret id=token,src=FILE", messages)
 
     def test_a_secret_that_is_kept_by_its_name_is_refused(self):
         for command in ("mv /run/secrets/token /kept", "ln /run/secrets/token /kept"):
-            told = self.build(f"FROM host\nRUN --mount=type=secret,id=token {command}\n", *self.given, code=2)
-            self.assertIn("/run/secrets/token", told)
+            messages = self.build(f"FROM host\nRUN --mount=type=secret,id=token {command}\n", *self.given, code=2)
+            self.assertIn("/run/secrets/token", messages)
 
     def test_words_that_are_none(self):
         for mount, wanted in [("type=secret", "id"), ("type=secret,id=x,mode=9", "octal"), ("type=secret,id=x,what=1", "what"),

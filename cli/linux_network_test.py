@@ -322,7 +322,7 @@ print(open('/sys/membrane/certificates.pem').read() == 'mine\\n' + own)"""
             certificate = b""
             while b"END CERTIFICATE" not in certificate:
                 certificate += process.stdout.readline()
-            # What the authority is called stands beside its keys; the kernel process has been told the name in base64 alone.
+            # The authority's name is beside its keys; the kernel process got the name in base64 only.
             name = re.search(rb"Membrane sandbox \d{10}", ssl.PEM_cert_to_DER_cert(certificate.decode())).group()
             children = [int(child) for task in Path(f"/proc/{process.pid}/task").iterdir()
                         for child in (task / "children").read_text().split()]

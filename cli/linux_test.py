@@ -248,13 +248,13 @@ for thread in threads: thread.join()
 assert time.process_time() - own >= 0.2
 fields = open("/proc/self/stat").read().rsplit(")", 1)[1].split()
 assert int(fields[11]) + int(fields[12]) >= 40 and int(fields[13]) >= 10, fields
-told = []
-signal.signal(signal.SIGXCPU, lambda *_: told.append(1))
+reported = []
+signal.signal(signal.SIGXCPU, lambda *_: reported.append(1))
 child = os.fork()
 if child == 0:
     resource.setrlimit(resource.RLIMIT_CPU, (1, 2))
     while True:
-        if told: os.write(2, b"told "); told.clear()
+        if reported: os.write(2, b"reported "); reported.clear()
 _, status = os.waitpid(child, 0)
 assert os.WIFSIGNALED(status) and os.WTERMSIG(status) == signal.SIGKILL, status
 print("ok")
@@ -264,7 +264,7 @@ print("ok")
 class Clocks(LinuxTest):
     def test_cpu_times_and_their_limit(self):
         done = self.run_linux("python3", "-c", CPU_TIMES)
-        self.assertEqual((done.stdout, done.stderr), (b"ok\n", b"told "))
+        self.assertEqual((done.stdout, done.stderr), (b"ok\n", b"reported "))
 
     def test_the_vdso_agrees_with_the_system_calls(self):
         for options in ((), ("--deterministic",)):
@@ -495,10 +495,10 @@ class Mcp(LinuxTest):
         session = self.data("create_session", language="linux")["session"]
         self.data("run_in_session", session=session, code="mkfifo /tmp/p; (read word < /tmp/p; echo $word > /tmp/got) & echo $! > /tmp/id")
         for fork in self.data("fork_session", session=session, count=2)["sessions"]:
-            told = self.data("run_in_session", session=fork["session"],
+            reported = self.data("run_in_session", session=fork["session"],
                              code=f"id=$(cat /tmp/id); kill -0 $id && echo {fork['session']} > /tmp/p; "
                                   "while kill -0 $id 2>&-; do :; done; cat /tmp/got")
-            self.assertEqual(told["stdout"], fork["session"] + "\n")
+            self.assertEqual(reported["stdout"], fork["session"] + "\n")
         self.assertEqual(self.data("run_in_session", session=session, code="kill -0 $(cat /tmp/id) && ls /tmp")["stdout"], "id\np\n")
 
     def test_a_script_in_a_session_ends_in_its_time(self):
@@ -525,7 +525,7 @@ class AsOnTheHost(LinuxTest):
         return b"".join(script.encode() + b"\0" for script in scripts)
 
     @staticmethod
-    def told(output):
+    def reported(output):
         """What the driver tells, by number: exit code, output, files."""
         all = {}
         while output:
@@ -539,11 +539,11 @@ class AsOnTheHost(LinuxTest):
         with tempfile.TemporaryDirectory() as folder:
             done = subprocess.run(["bash", "-c", self.DRIVER, "driver", folder], env=ENVIRONMENT, capture_output=True,
                                   input=self.input_of(scripts), start_new_session=True, timeout=ENDS_S)
-            return self.told(done.stdout)
+            return self.reported(done.stdout)
 
     def here(self, scripts):
         done = self.run_linux("bash", "-c", self.DRIVER, "driver", "/tmp/w", input=self.input_of(scripts))
-        return self.told(done.stdout)
+        return self.reported(done.stdout)
 
     def test_scripts(self):
         lines = (HERE / "linux_scripts.txt").read_text().splitlines()

@@ -407,10 +407,10 @@ class Registry(http.server.BaseHTTPRequestHandler):
         if tarball:
             return self.answer(200, versions[tarball.removesuffix(".tgz")][1])
         base = f"http://{self.headers['host']}/{name}/-/"
-        told = {version: {"name": name, "version": version, **manifest,
+        described = {version: {"name": name, "version": version, **manifest,
                           "dist": {"tarball": f"{base}{version}.tgz", "integrity": integrity_of(data)}}
                 for version, (manifest, data) in versions.items()}
-        document = {"name": name, "dist-tags": {"latest": list(versions)[-1]}, "versions": told}
+        document = {"name": name, "dist-tags": {"latest": list(versions)[-1]}, "versions": described}
         self.answer(200, json.dumps(document).encode())
 
     def answer(self, status, body):

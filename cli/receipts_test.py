@@ -342,8 +342,8 @@ class Replay(Case):
         (self.folder / "data/in.txt").write_text("a text")
         (self.folder / "none.toml").write_text("")
         receipt = self.seal("a.receipt", "open('/data/in.txt').read()", "--allow", "fs:read:data:/data")
-        told = self.membrane("replay", receipt, "--policy", "none.toml", code=1).stdout
-        self.assertIn("fs.open /data/in.txt: No grant allows", told)
+        shown = self.membrane("replay", receipt, "--policy", "none.toml", code=1).stdout
+        self.assertIn("fs.open /data/in.txt: No grant allows", shown)
 
     def test_a_journal_can_be_kept_as_well(self):
         self.seal("a.receipt", STORES, "--allow", "kv", "--journal", "run.journal")

@@ -493,7 +493,7 @@ TEST_F(AgentSandbox, RefusesWhatReceiptsDoNotLeadTo) {
   EXPECT_TRUE(what_failed(sandbox.run(program)).contains("sealed"));
 }
 
-// The same in C, where a sandbox is told of them at once.
+// The same in C, where a sandbox gets them at once.
 TEST_F(AgentSandbox, HasThemInC) {
   const std::string json = policy().to_json();
   membrane_policy* const granted = membrane_policy_parse(json.data(), json.size(), "policy.json", nullptr);

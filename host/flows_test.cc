@@ -364,7 +364,7 @@ TEST_F(Reads, OfFilesWhatIsInThemAndWhatTheyAreCalled) {
   EXPECT_FALSE(is_private("fs.status", {"/inbox"})) << "that the granted directory is there";
   EXPECT_FALSE(is_private("fs.read", {"/inbox/a"}, {.error = &missing}));
   const HostError too_large{Errno::kNoMemory, "/inbox/a has 123 bytes", {}};
-  EXPECT_TRUE(is_private("fs.read", {"/inbox/a"}, {.error = &too_large})) << "its size was told";
+  EXPECT_TRUE(is_private("fs.read", {"/inbox/a"}, {.error = &too_large})) << "its size was shown";
   EXPECT_FALSE(is_private("fs.read", {"/plain/a"}));
   EXPECT_FALSE(is_private("fs.write", {"/inbox/a", "x"}));
 }

@@ -335,11 +335,11 @@ TEST_F(ServerTest, ReceiptsAreOfWhatWasSealed) {
   const auto receipt_of = [&](const std::string& id) {
     return result_of(stateless(1, "tools/call", call_of("get_receipt", {{"report", id}, {"private", true}})));
   };
-  const Json told = receipt_of(run(sealed))["structuredContent"];
-  const auto receipt = sandbox::Receipt::parse(told["receipt"].get<std::string>());
+  const Json shown = receipt_of(run(sealed))["structuredContent"];
+  const auto receipt = sandbox::Receipt::parse(shown["receipt"].get<std::string>());
   ASSERT_TRUE(receipt) << receipt.error().to_string();
   EXPECT_TRUE(sandbox::verify(*receipt, keys));
-  EXPECT_TRUE(sandbox::PrivatePart::parse(told["private"].get<std::string>(), *receipt));
+  EXPECT_TRUE(sandbox::PrivatePart::parse(shown["private"].get<std::string>(), *receipt));
   EXPECT_EQ(receipt_of(run(wat_program("(nop)")))["isError"], true);
 }
 

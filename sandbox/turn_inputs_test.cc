@@ -102,7 +102,7 @@ TEST_P(TurnInputs, TakeThePlacesOfWhatTheSessionWasGiven) {
   ASSERT_TRUE(bytes);
   const auto again = Session::restore(template_, *bytes, others);
   ASSERT_TRUE(again);
-  EXPECT_EQ(result_of((*again)->exec({.code = "add + given"})), "7") << "told again, functions leave them";
+  EXPECT_EQ(result_of((*again)->exec({.code = "add + given"})), "7") << "shown again, functions leave them";
 }
 
 TEST_P(TurnInputs, OfATurnThatFailsAreUndone) {

@@ -457,9 +457,9 @@ class Approvals(SandboxTest):
         answer = connection.getresponse()
         while (line := answer.readline()) and line != b"event: approval\n":
             self.assertNotEqual(line, b"event: report\n", "nothing waits")
-        told = json.loads(answer.readline().removeprefix(b"data: "))
-        self.assertEqual(told["state"], "waiting")
-        return exec_id, told
+        shown = json.loads(answer.readline().removeprefix(b"data: "))
+        self.assertEqual(shown["state"], "waiting")
+        return exec_id, shown
 
     def decide(self, sandbox, approval, allow, **more):
         return self.post(f"/sandboxes/{sandbox}/approvals/{approval}", {"allow": allow}, **more)
@@ -470,17 +470,17 @@ class Approvals(SandboxTest):
     def test_what_leaves_waits_for_a_yes(self):
         sandbox = self.service.create("wat", policy=self.policy())
         self.assertEqual(self.service.request("GET", f"/v1/sandboxes/{sandbox}/approvals").json, {"approvals": []})
-        exec_id, told = self.asked(sandbox, self.wat("web/a", "private/a", "out/a"))
+        exec_id, shown = self.asked(sandbox, self.wat("web/a", "private/a", "out/a"))
         waiting = self.service.request("GET", f"/v1/sandboxes/{sandbox}/approvals").json["approvals"]
         self.assertEqual([(each["id"], each["exec_id"], each["target"]) for each in waiting],
-                         [(told["id"], exec_id, f"GET {self.base}/out/a")])
+                         [(shown["id"], exec_id, f"GET {self.base}/out/a")])
         self.assertEqual([read["target"] for read in waiting[0]["private_reads"]], [f"GET {self.base}/private/a"])
         self.assertEqual(Pages.seen, ["/web/a", "/private/a"])
-        self.assertEqual(self.decide(sandbox, told["id"], True).status, 204)
+        self.assertEqual(self.decide(sandbox, shown["id"], True).status, 204)
         report = self.report(sandbox, exec_id)
         self.assertEqual((report["outcome"], Pages.seen[2:]), ("ok", ["/out/a"]))
         self.assertEqual(report["flows"]["egress"][0]["decision"], "approved")
-        self.refused(self.decide(sandbox, told["id"], True), 404, "not_found")
+        self.refused(self.decide(sandbox, shown["id"], True), 404, "not_found")
         events = self.service.events("GET", f"/v1/sandboxes/{sandbox}/execs/{exec_id}/events")
         self.assertEqual([event["state"] for kind, event in events if kind == "approval"], ["waiting", "approved"])
         metrics = self.service.request("GET", "/metrics").body.decode()
@@ -488,8 +488,8 @@ class Approvals(SandboxTest):
 
     def test_a_no_is_a_no(self):
         sandbox = self.service.create("wat", policy=self.policy())
-        exec_id, told = self.asked(sandbox, self.wat("web/a", "private/a", "out/a"))
-        self.assertEqual(self.decide(sandbox, told["id"], False).status, 204)
+        exec_id, shown = self.asked(sandbox, self.wat("web/a", "private/a", "out/a"))
+        self.assertEqual(self.decide(sandbox, shown["id"], False).status, 204)
         report = self.report(sandbox, exec_id)
         self.assertEqual(report["flows"]["egress"][0]["decision"], "refused")
         self.assertEqual(report["host_calls"][2]["errno"], "EACCES")
@@ -510,12 +510,12 @@ class Approvals(SandboxTest):
 
     def test_what_is_cancelled_waits_no_more(self):
         sandbox = self.service.create("wat", policy=self.policy())
-        exec_id, told = self.asked(sandbox, self.wat("web/a", "private/a", "out/a"))
+        exec_id, shown = self.asked(sandbox, self.wat("web/a", "private/a", "out/a"))
         self.assertEqual(self.service.request("DELETE", f"/v1/sandboxes/{sandbox}/execs/{exec_id}").status, 204)
         report = self.report(sandbox, exec_id)
         self.assertEqual(report["flows"]["egress"][0]["decision"], "unanswered")
         self.assertEqual(Pages.seen, ["/web/a", "/private/a"])
-        self.refused(self.decide(sandbox, told["id"], True), 404, "not_found")
+        self.refused(self.decide(sandbox, shown["id"], True), 404, "not_found")
 
     def test_dropping_the_rule_or_a_mark_needs_the_scope_for_more(self):
         token = self.post("/tokens", {"name": "t", "scopes": ["sandboxes:write", "sandboxes:read"]}).json["token"]

@@ -131,8 +131,8 @@ class LinuxSandboxes(WithImage):
         self.assertEqual([base64.b64decode(report[name + "_base64"]) for name in ("stdout", "stderr")], [every, every])
         self.assertIn("\ufffd", report["stdout"])
         self.assertNotIn("stdout_base64", self.service.request("POST", path, {"code": "echo \u00e9"}).json)
-        told = json.loads(self.membrane("exec", sandbox, "--json", "-e", script))
-        self.assertEqual((told["stdout"], base64.b64decode(told["stdout_base64"])), (report["stdout"], every))
+        shown = json.loads(self.membrane("exec", sandbox, "--json", "-e", script))
+        self.assertEqual((shown["stdout"], base64.b64decode(shown["stdout_base64"])), (report["stdout"], every))
 
         begun = self.service.request("POST", path, {"code": script + "; echo text", "background": True}).json["exec_id"]
         self.membrane("wait", sandbox, begun)
@@ -170,8 +170,8 @@ class LinuxSandboxes(WithImage):
             begun = self.service.request("POST", path, {"code": "echo x > /tmp/x; sleep 1000", "background": True, "seal": seal}).json["exec_id"]
             self.membrane("exec", sandbox, "-e", "until [ -e /tmp/x ]; do sleep 0.01; done")
             self.membrane("reset", sandbox, snapshot)
-            told = self.service.request("GET", f"{path}s/{begun}").json
-            self.assertEqual((told["state"], told["report"]["outcome"]), ("done", "cancelled"))
+            shown = self.service.request("GET", f"{path}s/{begun}").json
+            self.assertEqual((shown["state"], shown["report"]["outcome"]), ("done", "cancelled"))
             self.assertEqual(self.membrane("exec", sandbox, "-e", "ls /tmp"), b"")
 
     def test_a_shell_in_a_sandbox(self):
@@ -318,8 +318,8 @@ class LinuxSandboxes(WithImage):
         self.membrane("exec", sandbox, "-e", "cd /root/repo; echo two >> sub/text; rm other; echo x > new; echo y > .git/mine; echo z > /tmp/z")
         patch = self.membrane("diff", sandbox, "--since", snapshot, "--directory", "/root/repo")
         subprocess.run(["git", "apply", "-"], cwd=repo, input=patch, check=True)
-        told = subprocess.run(["git", "status", "--short"], cwd=repo, check=True, capture_output=True).stdout
-        self.assertEqual(told, b" D other\n M sub/text\n?? new\n")
+        shown = subprocess.run(["git", "status", "--short"], cwd=repo, check=True, capture_output=True).stdout
+        self.assertEqual(shown, b" D other\n M sub/text\n?? new\n")
         self.assertIn(b"diff --git a/tmp/z b/tmp/z\n", self.membrane("diff", sandbox, "--since", snapshot))
         self.membrane("pause", sandbox)
         self.membrane("resume", sandbox)
@@ -351,10 +351,10 @@ class LinuxSandboxes(WithImage):
         sandbox = self.create()
         bad = (b"--- a/etc/hosts\n+++ b/etc/hosts\n@@ -1 +1 @@\n-127.0.0.1 localhost\n+gone\n"
                b"--- a/etc/passwd\n+++ b/etc/passwd\n@@ -1 +1 @@\n-nobody\n+here\n")
-        told = subprocess.run([MEMBRANE, "patch", sandbox, "-"], input=bad, capture_output=True, timeout=60,
+        shown = subprocess.run([MEMBRANE, "patch", sandbox, "-"], input=bad, capture_output=True, timeout=60,
                               env={**os.environ, "MEMBRANE_URL": self.service.url, "MEMBRANE_TOKEN": self.service.token})
-        self.assertEqual(told.returncode, 2, told.stderr)
-        self.assertIn(b"etc/passwd, line 8 of the patch", told.stderr)
+        self.assertEqual(shown.returncode, 2, shown.stderr)
+        self.assertIn(b"etc/passwd, line 8 of the patch", shown.stderr)
         self.assertEqual(self.membrane("diff", sandbox), b"")
 
     def test_only_linux_sandboxes_have_patches(self):

@@ -198,9 +198,9 @@ class Tools(McpTest):
 
     def test_a_session_has_the_policy_that_rest_gave_it(self):
         sandbox = self.service.create("wat", policy={"kv": {}})
-        told = self.data("explain_policy", session=sandbox)
-        self.assertNotIn("It has no key-value store.", told["explanation"])
-        self.assertEqual(json.loads(told["policy"]), self.service.request("GET", f"/v1/sandboxes/{sandbox}/policy").json)
+        shown = self.data("explain_policy", session=sandbox)
+        self.assertNotIn("It has no key-value store.", shown["explanation"])
+        self.assertEqual(json.loads(shown["policy"]), self.service.request("GET", f"/v1/sandboxes/{sandbox}/policy").json)
         self.assertIn("there is no sandbox sbx", self.problem("explain_policy", session="sbx"))
 
     def test_a_sandbox_of_rest_is_a_session(self):
@@ -224,9 +224,9 @@ class Tools(McpTest):
     def test_what_is_printed_comes_before_the_answer(self):
         answer = self.post(with_progress(run_wat(1, '(call $io.print "on")')))
         self.assertEqual(answer.headers["Content-Type"], "text/event-stream")
-        told = [json.loads(line[6:]) for line in answer.body.decode().splitlines() if line.startswith("data: ")]
-        self.assertIn("on", [each["params"].get("message") for each in told[:-1]])
-        self.assertEqual(told[-1]["result"]["structuredContent"]["stdout"], "on")
+        shown = [json.loads(line[6:]) for line in answer.body.decode().splitlines() if line.startswith("data: ")]
+        self.assertIn("on", [each["params"].get("message") for each in shown[:-1]])
+        self.assertEqual(shown[-1]["result"]["structuredContent"]["stdout"], "on")
 
 
 class Access(McpTest):

@@ -366,10 +366,10 @@ class Requests(ServiceTest):
                  ('{"template":"wat","metadata":{"a":1}}', 422, "invalid_value", '"metadata.a" must be a string'),
                  ('{"template":"\xff"}'.encode("latin-1"), 400, "invalid_request", ""),
                  ("[" * 100_000, 400, "invalid_request", ""))
-        for body, status, code, told in cases:
+        for body, status, code, shown in cases:
             with self.subTest(body=body[:40]):
                 answer = self.service.request("POST", "/v1/sandboxes", body, {"Content-Type": "application/json"})
-                self.assertIn(told, self.refused(answer, status, code)["message"])
+                self.assertIn(shown, self.refused(answer, status, code)["message"])
 
     def test_an_operation_without_a_body_takes_an_empty_one(self):
         made = self.service.create("wat")

@@ -671,7 +671,7 @@ TEST(MisbehavingWorker, ItListsWhatWasDoneBeforeItGoesOn) {
   EXPECT_TRUE(ended(Outcome::kInvalid).errors.empty()) << "it was refused";
   const Report cancelled = ended(Outcome::kCancelled);
   EXPECT_TRUE(cancelled.errors.empty()) << "it may not have begun to go on";
-  ASSERT_EQ(cancelled.host_calls.size(), 1u) << "and what was done is told";
+  ASSERT_EQ(cancelled.host_calls.size(), 1u) << "and what was done is shown";
   EXPECT_EQ(cancelled.host_calls[0].name, "http.post");
 }
 

@@ -192,9 +192,9 @@ TEST_F(DirectoryBrokerTest, AFileThatTheHostReplacesIsAnotherOne) {
   EXPECT_EQ(root->look_up("a").value(), now);
   const std::byte byte{'N'};
   ASSERT_TRUE(now->write(0, {&byte, 1}));
-  std::string told;
-  std::getline(std::ifstream(folder_ / "in" / "a"), told);
-  EXPECT_EQ(told, "Newer text");
+  std::string content;
+  std::getline(std::ifstream(folder_ / "in" / "a"), content);
+  EXPECT_EQ(content, "Newer text");
 }
 
 TEST_F(DirectoryBrokerTest, TheRoomThatIsLeftIsTheGrants) {

@@ -588,7 +588,7 @@ TEST_F(GatewayTest, HoldsNoMoreOfAnswersThanItHasRoomFor) {
   EXPECT_TRUE(slow.read_until("\r\n\r\n").starts_with("HTTP/1.1 200 "));
   EXPECT_TRUE(request("127.0.0.1", server, get(server, "127.0.0.1")).starts_with("HTTP/1.1 503 "));
   EXPECT_EQ(slow.read_all().size(), kBytes);
-  // Its room is released once the connection is over, which the program is told earlier.
+  // Its room is released after the connection has ended; the program learns of the end earlier.
   std::string answer;
   do answer = request("127.0.0.1", server, get(server, "127.0.0.1"));
   while (answer.starts_with("HTTP/1.1 503 "));

@@ -26,7 +26,7 @@ TEST(Http, SeveralRequestsAreAnsweredInTheirOrderEachByItself) {
   EXPECT_EQ(machine.world.requests.back().headers, (Headers{{"X-A", "b"}}));
   EXPECT_EQ(machine.world.requests.back().body, "c");
   const auto& records = machine.dispatcher.records();
-  ASSERT_EQ(records.size(), 3u) << "each is told by itself";
+  ASSERT_EQ(records.size(), 3u) << "each is reported by itself";
   EXPECT_EQ(records[0].arguments, "GET, http://h/a");
   EXPECT_EQ(records[0].bytes_in, 2u);
   EXPECT_EQ(records[1].code, Errno::kAccess);

@@ -234,9 +234,9 @@ TEST_F(KeptCommandTest, EverythingIsAsItWas) {
   std::vector<std::string> heard_of_forks;
   const auto ask = [&heard_of_forks](Command& of, Heard& its) {
     EXPECT_TRUE(of.write_input("check\n"));
-    const std::string told = its.wait_for(": ");
-    EXPECT_NE(told.find("all as it was: "), std::string::npos) << told;
-    heard_of_forks.push_back(told);
+    const std::string shown = its.wait_for(": ");
+    EXPECT_NE(shown.find("all as it was: "), std::string::npos) << shown;
+    heard_of_forks.push_back(shown);
   };
   for (int i = 0; i < 2; ++i) {
     const Made fork = restore(file);

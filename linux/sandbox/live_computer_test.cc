@@ -356,9 +356,9 @@ TEST_F(LiveTest, EndsAKernelProcessThatDoesNotAnswer) {
   const pid_t kernel_process = std::stoi(children.substr(last == children.npos ? 0 : last));
   ASSERT_EQ(kill(kernel_process, SIGSTOP), 0);
   std::thread waits([&] {
-    const auto told = (*made)->stat("/", true);
-    ASSERT_FALSE(told);
-    EXPECT_EQ(told.error().code, ErrorCode::kUnavailable);
+    const auto shown = (*made)->stat("/", true);
+    ASSERT_FALSE(shown);
+    EXPECT_EQ(shown.error().code, ErrorCode::kUnavailable);
   });
   (*made)->end();
   waits.join();

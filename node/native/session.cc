@@ -52,11 +52,11 @@ Napi::Error error_of(Napi::Env env, const Failure& failure) {
 namespace {
 
 // A report as a NativeReport of src/native.ts: {json, receipt, unsealed}.
-struct Told {
+struct ReportOfTurn {
   std::string json, receipt;
   std::optional<Failure> unsealed;
 
-  explicit Told(Report report)
+  explicit ReportOfTurn(Report report)
       : json(report.to_json()), receipt(std::move(report.receipt)), unsealed(std::move(report.unsealed)) {}
 
   [[nodiscard]] Napi::Value value(Napi::Env env) const {
@@ -136,12 +136,12 @@ Napi::Value SessionWrap::begin(Napi::Env env, std::function<Report(Session&)> ac
   loop->expect();
   loop->add(turn_);
   run_on_thread([this, loop, promise, turn = turn_, act = std::move(act)] {
-    Told told(turn->run(act));
-    loop->post([this, loop, promise, turn, told = std::move(told)](Napi::Env env) {
+    ReportOfTurn report(turn->run(act));
+    loop->post([this, loop, promise, turn, report = std::move(report)](Napi::Env env) {
       turn_.reset();
       loop->remove(turn);
       loop->expect_no_more();
-      promise.Resolve(told.value(env));
+      promise.Resolve(report.value(env));
       Unref();
     });
   });
@@ -159,9 +159,9 @@ Napi::Value SessionWrap::run_sync(const Napi::CallbackInfo& info) {
   const Cell cell = cell_of(info[0]);
   const Turn::Options options{.is_sync = true, .waits = info[1].ToBoolean(), .wall = wall_};
   const auto turn = turn_ = std::make_shared<Turn>(loop_of(info.Env()), session_, this, options);
-  const Told told(turn->run([&](Session& session) { return session.run(cell); }));
+  const ReportOfTurn report(turn->run([&](Session& session) { return session.run(cell); }));
   turn_.reset();
-  return told.value(info.Env());
+  return report.value(info.Env());
 }
 
 Napi::Value SessionWrap::resume(const Napi::CallbackInfo& info) {

@@ -135,7 +135,7 @@ for (const { isolated, skip } of places) {
     assert.deepEqual([prompt, system, maxTokens > 0, timeoutMs > 0], ['hello', '', true, true])
   })
 
-  test(here('how a model failed is told'), { skip }, async () => {
+  test(here('how a model failed is shown'), { skip }, async () => {
     const throws = (error) => () => {
       throw error
     }
@@ -161,7 +161,7 @@ for (const { isolated, skip } of places) {
     await withSession({}, async (session) => assert.equal((await session.run(send)).outcome, 'raised'))
   })
 
-  test(here('what a model may not give is told to both'), { skip }, async () => {
+  test(here('invalid answers are reported to both sides'), { skip }, async () => {
     const embed = (embed) => ({ embed })
     const ways = [() => 7, () => undefined, () => ({ text: 7 }), () => ({ text: 'a', tokensIn: -1 }), embed(() => 'ab'), embed(() => [NaN]), embed(() => new DataView(new ArrayBuffer(8)))]
     for (const model of ways) {

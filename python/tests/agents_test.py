@@ -67,10 +67,10 @@ def echo(request):
 
 @contextlib.contextmanager
 def unraisable():
-    told = []
-    hook, sys.unraisablehook = sys.unraisablehook, lambda error: told.append(error.exc_value)
+    shown = []
+    hook, sys.unraisablehook = sys.unraisablehook, lambda error: shown.append(error.exc_value)
     try:
-        yield told
+        yield shown
     finally:
         sys.unraisablehook = hook
 
@@ -99,14 +99,14 @@ class Approval(unittest.TestCase):
 
         for approve in (None, lambda question: False, lambda question: None, lambda question: 1, lambda question: "yes", broken, refuses):
             heard = []
-            with unraisable() as told, session(approve=approve, model=heard.append) as of:
+            with unraisable() as shown, session(approve=approve, model=heard.append) as of:
                 of.run(READ).check()
                 result = of.run(SEND)
                 self.assertIn("trifecta rule", str(result.error), approve)
                 self.assertNotIn("of/mine", json.dumps(result.report))
             self.assertEqual(heard, [])
             if approve is broken:
-                self.assertEqual([str(each) for each in told], ["/home/of/mine"])
+                self.assertEqual([str(each) for each in shown], ["/home/of/mine"])
 
     def test_a_coroutine_in_the_loop_of_the_session(self):
         loops = []

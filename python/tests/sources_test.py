@@ -52,16 +52,16 @@ class Clock(unittest.TestCase):
             self.assertEqual(branch.run(NOW).text, "'2026-01-01 09:30'")
 
     def test_a_failing_function_is_an_error_in_the_program(self):
-        told = []
-        hook, sys.unraisablehook = sys.unraisablehook, lambda error: told.append(str(error.exc_value))
+        reported = []
+        hook, sys.unraisablehook = sys.unraisablehook, lambda error: reported.append(str(error.exc_value))
         try:
             for clock in (lambda: 1 / 0, datetime.datetime.now, lambda: "noon"):
                 with Session(clock=clock) as session:
                     self.assertEqual(session.run("import time; time.time()").error.code, "OSError")
         finally:
             sys.unraisablehook = hook
-        self.assertIn("division by zero", told[0])
-        self.assertTrue(any("needs a tzinfo" in each for each in told) and any("noon" in each for each in told), told)
+        self.assertIn("division by zero", reported[0])
+        self.assertTrue(any("needs a tzinfo" in each for each in reported) and any("noon" in each for each in reported), reported)
 
     def test_load_takes_it_again(self):
         with Session(clock=START) as session:

@@ -79,11 +79,11 @@ class Corpus(unittest.TestCase):
         self.assertEqual([p.full_name for p in programs if not p.path.with_suffix(".out").is_file()], [])
 
     def test_the_first_differences_are_shown(self):
-        told = corpus_tool.judge(0, "1\n2\n", "", "1\n3\n", False)
-        self.assertEqual(told, ["the output differs", "-3", "+2"])
+        shown = corpus_tool.judge(0, "1\n2\n", "", "1\n3\n", False)
+        self.assertEqual(shown, ["the output differs", "-3", "+2"])
         many = "".join(f"{n}\n" for n in range(50))
-        told = corpus_tool.judge(0, "", "", many, False)
-        self.assertEqual((len(told), told[-1]), (corpus_tool.SHOWN_LINES + 1, "… and 45 lines more"))
+        shown = corpus_tool.judge(0, "", "", many, False)
+        self.assertEqual((len(shown), shown[-1]), (corpus_tool.SHOWN_LINES + 1, "… and 45 lines more"))
         self.assertEqual(len(corpus_tool.judge(0, "", "", many, True)), 51)
         self.assertEqual(corpus_tool.judge(0, "1", "", "1\n", False), ["the output differs", "only line ends differ"])
 

@@ -79,8 +79,8 @@ class Test262(unittest.TestCase):
         self.assertEqual(self.read("features: [let]\n").reason_to_skip(), "")
 
     def judge(self, front: str, what: str, name: str | None, more: str = "") -> str:
-        told = json.dumps({"what": what, "name": name, "message": "m"})
-        return test262.judge(self.read(front), {"outcome": "ok", "stdout": f"\x02{told}\n{more}"})
+        shown = json.dumps({"what": what, "name": name, "message": "m"})
+        return test262.judge(self.read(front), {"outcome": "ok", "stdout": f"\x02{shown}\n{more}"})
 
     def test_a_test_is_judged_by_what_it_threw(self):
         self.assertEqual(self.judge("", "ran", None), "")

@@ -55,7 +55,7 @@ def _describe(error):
 
 
 def text_of(value):
-    """The bounded repr. One that raises is told of, and harms nobody."""
+    """Returns the bounded repr. One that raises is reported, and does no harm."""
     try:
         return cut(repr(value))
     except Exception as error:

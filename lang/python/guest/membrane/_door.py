@@ -50,7 +50,7 @@ class ConnectionError_(Error, ConnectionError):
 
 
 class ExistsError(Error, FileExistsError):
-    """The thing exists already."""
+    """The name exists already."""
 
 
 class IsDirectoryError(Error, IsADirectoryError):

@@ -148,15 +148,15 @@ class Wires(NetTest):
 
     def test_a_refusal_is_that_of_the_capability_and_is_told_once(self):
         self.deny()
-        told = []
-        with unittest.mock.patch.object(sys, "unraisablehook", told.append):
+        shown = []
+        with unittest.mock.patch.object(sys, "unraisablehook", shown.append):
             for kind in (http.client.HTTPConnection, http.client.HTTPSConnection):
                 connection = kind("h")
                 connection.request("GET", "/")
                 with self.assertRaisesRegex(PermissionError, "no grant allows it"):
                     connection.getresponse()
             gc.collect()
-        self.assertEqual(told, [])
+        self.assertEqual(shown, [])
 
     def test_that_there_are_no_sockets_does_not_hold_of_its_connections(self):
         self.addCleanup(_processes.install())

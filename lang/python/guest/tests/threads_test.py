@@ -37,7 +37,7 @@ class ThreadsTest(SessionTest):
         self.addCleanup(self.end_all)
 
     def end_all(self):
-        """What a session leaves where it stands would be told of when this process ends."""
+        """Ends the session's threads: what they leave would be reported when this process ends."""
         _scheduler.forget()
         while _scheduler._left_behind:
             _scheduler._left_behind.pop().steps.close()
@@ -332,12 +332,12 @@ class TypicalPrograms(ThreadsTest):
             t.start(); t.join()
             print("main goes on")
             """), ["main goes on"])
-        told = self.errors.getvalue()
-        self.assertTrue(told.startswith(
-            "Exception in thread failing:\nTraceback (most recent call last):\n  File \"program.py\""), told)
-        self.assertIn("in fail", told)
-        self.assertTrue(told.endswith("ValueError: no such thing\n"))
-        self.assertNotIn("membrane", told)
+        shown = self.errors.getvalue()
+        self.assertTrue(shown.startswith(
+            "Exception in thread failing:\nTraceback (most recent call last):\n  File \"program.py\""), shown)
+        self.assertIn("in fail", shown)
+        self.assertTrue(shown.endswith("ValueError: no such thing\n"))
+        self.assertNotIn("membrane", shown)
 
     def test_the_end_of_a_script_waits_for_threads_but_not_for_daemons(self):
         self.assertEqual(self.script("""
@@ -394,15 +394,15 @@ class TypicalPrograms(ThreadsTest):
     def test_a_wait_in_what_cannot_be_suspended_says_so(self):
         error = self.failing("""
             import queue, threading
-            q, told = queue.Queue(), []
+            q, shown = queue.Queue(), []
             def consume():
                 try: print(list(q.get() for _ in range(2)))
-                except RuntimeError as error: told.append(error)
+                except RuntimeError as error: shown.append(error)
             t = threading.Thread(target=consume, name="consumer")
             t.start()
             q.put(1); q.put(2)
             t.join()
-            raise told[0]
+            raise shown[0]
             """)
         self.assertRegex(error["message"], "MainThread could go on, but consumer waits on top of it.*a generator")
 
@@ -889,7 +889,7 @@ class WhatIsNotThere(ThreadsTest):
         return self.run_turn(code)["error"]["message"]
 
     def test_processes_say_what_to_do_instead(self):
-        for code, told in (
+        for code, shown in (
                 ("import subprocess; subprocess.run(['ls', '-l'])", "there are no processes.*'ls -l'; use os.listdir"),
                 ("import subprocess; subprocess.check_output('curl http://h/', shell=True)", "requests.get"),
                 ("import subprocess, sys; subprocess.run([sys.executable, '-m', 'pip', 'install', 'x'])",
@@ -900,7 +900,7 @@ class WhatIsNotThere(ThreadsTest):
                 ("from multiprocessing import Process; Process(target=print).start()", "threading.Thread"),
                 ("import multiprocessing; multiprocessing.Queue()", "queue.Queue"),
                 ("import multiprocessing; multiprocessing.Manager()", "dict and list")):
-            self.assertRegex(self.error(code), told, code)
+            self.assertRegex(self.error(code), shown, code)
         self.assertRegex(_message_of_missing("fork"), "no os.fork.*threading.Thread")
         self.assertRegex(_message_of_missing("execvp"), "no os.execvp")
         self.assertRegex(_message_of_missing("nosuch"), "has no attribute 'nosuch'")
