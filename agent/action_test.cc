@@ -139,7 +139,7 @@ TEST(Action, TheFirstActionCounts) {
   EXPECT_EQ(answer.actions[0].answer, "use this:\n```wat\n(module)\n```");
 }
 
-TEST(Action, AnAnswerStandsAtTheStartOfALine) {
+TEST(Action, AnAnswerIsAtTheStartOfALine) {
   EXPECT_EQ(read("So.\nANSWER: 42\nand more \n").actions.at(0).answer, "42\nand more");
   EXPECT_EQ(read("**ANSWER:** 42").actions.at(0).answer, "42");
   EXPECT_TRUE(read("I write ANSWER: when I know.").actions.empty());
@@ -168,7 +168,7 @@ TEST(Action, CatalogProgramsRunByName) {
   EXPECT_EQ(read("```run\n\n```").actions.at(0).kind, Kind::kUnclear);
 }
 
-TEST(Action, HostFunctionsAreToldOfByName) {
+TEST(Action, HostFunctionsAreDescribedByName) {
   const Reply reply = read("```run\ncapabilities fs str.slice fs\n```");
   ASSERT_EQ(reply.actions.at(0).kind, Kind::kAsk);
   const std::string& description = reply.actions[0].description;

@@ -252,8 +252,7 @@ class Computer {
   }
 
   sandbox::Report diff() {
-    if (!options_.diff)
-      return refused("diff", "changes cannot be listed here", "In a repository: git diff.");
+    if (!options_.diff) return refused("diff", "changes cannot be listed here", "In a repository: git diff.");
     auto patch = options_.diff(*computer_);
     if (!patch) return refused(patch.error());
     sandbox::Report report;

@@ -56,7 +56,7 @@ TEST_F(ComputerExecutorTest, RunsCommandsInOneSandbox) {
   EXPECT_EQ(made_, 1);
 }
 
-TEST_F(ComputerExecutorTest, ACommandsReportTellsWhatItAskedOfTheWorld) {
+TEST_F(ComputerExecutorTest, ACommandsReportListsItsHostCalls) {
   options_.after_command = [](sandbox::Report& report) {
     report.host_calls.emplace_back().name = "http.request";
   };
@@ -68,7 +68,7 @@ TEST_F(ComputerExecutorTest, ACommandHasNoMoreTimeThanItAskedFor) {
   EXPECT_EQ(act(kRunEntry, "sleep", {"1"}).outcome, sandbox::Outcome::kTimedOut);
 }
 
-TEST_F(ComputerExecutorTest, AModelIsToldWhatItCanDoAboutALimit) {
+TEST_F(ComputerExecutorTest, AModelLearnsWhatToDoAboutALimit) {
   options_.policy.limits.wall_ms = 2'000;
   EXPECT_EQ(
       act(kRunEntry, "sleep", {"1"}).errors.at(0).hint,
@@ -95,7 +95,7 @@ TEST_F(ComputerExecutorTest, WritesAndReadsBelowItsDirectory) {
   EXPECT_EQ(act(kReadEntry, "", {"b.txt"}).outcome, sandbox::Outcome::kInvalid);
 }
 
-TEST_F(ComputerExecutorTest, AnEditReplacesWhatStandsThereOnce) {
+TEST_F(ComputerExecutorTest, AnEditReplacesTextThatOccursOnce) {
   act(kWriteEntry, "a b b c\n", {"f"});
   EXPECT_TRUE(act(kEditEntry, "X", {"f"}, "a b").stdout_text.contains("line 1"));
   EXPECT_EQ(act(kReadEntry, "", {"f"}).stdout_text, "X b c\n");
@@ -118,7 +118,7 @@ TEST_F(ComputerExecutorTest, UndoSetsFilesBack) {
   EXPECT_EQ(act(kUndoEntry, "").outcome, sandbox::Outcome::kInvalid);
 }
 
-TEST_F(ComputerExecutorTest, ADiffIsThereWhereItCanBeHad) {
+TEST_F(ComputerExecutorTest, ADiffIsOfferedWhereItIsPossible) {
   EXPECT_EQ(act(kDiffEntry, "").outcome, sandbox::Outcome::kInvalid);
   executor_ = nullptr;
   options_.diff = [](linux::LiveComputer&) { return Result<std::string>("diff --git a/f b/f\n"); };

@@ -31,7 +31,7 @@ TEST(SubprocessTest, ItHasAnEmptyInputAndADirectoryAndVariablesOfItsOwn) {
   EXPECT_EQ(end->output, "/\nkept after\n");
 }
 
-TEST(SubprocessTest, ArgumentsAreNoShells) {
+TEST(SubprocessTest, ArgumentsAreNotForAShell) {
   const auto end = run_subprocess({.arguments = {"echo", "$HOME; `id`", "*"}});
   ASSERT_TRUE(end);
   EXPECT_EQ(end->output, "$HOME; `id` *\n");

@@ -197,7 +197,7 @@ void tell_network(const computers::BuiltImage& built) {
       if (host.refused == host.calls) shown += " (refused)";
       else
         shown += " (" + std::to_string(host.bytes_in) + " bytes in, " + std::to_string(host.bytes_out) +
-                " out" + (host.refused > 0 ? ", " + std::to_string(host.refused) + " refused" : "") + ")";
+                 " out" + (host.refused > 0 ? ", " + std::to_string(host.refused) + " refused" : "") + ")";
       separator = ", ";
     }
     if (step.unlisted_calls > 0) shown += ", and " + std::to_string(step.unlisted_calls) + " calls more";

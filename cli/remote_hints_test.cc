@@ -41,12 +41,14 @@ TEST(RemoteHints, NameOptions) {
 }
 
 TEST(RemoteHints, NameLimits) {
-  EXPECT_EQ(reworded("or raise limits.fuel of the sandbox's policy (\"limits\": {\"fuel\": 400}, beside what it "
-                 "grants). It goes on."),
-            "or raise limits.fuel: membrane update sbx1 --fuel 400. It goes on.");
-  EXPECT_EQ(reworded("or raise limits.output of the sandbox's policy (\"limits\": {\"output\": \"4MiB\"}, beside "
-                 "what it grants)."),
-            "or raise limits.output: membrane update sbx1 --output 4MiB.");
+  EXPECT_EQ(
+      reworded("or raise limits.fuel of the sandbox's policy (\"limits\": {\"fuel\": 400}, beside what it "
+               "grants). It goes on."),
+      "or raise limits.fuel: membrane update sbx1 --fuel 400. It goes on.");
+  EXPECT_EQ(
+      reworded("or raise limits.output of the sandbox's policy (\"limits\": {\"output\": \"4MiB\"}, beside "
+               "what it grants)."),
+      "or raise limits.output: membrane update sbx1 --output 4MiB.");
   EXPECT_EQ(reworded("or raise limits.bytes_in of the sandbox's policy."),
             "or raise limits.bytes_in: membrane update sbx1 --bytes-in SIZE.");
   EXPECT_EQ(reworded("9 bytes (limits.memory of the sandbox's policy)."),
@@ -60,12 +62,12 @@ TEST(RemoteHints, NameGrants) {
   EXPECT_EQ(reworded("It would be allowed by \"time\": {\"real\": true} in the sandbox's policy."),
             "It would be allowed by --allow time" + rest);
   EXPECT_EQ(reworded("No. It would be allowed by \"http\": [{\"methods\": [\"GET\",\"POST\"], \"url\": "
-                 "\"https://a.b/*\"}] in the "
-                 "sandbox's policy."),
+                     "\"https://a.b/*\"}] in the "
+                     "sandbox's policy."),
             "No. It would be allowed by --allow 'http:GET,POST:https://a.b/*'" + rest);
 }
 
-TEST(RemoteHints, LeaveWhatIsNoHelpAndWhatTheyDoNotKnow) {
+TEST(RemoteHints, LeaveOtherTextsAlone) {
   EXPECT_EQ(reworded("GET /openapi.json describes exec."), "");
   for (const char* const text :
        {"", "Try again later.", "Put it first: PUT /v1/secrets/A.", "\"", "limits.", "limits.fuel",

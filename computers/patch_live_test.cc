@@ -184,7 +184,7 @@ TEST_F(PatchLiveTest, APatchSinceAnotherMomentMakesItsChangesAgain) {
   }
 }
 
-TEST_F(PatchLiveTest, WhatWasThereBeforeIsNoChangeSince) {
+TEST_F(PatchLiveTest, ExistingFilesAreNotAChange) {
   const auto computer = fresh();
   EXPECT_TRUE(computer->write_file("/w/copied", "copied\n", 0644));
   EXPECT_TRUE(computer->remove("/w/sub", true));
@@ -203,7 +203,7 @@ TEST_F(PatchLiveTest, WhatWasThereBeforeIsNoChangeSince) {
 }
 
 // Git accepts no patch of it, and a repository to which one is applied has its own.
-TEST_F(PatchLiveTest, ARepositorysOwnFilesAreNoPart) {
+TEST_F(PatchLiveTest, ARepositorysOwnFilesAreLeftOut) {
   const auto computer = fresh();
   for (const char* const path : {"/w/.git/config", "/w/sub/.GIT/hooks/pre-commit", "/w/sub/a"})
     EXPECT_TRUE(computer->write_file(path, "new\n", 0644));
@@ -218,7 +218,7 @@ TEST_F(PatchLiveTest, ARepositorysOwnFilesAreNoPart) {
   }
 }
 
-TEST_F(PatchLiveTest, TellsWhatGitHasNoWordsFor) {
+TEST_F(PatchLiveTest, ReportsWhatGitCannotExpress) {
   const auto computer = fresh();
   EXPECT_TRUE(computer->set_owner("/w/long", 5, 5));
   EXPECT_TRUE(computer->make_directory("/w/hollow", 0755));

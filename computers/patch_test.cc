@@ -51,7 +51,7 @@ TEST(LineDiff, SaysTheFewestLines) {
   EXPECT_EQ(lines, 5u);
 }
 
-TEST(LineDiff, WhatItSaysMakesTheOneOfTheOther) {
+TEST(LineDiff, TurnsTheOneTextIntoTheOther) {
   std::mt19937 random(1);
   for (int round = 0; round < 2000; ++round) {
     std::string a, b;
@@ -165,7 +165,8 @@ TEST_F(PatchTest, RenamesAndCopies) {
 TEST_F(PatchTest, ABadHunkIsNamedAndNothingIsChanged) {
   const std::string good =
       "--- a/repo/end\n+++ b/repo/end\n@@ -1 +1 @@\n-a\n\\ No newline at end of file\n+b\n";
-  const std::string shown = apply(good + "--- a/repo/text\n+++ b/repo/text\n@@ -2,2 +2,2 @@\n 2\n-four\n+4\n");
+  const std::string shown =
+      apply(good + "--- a/repo/text\n+++ b/repo/text\n@@ -2,2 +2,2 @@\n 2\n-four\n+4\n");
   EXPECT_NE(shown.find("repo/text, line 9 of the patch"), std::string::npos) << shown;
   EXPECT_EQ(file("/repo/end"), "a");
   for (const std::string& bad :

@@ -200,7 +200,7 @@ HostResults tenfold(const Call& call) {
   return std::vector<Value>{10 * std::get<int32_t>(call.waits_for()->values.at(0))};
 }
 
-TEST(CallWaits, GoesOnWhereItIs) {
+TEST(CallWaits, ContinuesInTheSameProcess) {
   Instance at_once = keeps(false), later = keeps(true);
   const auto whole = at_once.call("run", {4}, 1000);
   ASSERT_TRUE(whole);
@@ -298,7 +298,7 @@ TEST(CallWaits, PausedCallsAreDumpedToo) {
   EXPECT_EQ(loaded->fuel_used(), whole->fuel_used());
 }
 
-TEST(CallWaits, WhatCannotBeDumpedOrLoadedIsSaid) {
+TEST(CallWaits, ReportsWhatCannotBeDumpedOrLoaded) {
   Instance instance = keeps(true);
   EXPECT_FALSE(instance.call("calls", {}, 100)->dump()) << "it has ended";
   const auto call = instance.call("run", {4}, 1000);

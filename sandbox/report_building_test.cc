@@ -43,7 +43,7 @@ TEST(Telling, ALimitIsRaisedToMoreThanItIs) {
   EXPECT_TRUE(stop_error(Outcome::kOutOfFuel, limits).hint.contains("(--fuel 1000000000)"));
 }
 
-TEST(Telling, OtherEndsAreToldAsTheyAre) {
+TEST(Telling, OtherEndsAreReportedAsTheyAre) {
   Report report = timed_out("");
   report_unanswered(report);
   EXPECT_EQ(report.errors[0].message, "the program ran past its time of 9000 ms");

@@ -135,7 +135,7 @@ TEST_P(TurnInputs, AreInWhatIsKeptAndForked) {
   EXPECT_EQ(result("n"), "5");
 }
 
-TEST_P(TurnInputs, AreThereWhereTheTurnWaits) {
+TEST_P(TurnInputs, ExistWhenTheTurnWaits) {
   ASSERT_EQ(session_->exec({.code = "approve(n) + n", .inputs = {{"n", "5"}}}).outcome, Outcome::kWaiting);
   const auto restored = kept_and_restored(*session_, template_, options());
   ASSERT_NE(restored, nullptr);
@@ -144,7 +144,7 @@ TEST_P(TurnInputs, AreThereWhereTheTurnWaits) {
   EXPECT_TRUE(result(GetParam().kind_of_n).contains("absent"));
 }
 
-TEST_P(TurnInputs, AreThereWhereTheTurnIsPausedAtItsBeginning) {
+TEST_P(TurnInputs, ExistWhenTheTurnIsPausedAtItsBeginning) {
   const Report paused =
       session_->exec({.code = "n", .inputs = {{"n", R"({"a":[1]})"}, {"m", "2"}}, .pause_at_fuel = 1});
   ASSERT_EQ(paused.outcome, Outcome::kFrozen);
@@ -154,7 +154,7 @@ TEST_P(TurnInputs, AreThereWhereTheTurnIsPausedAtItsBeginning) {
   EXPECT_EQ(result_of(restored->exec({.code = "m"})), "2");
 }
 
-TEST_P(TurnInputs, WithNamesThatAreNoneAreRefused) {
+TEST_P(TurnInputs, WithInvalidNamesAreRefused) {
   const auto refused = [&](const std::string& name) {
     return refusal_of({.code = "1", .inputs = {{"n", "1"}, {name, "1"}}}).message;
   };
@@ -166,7 +166,7 @@ TEST_P(TurnInputs, WithNamesThatAreNoneAreRefused) {
   EXPECT_TRUE(result(GetParam().kind_of_n).contains("absent")) << "none of them is set";
 }
 
-TEST_P(TurnInputs, WithValuesThatAreNoneAreRefused) {
+TEST_P(TurnInputs, WithInvalidValuesAreRefused) {
   const auto refused = [&](std::string value) {
     return refusal_of({.code = "1", .inputs = {{"n", "1"}, {"x", std::move(value)}}}).message;
   };
@@ -183,7 +183,7 @@ TEST_P(TurnInputs, WithValuesThatAreNoneAreRefused) {
   EXPECT_TRUE(result(GetParam().kind_of_n).contains("absent"));
 }
 
-TEST_P(TurnInputs, AreOfCellsAlone) {
+TEST_P(TurnInputs, AreForCellsOnly) {
   const Error script = refusal_of({.code = "1", .is_script = true, .inputs = {{"n", "1"}}});
   EXPECT_EQ(script.message, "a script is a whole program, and has no input variables");
   EXPECT_TRUE(script.hint.contains("standard input"));

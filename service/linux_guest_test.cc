@@ -53,7 +53,7 @@ class LinuxGuestTest : public ::testing::Test {
   std::unique_ptr<Guests> guests_ = linux_guests();
 };
 
-TEST_F(LinuxGuestTest, AreOfTemplatesForEachImage) {
+TEST_F(LinuxGuestTest, HaveATemplateForEachImage) {
   std::vector<std::string> names;
   for (const TemplateInfo& each : guests_->templates())
     if (each.kind == Kind::kLinux) names.push_back(each.name);

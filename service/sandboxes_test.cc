@@ -288,7 +288,7 @@ TEST_F(SandboxesTest, AreCountedForEachTenant) {
   create("a");
 }
 
-TEST_F(SandboxesTest, OfOthersAreNotThere) {
+TEST_F(SandboxesTest, OfOthersAreNotFound) {
   const std::string id = create("a");
   EXPECT_EQ(sandboxes().get("b", id).error().code, ApiCode::kNotFound);
   EXPECT_EQ(sandboxes().kill("b", id).error().code, ApiCode::kNotFound);
@@ -328,7 +328,7 @@ TEST_F(SandboxesTest, TakeNothingNewWhileDraining) {
   EXPECT_EQ(try_create("t").error().code, ApiCode::kDraining);
 }
 
-TEST_F(SandboxesTest, DrainingTellsOnceWhenNoExecIsLeft) {
+TEST_F(SandboxesTest, DrainingReportsOnceWhenNoExecIsLeft) {
   options_.threads = 1;
   const std::string id = create(), other = create();
   const auto running = *sandboxes().exec("t", id, {.code = kLoop});

@@ -212,7 +212,7 @@ TEST_F(Embedder, CallsBeyondTheLimitFailUncalled) {
   EXPECT_FALSE(call({good_})) << "outside of a turn";
 }
 
-TEST_F(Embedder, ASleepIsToldWhenItsTurnIsOver) {
+TEST_F(Embedder, ASleepLearnsThatItsTurnIsOver) {
   const std::string question = bytes_of(Question::kSleep, uint64_t{5});
   std::atomic<bool> cancel = false;
   answerer_->bound(std::chrono::steady_clock::time_point::max(), &cancel);
@@ -236,7 +236,7 @@ TEST_F(Queries, InputIsReadInsideATurnOnly) {
   EXPECT_FALSE(answerer_->answer(question));
 }
 
-TEST_F(Queries, WhatWasTakenBeforeIsTheSupervisorsToTake) {
+TEST_F(Queries, EarlierUseIsCountedByTheSupervisor) {
   EXPECT_TRUE(answerer_->answer(bytes_of(Question::kTakeAfter, host::World::Amounts{.host_calls = 3})));
   EXPECT_EQ(budget_->left(policy::Resource::kHostCalls), 3u);
 }

@@ -104,7 +104,7 @@ TEST(Channel, TheOthersEndIsAnError) {
   EXPECT_FALSE(ends.channel->send(1, 0, "x"));
 }
 
-TEST(Channel, WhatNobodyTakesIsNotWaitedForPastTheDeadline) {
+TEST(Channel, AWriteThatNobodyTakesEndsAtTheDeadline) {
   Ends ends;
   const std::string much(8u << 20, 'x');
   const auto sent = ends.channel->send(1, 0, much, {}, Clock::now());

@@ -256,7 +256,7 @@ HostResult<void> DirectoryBroker::Served::look(const Request& request, Answer& a
       const auto room = broker_.path_room(request.path);
       if (!room) return std::unexpected(room.error());
       const linux::GrantedRoom reply = {room->most_bytes, room->free_bytes, room->most_files,
-                                       room->free_files};
+                                        room->free_files};
       answer.bytes.assign(reinterpret_cast<const char*>(&reply), sizeof reply);
       return {};
     }

@@ -163,7 +163,7 @@ RawServer::Handler echo_twice() {
 }
 const std::string kAccessDenied("\x15\x03\x03\x00\x02\x02\x31", 7);
 
-TEST_F(GatewayTest, TellsWhichHostsAreReachable) {
+TEST_F(GatewayTest, ListsReachableHosts) {
   allow({"GET"}, "https://*.example.org/*");
   allow({"GET"}, "http://localhost:8000/*");
   open();
@@ -180,7 +180,7 @@ TEST_F(GatewayTest, TellsWhichHostsAreReachable) {
   EXPECT_EQ(text, options_.authority->certificate().value());
 }
 
-TEST_F(GatewayTest, GreetsLaterWhenItIsToldTo) {
+TEST_F(GatewayTest, GreetsLaterOnRequest) {
   allow({"GET"}, "https://example.org/*");
   options_.greets_later = true;
   open();
@@ -192,7 +192,7 @@ TEST_F(GatewayTest, GreetsLaterWhenItIsToldTo) {
   EXPECT_GT(greeting.certificate_bytes, 0u);
 }
 
-TEST_F(GatewayTest, TellsNoCertificateWhereNoneIsNeeded) {
+TEST_F(GatewayTest, SendsNoCertificateWhereNoneIsNeeded) {
   allow({"CONNECT", "GET"}, "https://example.org/*");
   allow({"GET"}, "http://example.org/a");
   open();
@@ -265,7 +265,7 @@ TEST_F(GatewayTest, SendsRequestsOfOneConnectionOneAfterTheOther) {
   EXPECT_TRUE(server.requests()[0].contains("Content-Length: 3\r\n"));
 }
 
-TEST_F(GatewayTest, AnswersWhatIsNoHttp) {
+TEST_F(GatewayTest, AnswersOtherProtocolsThanHttp) {
   const RawServer server(hello());
   allow({"GET"}, server.url("/*"));
   open();
@@ -412,7 +412,7 @@ TEST_F(GatewayTest, DecryptsHttp1Alone) {
   EXPECT_EQ(tls_error_, "tlsv1 alert no application protocol");
 }
 
-TEST_F(GatewayTest, TellsOfProgramsThatDoNotTrustIt) {
+TEST_F(GatewayTest, ReportsProgramsThatDoNotTrustIt) {
   const RawServer server(echo());
   allow({"GET"}, "https://127.0.0.1:" + std::to_string(server.port()) + "/b");
   open();

@@ -49,7 +49,7 @@ TEST(Http, SeveralRequestsCostWhatEachOfThemDoes) {
   EXPECT_GE(cost_of(R"(["http://h/","http://h/","http://h/"])"), of_one + 2'000);
 }
 
-TEST(Http, WhatIsNoListOfRequestsIsRefused) {
+TEST(Http, AMalformedListOfRequestsIsRefused) {
   Machine machine;
   for (const char* const wrong :
        {"", "{}", "[1]", "[[]]", R"([{"method":"GET"}])", R"([{"url":5}])", R"([{"url":"u","x":"y"}])",

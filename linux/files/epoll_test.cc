@@ -36,7 +36,7 @@ void add_to(File& event_file, Caller& caller, uint64_t number = 1) {
   EXPECT_TRUE(event_file.write(caller, source));
 }
 
-TEST(Epoll, TellsOfAFileAsLongAsItIsReady) {
+TEST(Epoll, ReportsAFileAsLongAsItIsReady) {
   FakeCaller caller;
   auto epoll = make_epoll();
   auto file = make_event_file(0, 0).value();
@@ -54,7 +54,7 @@ TEST(Epoll, TellsOfAFileAsLongAsItIsReady) {
   EXPECT_EQ(shown(*epoll), "");
 }
 
-TEST(Epoll, TellsOfAnEdgeOnce) {
+TEST(Epoll, ReportsAnEdgeOnce) {
   FakeCaller caller;
   auto epoll = make_epoll();
   auto file = make_event_file(1, 0).value();
@@ -67,7 +67,7 @@ TEST(Epoll, TellsOfAnEdgeOnce) {
   EXPECT_EQ(shown(*epoll), "2:1");
 }
 
-TEST(Epoll, IsToldOnceUntilItIsModified) {
+TEST(Epoll, ReportsOnceUntilItIsModified) {
   FakeCaller caller;
   auto epoll = make_epoll();
   auto file = make_event_file(1, 0).value();
@@ -79,7 +79,7 @@ TEST(Epoll, IsToldOnceUntilItIsModified) {
   EXPECT_EQ(shown(*epoll), "1:1");
 }
 
-TEST(Epoll, TellsOfHangUpsUnasked) {
+TEST(Epoll, ReportsHangUpsUnasked) {
   auto epoll = make_epoll();
   PipePair pipe = make_pipe({}, 0).value();
   EXPECT_TRUE(epoll->add(3, pipe.reader, wanted(0, 1)));

@@ -38,7 +38,7 @@ struct Room {
   }
 };
 
-TEST(Inotify, TellsWhatHappensInADirectory) {
+TEST(Inotify, ReportsWhatHappensInADirectory) {
   Room room;
   EXPECT_EQ(room.file->add_watch(room.directory, IN_CREATE | IN_DELETE).value(), 1);
   CountingWaiter waiter;
@@ -55,7 +55,7 @@ TEST(Inotify, TellsWhatHappensInADirectory) {
   EXPECT_EQ(room.events(), "1:100:0:new 1:40000200:9:sixteen-bytes-ab ");
 }
 
-TEST(Inotify, TellsTheDirectoryAndTheFile) {
+TEST(Inotify, ReportsTheDirectoryAndTheFile) {
   Room room;
   EXPECT_TRUE(room.file->add_watch(room.directory, IN_MODIFY));
   EXPECT_TRUE(room.file->add_watch(room.child, IN_MODIFY));

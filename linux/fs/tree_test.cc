@@ -254,7 +254,7 @@ TEST_F(TreeTest, WhatIsRemovedIsGivenBack) {
 }
 
 // What was mapped is in a file of the host and not part of the kernel's own memory.
-TEST_F(TreeTest, ContentsInTheHeapAreTold) {
+TEST_F(TreeTest, ContentsInTheHeapAreReported) {
   const NodeRef written = make(root, "written"), mapped = make(root, "mapped");
   const uint64_t names = usage_of(*root)->used_bytes;
   EXPECT_GT(names, 0u);

@@ -174,7 +174,7 @@ TEST(OutsideNetworkThreads, BothSidesWaitForEachOther) {
   });
 }
 
-TEST(OutsideNetworkThreads, WhatIsNotGrantedIsUnreachableAndTold) {
+TEST(OutsideNetworkThreads, WhatIsNotGrantedIsUnreachableAndReported) {
   NetworkThreads net("example.org 80\n");
   FakeCaller& caller = net.sockets.caller;
   const SocketRef guest = net.sockets.make(AF_INET, SOCK_STREAM);
@@ -193,7 +193,7 @@ TEST(OutsideNetworkThreads, WhatIsNotGrantedIsUnreachableAndTold) {
   EXPECT_EQ(net.sockets.send(packets, "x", {.to = at_v4({93, 184, 216, 34}, 443)}).error(), ENETUNREACH);
 }
 
-TEST(OutsideNetworkThreads, RefusalsAreToldOrCounted) {
+TEST(OutsideNetworkThreads, RefusalsAreReportedOrCounted) {
   constexpr size_t kRefusals = 3000;
   NetworkThreads net("example.org 80\n");
   const SocketRef guest = net.sockets.make(AF_INET, SOCK_STREAM);

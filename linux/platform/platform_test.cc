@@ -436,7 +436,7 @@ TEST_P(PlatformTest, EndsWithThreadsThatRun) {
   EXPECT_EQ(count_children(), 0u);
 }
 
-TEST_P(PlatformTest, TellsThatAProcessHasEnded) {
+TEST_P(PlatformTest, ReportsThatAProcessHasEnded) {
   const std::unique_ptr<Thread> guest = load_guest(*platform_, code_of(spin));
   guest->resume();
   // A change that the host refuses: the mapping does not exist.

@@ -159,7 +159,7 @@ TEST_F(ChangesTest, TheSameTreeIsTheSameImage) {
   EXPECT_EQ(save("third.image"), first);
 }
 
-TEST_F(ChangesTest, AConfigurationThatIsNoneIsRefused) {
+TEST_F(ChangesTest, AnInvalidConfigurationIsRefused) {
   const HostFile file(open(in("x.image").c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600));
   EXPECT_FALSE(computer_->save_image(file.number(), "[1]"));
 }

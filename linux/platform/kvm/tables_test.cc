@@ -124,7 +124,7 @@ TEST_F(GuestTablesTest, AskForEachSlotOnce) {
   EXPECT_EQ(copy->judge(kAt, kRead), Answer::kPresent);
 }
 
-TEST_F(GuestTablesTest, TellWhenTheyAreFullAndBeginAnew) {
+TEST_F(GuestTablesTest, ReportWhenTheyAreFullAndStartAgain) {
   constexpr uint64_t kFar = uint64_t{1} << 30;
   Answer answer = Answer::kPresent;
   tables_->map(kFar, kPageBytes, PROT_READ);

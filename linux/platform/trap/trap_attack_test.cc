@@ -395,7 +395,7 @@ TEST(TrapEndTest, NothingOutlivesTheKernelProcess) {
 
 // ---- lies ----
 
-TEST_F(TrapAttackTest, ASignalThatTheStubDoesNotHandleIsNotToldToTheKernel) {
+TEST_F(TrapAttackTest, ASignalThatTheStubDoesNotHandleIsNotReportedToTheKernel) {
   for (const int signal : {9999, -1, 0, SIGKILL, SIGCHLD}) {
     const std::unique_ptr<Thread> guest = lying_guest(signal, 0);
     EXPECT_EQ(guest->stop.kind, StopKind::kGone) << signal;
