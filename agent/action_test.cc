@@ -131,7 +131,7 @@ TEST(Action, AToolCallNamesItsLanguage) {
 TEST(Action, TheFirstActionCounts) {
   const Reply reply = read("```wat\n(module)\n```\nOutcome: 42\nANSWER: 42");
   ASSERT_EQ(reply.actions.size(), 1u);
-  EXPECT_EQ(reply.actions[0].kind, Kind::kRun) << "an answer behind a program was made up";
+  EXPECT_EQ(reply.actions[0].kind, Kind::kRun) << "an answer after a program was made up";
   EXPECT_FALSE(reply.note.empty());
   EXPECT_FALSE(read("```wat\n(module)\n```\n```wat\n(module $b)\n```").note.empty());
   const Reply answer = read("ANSWER: use this:\n```wat\n(module)\n```");

@@ -14,7 +14,7 @@ _OF_THE_CONNECTION = {"host", "content-length", "connection", "transfer-encoding
 
 
 class Answer:
-    """What a server answered: `status`, `url` (behind redirects), `headers` (names in lower case), `body` (bytes)."""
+    """What a server answered: `status`, `url` (after redirects), `headers` (names in lower case), `body` (bytes)."""
 
     def __init__(self, fields):
         self.status = fields["status"]

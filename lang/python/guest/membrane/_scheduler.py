@@ -11,7 +11,7 @@ import time
 
 _MAX_REQUESTS = 8  # answered at once
 _now = time.monotonic
-_sleep = time.sleep  # the host's, before threads were run behind the program's
+_sleep = time.sleep  # the host's, before the program's threads were simulated
 _time = 0.0  # at the last reading: reading a clock may advance it
 
 
