@@ -81,7 +81,7 @@ Status write_diff(linux::LiveComputer& computer, const std::string& image, const
     print(
         stderr,
         "note: " + std::to_string(patch.left_out) +
-            " changes are no part of the patch: git knows no owners, empty directories, pipes and devices\n");
+            " changes are not in the patch: git does not record owners, empty directories, pipes and devices\n");
   return {};
 }
 

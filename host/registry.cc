@@ -10,7 +10,7 @@ std::span<const Capability> capabilities() {
        "input is all of it."},
       {"http", "Requests to the URLs that the policy grants.", "--allow 'http:GET:https://example.org/*'",
        http_functions(), false,
-       "A status such as 404 is no failure: ask status. headers: a JSON object or \"\"."},
+       "A status such as 404 is not a failure: see status. headers: a JSON object or \"\"."},
       {"kv", "A key-value store.", "--allow kv", kv_functions()},
       {"fs", "Files in the directories that the policy grants.", "--allow fs:read:./data:/data",
        fs_functions()},

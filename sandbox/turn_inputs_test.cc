@@ -159,9 +159,9 @@ TEST_P(TurnInputs, WithInvalidNamesAreRefused) {
     return refusal_of({.code = "1", .inputs = {{"n", "1"}, {name, "1"}}}).message;
   };
   for (const char* const name : {"", "two words", "1st", "a.b", "naïve", "x\n"})
-    EXPECT_EQ(refused(name), '"' + std::string(name) + "\" is no name of an input");
+    EXPECT_EQ(refused(name), '"' + std::string(name) + "\" cannot be the name of an input");
   EXPECT_EQ(refused(GetParam().keyword), "the input " + std::string(GetParam().keyword) +
-                                             " has the name of a keyword, which is no variable's in " +
+                                             " has the name of a keyword, which cannot be a variable in " +
                                              GetParam().name);
   EXPECT_TRUE(result(GetParam().kind_of_n).contains("absent")) << "none of them is set";
 }
