@@ -301,7 +301,7 @@ TEST_F(LoopTest, QuestionsAboutHostFunctionsAreBounded) {
   EXPECT_NE(notes_.observations.at(0).find("was cut"), std::string::npos);
 }
 
-TEST_F(LoopTest, ASecondProgramIsSaidToBePassedOver) {
+TEST_F(LoopTest, ASecondProgramIsReportedAsIgnored) {
   model_.script = {says("```wat\n(module)\n```\n```wat\n(module $b)\n```"), says("ANSWER: ok")};
   run();
   EXPECT_EQ(programs_.size(), 1u);
@@ -310,7 +310,7 @@ TEST_F(LoopTest, ASecondProgramIsSaidToBePassedOver) {
 
 // -- circles ------------------------------------------------------------------------------------
 
-TEST_F(LoopTest, TheSameFailureThriceIsSaidAndFiveTimesStopped) {
+TEST_F(LoopTest, TheSameFailureIsReportedAtThreeTimesAndStoppedAtFive) {
   executor_ = [](const Program&, const StepContext&) { return outcome(Outcome::kTrapped, "unreachable"); };
   for (int i = 0; i < 5; ++i) model_.script.push_back(runs("(module)"));
   model_.script.push_back(says("ANSWER: I could not"));

@@ -371,7 +371,7 @@ TEST_F(ModelClientTest, DoesNotWaitBeyondTheDeadline) {
   EXPECT_TRUE(clock_.waits.empty());
 }
 
-TEST_F(ModelClientTest, AQuotaThatIsGoneIsNotRetried) {
+TEST_F(ModelClientTest, AnExhaustedQuotaIsNotRetried) {
   serve({api_error(429, "You exceeded your current quota", "insufficient_quota")});
   EXPECT_EQ(failure().code, ErrorCode::kExhausted);
   EXPECT_TRUE(clock_.waits.empty());
@@ -576,7 +576,7 @@ TEST_F(ModelClientTest, AnEndlessAnswerIsRefused) {
   EXPECT_TRUE(clock_.waits.empty());
 }
 
-TEST_F(ModelClientTest, NobodyThereIsSaidSo) {
+TEST_F(ModelClientTest, AMissingServerIsReported) {
   const int held =
       socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);  // bound, but not listening: connections are refused
   sockaddr_in address{};

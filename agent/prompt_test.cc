@@ -58,7 +58,7 @@ TEST_F(PromptTest, ExplainsEveryWayToAct) {
     EXPECT_TRUE(has(way)) << way;
 }
 
-TEST_F(PromptTest, SaysWhenNothingIsGrantedAndLeavesOutWhatIsNotThere) {
+TEST_F(PromptTest, SaysWhenNothingIsGrantedAndLeavesOutWhatIsMissing) {
   prompt_ = build_system_prompt({});
   EXPECT_TRUE(has("Nothing outside of the program is granted."));
   EXPECT_FALSE(has("Ready programs"));

@@ -216,7 +216,7 @@ TEST_F(ReplTest, ExplainsOnceThatCtrlDLeaves) {
 
 // -- the person -------------------------------------------------------------------------
 
-TEST(ConsolePerson, AsksAndHears) {
+TEST(ConsolePerson, AsksAndGetsAnAnswer) {
   std::istringstream in("blue\n");
   std::ostringstream out;
   StreamLineReader reader(in, &out);
@@ -262,7 +262,7 @@ TEST(Interrupt, SetsAFlag) {
   EXPECT_TRUE(interrupt.flag());
 }
 
-TEST(InterruptDeathTest, ThreeThatNobodyHeardEndTheProcess) {
+TEST(InterruptDeathTest, ThreeWithoutEffectEndTheProcess) {
   EXPECT_EXIT(
       {
         Interrupt interrupt;

@@ -46,7 +46,7 @@ TEST(SubprocessTest, OfALongOutputTheEndIsKept) {
   EXPECT_TRUE(end->output.ends_with("the end\n"));
 }
 
-TEST(SubprocessTest, AProgramThatIsNotThereIsNamed) {
+TEST(SubprocessTest, AMissingProgramIsNamed) {
   const auto end = run_subprocess({.arguments = {"no-such-program-of-membrane"}});
   ASSERT_FALSE(end);
   EXPECT_EQ(end.error().code, ErrorCode::kNotFound);

@@ -137,7 +137,7 @@ class AgentTest(unittest.TestCase):
         self.agent([("run_command", {"command": "echo a > a; echo b > /tmp/b"}), ("submit", {"answer": "done"})], "--out", out)
         self.assertEqual(((out / "root/a").read_text(), (out / "tmp/b").read_text()), ("a\n", "b\n"))
 
-    def test_what_cannot_be_written_is_said_before_the_task(self):
+    def test_what_cannot_be_written_is_reported_before_the_task(self):
         answers = self.folder / "one.jsonl"
         answers.write_text('{"content": "ANSWER: 42"}\n')
         done = self.membrane("agent", "--kind", "linux", "--diff", self.folder / "no/such", "--model-file", answers, "the task")
@@ -198,7 +198,7 @@ class AgentTest(unittest.TestCase):
         self.assertEqual(server.seen, [("/a", "Bearer not-for-models")] * 2)
         self.assertNotIn("not-for-models", json.dumps([result, observations]))
 
-    def test_limits_are_told(self):
+    def test_limits_are_reported(self):
         result, observations = self.agent([("run_command", {"command": "sleep 100", "timeout_s": 1}),
                                    ("run_command", {"command": "dd if=/dev/zero of=/root/f bs=1M 2>/dev/null"}),
                                    ("run_command", {"command": "echo still here"}),
@@ -208,7 +208,7 @@ class AgentTest(unittest.TestCase):
         self.assertIn("limits reached: disk", observations[1])
         self.assertIn("still here", observations[2])
 
-    def test_a_command_that_goes_on_stays(self):
+    def test_a_command_that_continues_stays(self):
         _, observations = self.agent([("run_command", {"command": "(sleep 0.2; echo late > /root/late) > /dev/null 2>&1 &"}),
                               ("run_command", {"command": "while ! [ -e /root/late ]; do sleep 0.05; done; cat /root/late"}),
                               ("submit", {"answer": "done"})])
@@ -245,7 +245,7 @@ class AgentTest(unittest.TestCase):
         self.assertEqual(done.returncode, 2)
         self.assertIn(b"long-lived", done.stderr)
 
-    def test_the_prompt_says_what_there_is(self):
+    def test_the_prompt_describes_what_is_available(self):
         prompt = self.membrane("agent", "--kind", "linux", "--copy", self.repo, "--print-prompt", check=True).stdout.decode()
         for part in ("python3", "git", "begin in /root/repo", "no network", "512 processes and threads", "```undo 2"):
             self.assertIn(part, prompt)

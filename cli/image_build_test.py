@@ -86,7 +86,7 @@ class Instructions(BuildTest):
         self.assertEqual(self.run_image(), "from the shell\n")
         self.assertEqual(self.run_image("echo", "given"), "given\n")
 
-    def test_a_user_that_is_not_there(self):
+    def test_an_unknown_user(self):
         self.build("FROM host\nUSER nosuch\n")
         done = self.membrane("run", "--kind", "linux", "--image", "mine", "--", "true", code=2)
         self.assertIn("nosuch", done.stderr)
@@ -227,14 +227,14 @@ class Errors(BuildTest):
         self.assertIn("raise --disk", self.build("FROM host\nCOPY many /\n", "--disk", "1MiB", "--memory", "512MiB", code=2))
         self.assertIn("memory", self.build("FROM host\n", "--memory", "much", code=2))
 
-    def test_a_quiet_build_tells_what_failed(self):
+    def test_a_quiet_build_reports_what_failed(self):
         (self.context / "Dockerfile").write_text("FROM host\nRUN echo before\nRUN echo messages; exit 3\n")
         messages = self.membrane("image", "build", "-q", "-t", "mine", self.context, code=2).stderr
         self.assertIn("step 3/3", messages)
         self.assertIn("messages\n", messages)
         self.assertNotIn("before\n", messages)
 
-    def test_a_target_and_a_file_that_are_not_there(self):
+    def test_a_missing_target_and_a_missing_file(self):
         self.assertIn("nosuch", self.build("FROM host\n", "--target", "nosuch", code=2))
         self.assertIn("-f", self.membrane("image", "build", "-t", "mine", self.context / "nosuch", code=2).stderr)
 
@@ -338,7 +338,7 @@ class NetworkTest(BuildTest):
 
 
 class Network(NetworkTest):
-    def test_a_run_reaches_what_is_granted_and_the_build_says_so(self):
+    def test_a_run_reaches_what_is_granted_and_the_build_reports_it(self):
         built = self.build(self.bash("echo alone > /alone", self.get("/a", "/a")), *self.granted)
         self.assertEqual(self.run_image("cat", "/alone", "/a"), "alone\n/a 1\n")
         self.assertEqual(self.server.seen, ["/a"])
@@ -349,7 +349,7 @@ class Network(NetworkTest):
         self.assertIn(f"network: line 4, RUN exec 3<>/dev/tcp", built["messages"])
         self.assertIn("--no-cache repeats them", built["messages"])
 
-    def test_nothing_is_granted_unless_somebody_says_so(self):
+    def test_nothing_is_granted_by_default(self):
         messages = self.build("FROM host\nSHELL [\"/bin/bash\", \"-ec\"]\nRUN true < /dev/tcp/192.0.2.1/80\n", code=2)
         self.assertIn("line 3", messages)
         self.assertIn("--allow http:192.0.2.1:80", messages)
@@ -390,7 +390,7 @@ class Network(NetworkTest):
         self.assertEqual(self.run_image("cat", "/copy"), "/a 3\n")
         self.assertIn("line 3", self.build(dockerfile, code=2))  # without a grant nothing is taken from the cache
 
-    def test_what_follows_new_answers_is_done_anew(self):
+    def test_what_follows_new_answers_is_repeated(self):
         step = self.get("/a", "/a")
         self.build(self.bash(step), *self.granted)
         layer, = (self.store / ".layers").glob("*.layer")
@@ -411,7 +411,7 @@ class Network(NetworkTest):
         afresh = self.build(dockerfile, "--allow", "http:example.org", "--no-cache")
         self.assertEqual((afresh["digest"], afresh["carried_out"], afresh["reproducible"]), (first["digest"], 1, True))
 
-    def test_what_was_refused_and_did_without_is_done_anew_when_it_is_granted(self):
+    def test_a_step_that_did_without_a_refused_host_is_repeated_when_it_is_granted(self):
         host = f"localhost:{self.port}"
         dockerfile = self.bash(self.get("/a", "/a", host) + " || echo none > /a")
         built = self.build(dockerfile)
@@ -527,7 +527,7 @@ class Secrets(BuildTest):
         self.secret.write_text("tell-nobody")
         self.given = ("--secret", f"id=token,src={self.secret}")
 
-    def test_a_secret_is_there_for_its_run_alone(self):
+    def test_a_secret_exists_for_its_run_only(self):
         built = self.build("FROM host\nRUN --mount=type=secret,id=token wc -c < /run/secrets/token > /size; stat -c '%a %u' /run/secrets/token > /mode\n"
                            "RUN --mount=type=secret,id=token,env=TOKEN,target=/root/.token test $TOKEN = $(cat /root/.token)\n"
                            "RUN test ! -e /run && test ! -e /root/.token && test -z $TOKEN\n", *self.given)
@@ -539,7 +539,7 @@ class Secrets(BuildTest):
         self.secret.write_text("another one")
         self.assertEqual(self.build((self.context / "Dockerfile").read_text(), *self.given)["cached"], 3)  # as Docker has it
 
-    def test_one_that_is_not_given_is_not_there_unless_it_is_required(self):
+    def test_one_that_is_not_given_is_absent_unless_it_is_required(self):
         built = self.build("FROM host\nRUN --mount=type=secret,id=token test ! -e /run/secrets/token\n")
         self.assertIn("--secret id=token,src=FILE", built["messages"])
         messages = self.build("FROM host\nRUN --mount=type=secret,id=token,required true\n", code=2)
@@ -551,7 +551,7 @@ class Secrets(BuildTest):
             messages = self.build(f"FROM host\nRUN --mount=type=secret,id=token {command}\n", *self.given, code=2)
             self.assertIn("/run/secrets/token", messages)
 
-    def test_words_that_are_none(self):
+    def test_invalid_words(self):
         for mount, wanted in [("type=secret", "id"), ("type=secret,id=x,mode=9", "octal"), ("type=secret,id=x,what=1", "what"),
                               ("type=bind,source=x", "COPY"), ("type=secret,id=token,target=/etc/passwd", "another target")]:
             self.assertIn(wanted, self.build(f"FROM host\nRUN --mount={mount} true\n", *self.given, code=2))

@@ -435,7 +435,7 @@ class DecryptedInDebian(Encrypted):
         self.assertIn("certificate", report["stdout"])  # the second one trusts the image's alone
         self.assertEqual(len(server.seen), 1)
 
-    def test_certificates_that_are_made_anew(self):
+    def test_certificates_that_are_made_again(self):
         server, port = self.serve_tls()
         report = self.in_debian("update-ca-certificates --fresh > /dev/null 2>&1; rm -f /etc/ssl/certs/ca-certificates.crt; "
                                 "update-ca-certificates > /dev/null 2>&1; echo $?; tail -n +1 /etc/ssl/certs/ca-certificates.crt | "

@@ -67,7 +67,7 @@ class Commands(LinuxTest):
         text = b"line\n" * 100_000
         self.assertEqual(self.run_linux("cat", input=text).stdout, text)
 
-    def test_a_program_that_is_not_there(self):
+    def test_a_missing_program(self):
         done = self.run_linux("nosuchprogram")
         self.assertEqual(done.returncode, 127)
         for part in (b"invalid", b"nosuchprogram cannot be started", b"hint: The image has no program of this name"):
@@ -80,7 +80,7 @@ class Commands(LinuxTest):
         report = json.loads(done.stdout)
         self.assertEqual((report["outcome"], report["exit_code"], report["stdout"]), ("ok", 3, "x\n"))
 
-    def test_a_signal_is_told(self):
+    def test_a_signal_is_reported(self):
         done = self.membrane("run", "--kind", "linux", "--image", "host", "--json", *self.platform(), "--", "sh", "-c", "kill -SEGV $$")
         report = json.loads(done.stdout)
         self.assertEqual((report["outcome"], report["exit_code"], done.returncode), ("trapped", 139, 139))
@@ -148,7 +148,7 @@ class Commands(LinuxTest):
         self.assertEqual(run("--dir", ".", "--", "sh", "-c", "pwd; ls *.py").stdout, b"/work\na.py\n")
         self.assertEqual(run("--dir", ".", "--", "sh", "n.sh", "me").stdout, b"script me \n".replace(b" \n", b"\n"))
 
-    def test_a_command_begins_where_it_is_told(self):
+    def test_a_command_starts_in_the_given_directory(self):
         self.assertEqual(self.run_linux("pwd", options=["--workdir", "/usr"]).stdout, b"/usr\n")
         for directory, cause in (("/nosuch", b"cannot start in /nosuch"), ("relative", b"not absolute")):
             done = self.run_linux("pwd", options=["-w", directory])
@@ -163,7 +163,7 @@ class Commands(LinuxTest):
         self.membrane("image", "import", self.folder / "rootless.tar", "--tag", "rootless", check=True)
         self.assertEqual(self.membrane("run", "--image", "rootless", "-q", *self.platform(), "--", "pwd").stdout, b"/\n")
 
-    def test_a_program_of_this_machine_is_told_where_it_runs(self):
+    def test_a_program_of_this_machine_gets_a_hint_where_it_runs(self):
         done = self.membrane("run", "/bin/ls")
         self.assertEqual(done.returncode, 2)
         self.assertIn(b"hint: Programs of Linux run in an image, which has its own: membrane run --kind linux -- ls", done.stderr)
@@ -171,7 +171,7 @@ class Commands(LinuxTest):
     def test_code_for_the_shell(self):
         self.assertEqual(self.membrane("run", "--kind", "linux", "--image", "host", "-q", "-e", "echo $1", "x").stdout, b"x\n")
 
-    def test_memory_that_is_none_is_refused(self):
+    def test_invalid_memory_is_refused(self):
         done = self.run_linux("true", options=["--memory", "0"])
         self.assertEqual(done.returncode, 2)
         self.assertIn(b"--memory 512MiB", done.stderr)
@@ -181,7 +181,7 @@ class Commands(LinuxTest):
         self.assertEqual(done.returncode, 2)
         self.assertIn(b"counts no instructions", done.stderr)
 
-    def test_an_image_that_is_not_there(self):
+    def test_a_missing_image(self):
         done = self.membrane("run", "--kind", "linux", "--image", "nosuch", "--", "true")
         self.assertEqual(done.returncode, 2)
         self.assertIn(b"membrane image", done.stderr)
@@ -440,7 +440,7 @@ class Receipts(LinuxTest):
         self.assertEqual((again.returncode, again.stderr), (0, b""), again.stdout)
         self.assertIn(b"the same", again.stdout)
 
-    def test_what_differs_is_said(self):
+    def test_differences_are_reported(self):
         receipt, _ = self.sealed("other.receipt", "echo", "one", options=["--deterministic"])
         private = Path(f"{receipt}.private")
         private.write_text(private.read_text().replace("one", "two"))
@@ -491,7 +491,7 @@ class Mcp(LinuxTest):
         self.assertIn("no such file", str(self.tool("read_file", session=session, path="/work/c")).lower())
         self.data("close_session", session=session)
 
-    def test_a_fork_goes_on_with_the_processes(self):
+    def test_a_fork_continues_with_the_processes(self):
         session = self.data("create_session", language="linux")["session"]
         self.data("run_in_session", session=session, code="mkfifo /tmp/p; (read word < /tmp/p; echo $word > /tmp/got) & echo $! > /tmp/id")
         for fork in self.data("fork_session", session=session, count=2)["sessions"]:

@@ -160,7 +160,7 @@ TEST_F(Arguments, OfExecFollowItsSandbox) {
             Words{"error: -e gives a program's text, and the program is p already"});
 }
 
-TEST_F(Arguments, ThatAreMisspeltAreNotLostOnTheProgram) {
+TEST_F(Arguments, ThatAreMisspeltAreReported) {
   EXPECT_EQ(programs({"p", "--fule", "3"}), Words{"error: unknown option --fule"});
   EXPECT_EQ(programs({"p", "--memry=3"}), Words{"error: unknown option --memry"});
   EXPECT_EQ(programs({"p", "--", "--fule", "3"}), (Words{"p", "--fule", "3"}));

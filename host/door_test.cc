@@ -70,7 +70,7 @@ TEST_F(DoorTest, AFileIsTheSessionsToRead) {
   EXPECT_EQ(ask_text(R"({"session":"file"})")["error"]["errno"], "EINVAL");
 }
 
-TEST_F(DoorTest, RequestsAboutFilesAreForWhoHasNoOtherFunctionsForThem) {
+TEST_F(DoorTest, RequestsAboutFilesAreForLanguagesWithoutOtherFunctionsForThem) {
   const std::string request = R"({"files":"open","path":"/x"})";
   EXPECT_EQ(ask_text(request)["error"]["errno"], "ENOTSUP");
   session_.has_files = true;

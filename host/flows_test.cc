@@ -115,7 +115,7 @@ TEST_F(Rule, AnHttpAnswerIsUntrustedUnlessItsGrantSaysOtherwise) {
   EXPECT_EQ(guard.report().state.untrusted_reads.first[0].target, "GET https://web.example/");
 }
 
-TEST_F(Rule, SeveralRequestsAtOnceAreHeldToWhatTheFirstBroughtIn) {
+TEST_F(Rule, SeveralRequestsAtOnceCountWhatTheFirstRead) {
   read_private();
   const std::vector<HttpRequest> requests(2, {"GET", "https://web.example/", {}, ""});
   const auto answers = gate.http_many(requests);
@@ -140,7 +140,7 @@ TEST_F(Rule, EachHopOfARedirectCounts) {
 }
 
 // The error contains a host name that a stranger chose.
-TEST_F(Rule, WhatWasSaidBeforeARequestFailedCounts) {
+TEST_F(Rule, AnswersBeforeARequestFailedCount) {
   for (const Errno code : {Errno::kConnection, Errno::kInvalid, Errno::kAccess, Errno::kProtocol}) {
     world.pages.clear();
     world.redirects["https://web.example/"] = {};
@@ -213,7 +213,7 @@ TEST_F(Rule, ItsStateIsTakenAlong) {
   EXPECT_FALSE(guard.report().state.is_closed()) << "the parent has not read what its fork has";
 }
 
-TEST_F(Rule, AConversationHearsOfReadsAtOnce) {
+TEST_F(Rule, AConversationNotesReadsAtOnce) {
   read_private();
   const auto own = std::make_shared<Flows>(), conversation = std::make_shared<Flows>();
   own->add(guard.report().state);
@@ -287,7 +287,7 @@ TEST_F(AskingRule, AQuestionWithoutAnAnswerIsReportedAtTheEnd) {
   EXPECT_EQ(guard.report().unanswered, "");
 }
 
-TEST_F(AskingRule, NobodyIsAskedWithoutEnd) {
+TEST_F(AskingRule, QuestionsAreBounded) {
   read_untrusted();
   read_private();
   answer = Approval::kNo;

@@ -24,7 +24,7 @@ Journal sample() {
   return journal;
 }
 
-TEST(Journal, ComesBackFromItsText) {
+TEST(Journal, IsReadFromItsText) {
   const Journal journal = sample();
   const auto again = Journal::parse(journal.to_text());
   ASSERT_TRUE(again) << again.error().message;

@@ -222,7 +222,7 @@ TEST(FrozenRun, EachHalfReplaysFromItsJournal) {
 
 // -- the state's bytes ----------------------------------------------------------------------------------------
 
-TEST(FrozenRunState, ComesBackAsItWas) {
+TEST(FrozenRunState, IsRestoredAsItWas) {
   FrozenState state;
   state.program_name = "p";
   state.arguments = {"a", std::string("\0b", 2)};

@@ -15,7 +15,7 @@ Report timed_out(const std::string& unanswered) {
   return report;
 }
 
-TEST(Telling, ARequestThatNobodyAnsweredIsWhyTheTimeIsOver) {
+TEST(Telling, ARequestWithoutAnAnswerIsTheReasonOfATimeout) {
   Report report = timed_out("POST https://example.org/");
   report_unanswered(report);
   EXPECT_EQ(

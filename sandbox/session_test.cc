@@ -195,7 +195,7 @@ TEST_P(InALanguage, ALoopWithoutAnEndEndsByItsFuelAndTheSessionIsAsBefore) {
   }
 }
 
-TEST_P(InALanguage, TurnsThatAreRunAgainForAStepBackAreHeardOnce) {
+TEST_P(InALanguage, TurnsThatAreRepeatedForAStepBackAreReportedOnce) {
   std::string heard;
   RunOptions with = options();
   with.policy.limits.fuel = 300'000'000;
@@ -557,7 +557,7 @@ TEST_P(InALanguage, AForkOfARunningTurnContinuesFromThere) {
   }
 }
 
-TEST_P(InALanguage, AForkOfATurnThatRunsGoesBackByItself) {
+TEST_P(InALanguage, AForkOfARunningTurnGoesBackIndependently) {
   exec(dialect().set_x);
   ASSERT_EQ(session_->exec({.code = std::string(dialect().loop), .pause_at_fuel = 1'000'000}).outcome,
             Outcome::kFrozen);
@@ -1100,7 +1100,7 @@ TEST_F(Python, AStructureThatIsNestedDeepIsFreed) {
   EXPECT_EQ(exec("x = []\nfor _ in range(100_000): x = [x]\ndel x\n'freed'").result, "'freed'");
 }
 
-TEST_F(Python, LimitsOfTheStackHoldWhereTheyAreSaid) {
+TEST_F(Python, StackLimitsApplyWhereTheyAreSet) {
   for (const auto& [depth, stack_bytes] :
        {std::pair<uint64_t, uint64_t>{1000, 64u << 20}, {1'000'000, 64u << 10}}) {
     RunOptions run_options = options();

@@ -201,7 +201,7 @@ class StdinLanguage : public ::testing::TestWithParam<engine::Tier> {
   fs::path directory_;
 };
 
-TEST_P(StdinLanguage, ATurnIsWhatIsDoneUntilItReadsAgainAndStateStays) {
+TEST_P(StdinLanguage, ATurnEndsWhenItReadsAgainAndStateStays) {
   const auto calculator = session(package(kCalculator));
   EXPECT_EQ(output_of(*calculator, "20+22"), "42 42\n");
   EXPECT_EQ(output_of(*calculator, "1"), "1 43\n");
@@ -334,7 +334,7 @@ TEST_P(StdinLanguage, CodeAloneReachesAProgramThatDoesNotAsk) {
   EXPECT_EQ(output_of(*calculator, "1"), "1 1\n");
 }
 
-TEST_P(StdinLanguage, ALengthGoesBeforeTheCode) {
+TEST_P(StdinLanguage, ALengthPrecedesTheCode) {
   lang::Package framed = package(kCalculator);
   framed.frame = lang::Frame::kLength;
   const auto calculator = session(framed);

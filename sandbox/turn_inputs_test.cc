@@ -123,7 +123,7 @@ TEST_P(TurnInputs, AreTheSameWhenTheirTurnIsRunAgain) {
   EXPECT_EQ(result("n"), "12");
 }
 
-TEST_P(TurnInputs, AreInWhatIsKeptAndForked) {
+TEST_P(TurnInputs, AreInKeptSessionsAndForks) {
   EXPECT_EQ(result("n", {{"n", "5"}}), "5");
   const auto branch = session_->fork(1);
   const auto restored = kept_and_restored(*session_, template_, options());

@@ -63,7 +63,7 @@ TEST(WasiProgram, AsksForInputPieceByPiece) {
   EXPECT_EQ(next, pieces.size());
 }
 
-TEST(WasiProgram, IsHeardAsBytesOrAsText) {
+TEST(WasiProgram, ReportsOutputAsBytesOrAsText) {
   for (const bool bytes : {true, false}) {
     RunOptions options;
     options.hears_bytes = bytes;

@@ -244,7 +244,7 @@ class Scripted:
             out, asked = self.asked_of("fails", ("refuse", status, "code", False))
             self.assertEqual((out, len(asked)), ([kind, "code", "req7", str(status)], 1))
 
-    def test_what_is_no_service_is_said(self):
+    def test_another_server_is_recognised(self):
         out, _ = self.asked_of("fails", ("say", 200, ["something", "else"]))
         self.assertIn("bad_answer", out)
 
@@ -253,7 +253,7 @@ class Scripted:
         self.assertEqual(out, ["a", "b", "42"])
         self.assertEqual([path for _, path, _, _ in asked][2:], ["/v1/sandboxes/sbx1/execs/exe1/events?after=0"] * 2)
 
-    def test_output_that_is_no_text_has_its_bytes(self):
+    def test_output_that_is_not_text_has_its_bytes(self):
         report = {**REPORT, "stdout": "a\ufffd", "stdout_base64": "Yf8=", "stderr": "\u00e9"}
         out, _ = self.asked_of("bytes", ("say", 201, SANDBOX), ("stream", event(0, "stdout", {"text": "a\ufffd", "base64": "Yf8="}),
                                                                event(1, "stderr", {"text": "\u00e9"}), event(2, "report", report)))
@@ -267,7 +267,7 @@ class Scripted:
             out, asked = self.asked_of(name, ("say", 201, SANDBOX), *[("reset",)] * 4)
             self.assertEqual((out, asked[-1][0]), ([reported], "DELETE"))
 
-    def test_a_block_tells_that_its_sandbox_was_not_ended(self):
+    def test_a_block_reports_that_its_sandbox_was_not_ended(self):
         out, _ = self.asked_of("is_not_ended", ("say", 201, SANDBOX), ("refuse", 403, "forbidden", False))
         self.assertEqual(out, ["DeniedError"])
 
@@ -532,7 +532,7 @@ class Python(PythonClient):
             """, token="mbr_wrong")
         self.assertEqual(done.stdout, "unauthorized\n", done.stderr)
 
-    def test_no_service_is_said(self):
+    def test_a_missing_service_is_reported(self):
         done = self.ran("""
             from membrane import *
             try: Sandbox.create(retries=0)
@@ -1258,7 +1258,7 @@ class Command(unittest.TestCase):
             for grant in "fs:", "sql:":
                 self.assertNotIn(grant, reported)
 
-    def test_a_receipt_that_is_there_is_not_replaced(self):
+    def test_an_existing_receipt_is_not_replaced(self):
         home = folder / "sealing"
         home.mkdir(exist_ok=True)
         sandbox = self.command("create", "--template", "wat", "--seal").stdout.strip()
@@ -1270,7 +1270,7 @@ class Command(unittest.TestCase):
         self.command(*words, "--force")
         self.assertNotEqual((home / "a.receipt").read_bytes(), before)
 
-    def test_input_goes_along_as_it_comes(self):
+    def test_input_is_passed_on_as_it_comes(self):
         if not service.has_template("python"):
             self.skipTest("there is no template python")
         sandbox = self.command("create").stdout.strip()
@@ -1327,7 +1327,7 @@ class Command(unittest.TestCase):
         refused = self.command("create", "--template", "wat", "--snapshot", "snp1", code=2).stderr
         self.assertIn("--template and --snapshot exclude each other", refused)
 
-    def test_a_misspelt_template_is_told_its_neighbour(self):
+    def test_a_misspelt_template_is_refused_with_the_nearest(self):
         sandbox = self.command("create", "--template", "wat").stdout.strip()
         snapshot = self.command("snapshot", sandbox).stdout.strip()
         self.command("snapshots", "promote", snapshot, "analysis")
@@ -1585,12 +1585,12 @@ class Command(unittest.TestCase):
         self.assertIn("more than 10000", self.copied("many", *many))
         self.assertFalse((folder / "many").exists())
 
-    def test_no_service_is_said(self):
+    def test_a_missing_service_is_reported(self):
         done = self.command("ps", url="http://127.0.0.1:1", code=2)
         self.assertIn("no service answers at http://127.0.0.1:1", done.stderr)
         self.assertIn("hint: Start one: membrane serve", done.stderr)
 
-    def test_wrong_words_are_said(self):
+    def test_wrong_words_are_reported(self):
         self.assertIn("MEMBRANE_TOKEN", self.command("ps", token="mbr_wrong", code=2).stderr)
         self.assertIn("NAME=VALUE", self.command("create", "--metadata", "x", code=2).stderr)
         self.assertIn("-e CODE", self.command("exec", "x", code=2).stderr)

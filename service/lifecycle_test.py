@@ -41,7 +41,7 @@ class SandboxTest(ServiceTest):
 
 
 class Kept(SandboxTest):
-    def test_a_paused_sandbox_goes_on_where_it_stood(self):
+    def test_a_paused_sandbox_continues_where_it_was(self):
         sandbox = self.python()
         self.service.exec(sandbox, "x = 20\nopen('/tmp/f', 'w').write('kept')")
         self.assertEqual(self.made(self.post(f"/sandboxes/{sandbox}/pause"))["state"], "paused")
@@ -74,7 +74,7 @@ class Kept(SandboxTest):
         self.made(self.post(f"/sandboxes/{sandbox}/pause"))
         self.refused(self.post(f"/sandboxes/{sandbox}/reset", {"snapshot": snapshot}), 409, "conflict")
 
-    def test_forks_go_on_each_for_itself(self):
+    def test_forks_continue_each_for_itself(self):
         sandbox = self.python(labels=["l"], metadata={"m": "1"})
         self.service.exec(sandbox, "import random\nx = 1")
         forks = self.made(self.post(f"/sandboxes/{sandbox}/fork", {"count": 3}), 201)["sandboxes"]
@@ -161,13 +161,13 @@ class Kept(SandboxTest):
                 self.assertIn(word, error["message"])
                 self.assertIn("Leave it out", error["hint"])
 
-    def test_a_template_that_there_is_not(self):
+    def test_an_unknown_template(self):
         error = self.refused(self.post("/sandboxes", {"template": "zzzzzzzz"}), 422, "invalid_value")
         self.assertEqual((error["message"], error["hint"]), ("there is no template zzzzzzzz", "GET /v1/templates lists them."))
         error = self.refused(self.post(f"/sandboxes/{self.python()}/contexts", {"template": "zzzzzzzz"}), 422, "invalid_value")
         self.assertEqual((error["message"], error["hint"]), ("there is no template zzzzzzzz", "GET /v1/templates lists them."))
 
-    def test_snapshots_of_others_are_not_there(self):
+    def test_snapshots_of_others_are_not_found(self):
         sandbox = self.python()
         snapshot = self.made(self.post(f"/sandboxes/{sandbox}/snapshot"), 201)["id"]
         self.made(self.post(f"/snapshots/{snapshot}/promote", {"name": "mine"}))
@@ -278,7 +278,7 @@ class Environments(SandboxTest):
                 self.made(changed)
                 self.assertIn(self.service.exec(sandbox, code).get("result"), (None, "", "undefined", "None"))
 
-    def test_names_that_are_none(self):
+    def test_invalid_names(self):
         for env in ({"": "x"}, {"A=B": "x"}, {"A\0": "x"}, {"A": "x\0"}):
             self.refused(self.post("/sandboxes", {"template": "wat", "env": env}), 422, "invalid_value")
 
@@ -338,7 +338,7 @@ class Files(SandboxTest):
         self.refused(self.files(sandbox, "stat", path="/in/ok.txt"), 404, "not_found")
         self.refused(self.service.request("PUT", path, b"no archive at all, but some bytes"), 422, "invalid_value")
 
-    def test_a_watch_tells_what_changed(self):
+    def test_a_watch_reports_what_changed(self):
         sandbox = self.python()
         self.made(self.post(f"/sandboxes/{sandbox}/files/mkdir", {"path": "/w"}))
         connection = http.client.HTTPConnection(self.service.host, self.service.port, timeout=SECONDS)
@@ -666,7 +666,7 @@ class SecretsTest(SandboxTest):
         self.refused(self.post("/sandboxes", {"template": "wat", "policy": self.policy("ELSEWHERE")}, token=token),
                      403, "forbidden")  # an address that is not public is the owner's
 
-    def test_what_is_none(self):
+    def test_invalid_input(self):
         self.refused(self.put("KEY", []), 422, "invalid_value")
         self.refused(self.put("KEY", ["a.example"], "short"), 422, "invalid_value")
         self.refused(self.put("a-b", ["a.example"]), 422, "invalid_value")

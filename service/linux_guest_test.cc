@@ -244,7 +244,7 @@ TEST_F(LinuxSandboxesTest, ThreadsOfTerminalsAreResizedAndSignalled) {
   EXPECT_EQ(sandboxes_.signal_exec("t", id, exec->id, SIGTERM).error().code, ApiCode::kConflict);
 }
 
-TEST_F(LinuxSandboxesTest, ThreadsOfTerminalsAreHungUpByWhoGoesAway) {
+TEST_F(LinuxSandboxesTest, ThreadsOfTerminalsAreHungUpWhenTheClientLeaves) {
   const std::string id = create();
   const auto exec =
       begin(id, {.code = {}, .open_stdin = true, .command = {"sleep"}, .terminal = linux::TerminalSize{}});

@@ -339,13 +339,13 @@ class Messages(McpTest):
                                    {"Mcp-Session-Id": "none", "MCP-Protocol-Version": "2025-11-25"})
         self.assertEqual(old.status, 404)
 
-    def test_other_methods_are_not_there(self):
+    def test_other_methods_do_not_exist(self):
         for method in ("GET", "PUT", "PATCH", "OPTIONS"):
             answer = self.service.request(method, "/mcp", None if method == "GET" else {})
             self.assertEqual((answer.status, answer.headers["Allow"]), (405, "POST, DELETE"))
         self.refused(self.service.request("POST", "/mcp/more", {}), 404, "not_found")
 
-    def test_what_is_no_message(self):
+    def test_a_malformed_message(self):
         json_headers = {"Content-Type": "application/json"}
         for body in (b"", b"{", b"\xff", b"[]", b"null", b"[" * 60_000, b'{"jsonrpc":"2.0"}', b"[" * 200_000):
             answer = self.service.request("POST", "/mcp", body, json_headers)
@@ -456,7 +456,7 @@ class Many(McpTest):
             self.assertEqual(answer.result().body, b"")
         self.assertEqual(self.outcome(sandbox), "cancelled")
 
-    def test_calls_that_take_long_hold_up_nobody_else(self):
+    def test_long_calls_delay_no_others(self):
         token = self.token(*ALL_SCOPES)
         sandbox = self.long(token)
         calls = [self.open_call(call_of("run_in_session", session=sandbox, code=LOOP), token) for _ in range(32)]

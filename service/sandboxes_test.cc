@@ -67,7 +67,7 @@ class SandboxesTest : public ::testing::Test {
   std::unique_ptr<Sandboxes> sandboxes_;
 };
 
-TEST_F(SandboxesTest, GiveUpTheirProcessWhileNobodyUsesThem) {
+TEST_F(SandboxesTest, HaveNoProcessWhileTheyAreUnused) {
   const std::string id = create();
   const auto resident = [&] { return sandboxes().counts().resident; };
   sandboxes().park_idle();
@@ -169,7 +169,7 @@ constexpr const char* kPrints =
     "(memory (export \"memory\") 2) (data (i32.const 0) \"\\10\\00\\00\\00\\00\\00\\01\\00\")"
     "(func (export \"_start\") (drop (call $write (i32.const 1) (i32.const 0) (i32.const 1) (i32.const 8))))";
 
-TEST_F(SandboxesTest, KeepSoMuchOfExecsThatAreOver) {
+TEST_F(SandboxesTest, KeepALimitedPartOfEndedExecs) {
   options_.most_kept_bytes = 1u << 20;
   const std::string id = create();
   std::vector<std::string> ids;

@@ -68,7 +68,7 @@ TEST(HiddenVariable, IsNowhereUntilItIsTaken) {
   EXPECT_EQ(HiddenVariable("MEMBRANE_TEST_NONE").take(), "");
 }
 
-TEST(Secrets, AreGivenForTheirHostsAlone) {
+TEST(Secrets, AreSentToTheirHostsOnly) {
   Secrets secrets(SecretKey::random());
   ASSERT_TRUE(secrets.put("t", {"KEY", {"api.example.com", "*.example.org"}}, kValue));
   const auto code_of = [&](const policy::Policy& policy) {

@@ -150,7 +150,7 @@ TEST_F(Queries, TheyUseTheFuelOfTheRunWhateverTheWorkerSays) {
   EXPECT_GE(answerer_->fuel_used(report), fuel) << "its word is that it used none";
 }
 
-TEST_F(Queries, NothingWasDoneBeforeOne) {
+TEST_F(Queries, NothingHappensBeforeOne) {
   EXPECT_FALSE(say("SELECT 1", {.most = 1'000, .done = 1}));
   EXPECT_FALSE(say("SELECT 1", {.most = UINT64_MAX, .done = UINT64_MAX}));
 }

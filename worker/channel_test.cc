@@ -53,7 +53,7 @@ TEST(Channel, FramesComeAsTheyWent) {
   sender.join();
 }
 
-TEST(Channel, ADescriptorComesAlong) {
+TEST(Channel, ADescriptorIsPassedAlong) {
   auto ends = Channel::make_pair();
   Channel one(std::move(ends->first), 1000), other(std::move(ends->second), 1000);
   auto more = Channel::make_pair();

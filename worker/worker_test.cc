@@ -313,7 +313,7 @@ TEST(Zygote, WorkersHaveFewFilesAndShortOnes) {
 }
 
 // Its walls stood before anybody knew whom it would serve.
-TEST(Zygote, AWorkerThatWaitedHasTheLimitsOfWhomItServes) {
+TEST(Zygote, AWorkerThatWaitedHasTheLimitsOfItsSandbox) {
   const auto zygote = Zygote::start();
   ASSERT_TRUE(zygote);
   const auto worker = (*zygote)->spawn();
@@ -385,11 +385,11 @@ std::string error_of(const std::function<void(Link&, uint32_t subject)>& behaves
   return report.errors.empty() ? "" : report.errors.front().message;
 }
 
-TEST(MisbehavingWorker, OneThatEndsIsSaidToHaveEnded) {
+TEST(MisbehavingWorker, AnEndIsReported) {
   EXPECT_EQ(error_of([](Link&, uint32_t) {}), "the worker ended with exit code 7");
 }
 
-TEST(MisbehavingWorker, OneThatCrashesIsSaidToHaveCrashed) {
+TEST(MisbehavingWorker, ACrashIsReported) {
   EXPECT_NE(error_of([](Link&, uint32_t) {
               signal(SIGSEGV, SIG_DFL);
               *static_cast<volatile int*>(nullptr) = 1;
@@ -893,7 +893,7 @@ TEST_F(FunctionsInAWorker, LearnThatTheirTurnMustEnd) {
   EXPECT_EQ(session->exec({.code = "price(1); for (;;) {}"}).outcome, Outcome::kTimedOut);
 }
 
-TEST(MisbehavingWorker, ItFreezesNoRunThatNobodyAskedItTo) {
+TEST(MisbehavingWorker, ItFreezesNoRunWithoutARequest) {
   EXPECT_EQ(error_of([](Link& link, uint32_t subject) {
               Report frozen;
               frozen.outcome = Outcome::kFrozen;

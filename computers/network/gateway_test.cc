@@ -311,7 +311,7 @@ TEST_F(GatewayTest, AnOwnersSandboxesShareABoundOfConnections) {
   EXPECT_TRUE(answer.starts_with("HTTP/1.1 200 ")) << answer;
 }
 
-TEST_F(GatewayTest, TakesAllThatWasSaidBeforeItEnds) {
+TEST_F(GatewayTest, ReadsEverythingBeforeItEnds) {
   for (int i = 0; i < 100; ++i) {
     open();
     ASSERT_TRUE(tell({.event = NetworkEvent::kRefusedName}, "example.org"));
@@ -388,7 +388,7 @@ TEST_F(GatewayTest, AGrantOfAllConnectionsGivesNoMoreThanASingleOneOfTheHost) {
   EXPECT_TRUE(server.requests().empty());
 }
 
-TEST_F(GatewayTest, DecryptsForTheNameOfTheHostAlone) {
+TEST_F(GatewayTest, DecryptsOnlyForTheNameOfTheHost) {
   const RawServer server(echo());
   allow({"GET"}, "https://example.test:" + std::to_string(server.port()) + "/*").addresses = {"127.0.0.1"};
   names_.addresses["example.test"] = "127.0.0.1";
@@ -399,7 +399,7 @@ TEST_F(GatewayTest, DecryptsForTheNameOfTheHostAlone) {
   EXPECT_EQ(tls_error_, "tlsv1 alert access denied");
 }
 
-TEST_F(GatewayTest, DecryptsHttp1Alone) {
+TEST_F(GatewayTest, DecryptsOnlyHttp1) {
   const RawServer server(echo());
   allow({"GET"}, "https://127.0.0.1:" + std::to_string(server.port()) + "/b");
   open();

@@ -111,7 +111,7 @@ bool contains(const std::string& text, std::string_view part) { return text.find
 
 // -- answers in pieces -------------------------------------------------------------
 
-TEST_F(Egress, HandsOnAnAnswerAsItComes) {
+TEST_F(Egress, PassesOnAnAnswerAsItComes) {
   RawServer server([](RawConnection& connection, const std::string&) {
     connection.send(
         "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\nX-A: b\r\nSet-Cookie: c=d\r\n\r\n5\r\nhello\r\n");
@@ -817,7 +817,7 @@ TEST_F(Egress, RedirectsKeepOrDropTheBodyAsTheyShould) {
   }
 }
 
-TEST_F(Egress, EachServerThatWasReachedIsHeardOf) {
+TEST_F(Egress, EachReachedServerIsReported) {
   std::vector<std::string> heard;
   bool follows = true;
   const auto ask = [&](const std::string& url) {

@@ -88,7 +88,7 @@ TEST(OutsideTerminal, ReportsItsSizeToTheForeground) {
   EXPECT_EQ(screen.jobs.group_signals, (std::vector<std::pair<int, int>>{{100, SIGWINCH}}));
 }
 
-TEST(OutsideTerminal, HangsUpWhenTheOutsideIsGone) {
+TEST(OutsideTerminal, HangsUpWhenTheOutsideEnds) {
   Screen screen;
   EXPECT_TRUE(screen.terminal.terminal()->take(screen.caller, false));
   screen.terminal.end();

@@ -214,7 +214,7 @@ TEST(Pty, AnswersEveryRequestWithForeignArguments) {
   }
 }
 
-TEST(Pty, FlushesWhatIsAskedFor) {
+TEST(Pty, FlushesTheRequestedSide) {
   Room room;
   EXPECT_TRUE(write_text(*room.master, room.caller, "typed\n"));
   int there = 0;

@@ -236,7 +236,7 @@ TEST_F(TreeTest, NothingIsMadeBeyondTheQuotas) {
   ASSERT_TRUE(put_text(a, "x", 60000));
 }
 
-TEST_F(TreeTest, WhatIsRemovedIsGivenBack) {
+TEST_F(TreeTest, RemovedFilesFreeTheirRoom) {
   const TreeUsage before = usage_of(*root).value();
   {
     const NodeRef d = make(root, "d", kDirectory), a = make(d, "a");
@@ -272,7 +272,7 @@ TEST_F(TreeTest, ContentsInTheHeapAreReported) {
   EXPECT_TRUE(root->unlink("written"));
 }
 
-TEST_F(TreeTest, SparseFilesCostWhatIsInThem) {
+TEST_F(TreeTest, SparseFilesCostTheirContents) {
   root = make_tree({.most_bytes = 1 << 20});
   const NodeRef a = make(root, "a");
   ASSERT_TRUE(put_text(a, "end", uint64_t{1} << 40));

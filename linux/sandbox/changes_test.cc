@@ -105,7 +105,7 @@ TEST_F(ChangesTest, LinksThatLeadElsewhere) {
   EXPECT_EQ(after("ln -sf keep /data/link; mkfifo /data/pipe"), "*/data/link@ +/data/pipe");
 }
 
-TEST_F(ChangesTest, WhatIsMadeAndRemovedIsNot) {
+TEST_F(ChangesTest, FilesThatAreMadeAndRemovedAreNotChanges) {
   EXPECT_EQ(after("mkdir -p /a/b/c; echo x > /a/b/c/d; rm -r /a"), "");
 }
 

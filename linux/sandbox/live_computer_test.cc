@@ -243,7 +243,7 @@ TEST_F(LiveComputerTest, AFullDiskIsReported) {
   EXPECT_EQ((*made)->read_file("/tmp/a", 0, 100), "before");
 }
 
-TEST_F(LiveComputerTest, AFileInPiecesIsWholeOrNotThere) {
+TEST_F(LiveComputerTest, AFileInPiecesIsWholeOrAbsent) {
   const auto pieces = [](std::vector<Result<std::string>> all) {
     return [all = std::move(all), at = size_t{0}]() mutable -> Result<std::string> {
       return at < all.size() ? all[at++] : "";

@@ -93,7 +93,7 @@ class Corpus(unittest.TestCase):
         fuel = "outcome: out_of_fuel\nerror[out_of_fuel]: the program used up its fuel\n  hint: give it more\nfuel: 9\n"
         self.assertIn("used up its fuel", corpus_tool.why_it_ended(fuel))
 
-    def test_a_known_failure_is_no_failure_of_the_run_and_one_that_passes_is_named(self):
+    def test_a_known_failure_does_not_fail_the_run_and_one_that_passes_is_named(self):
         with project(FILES) as root:
             programs, _ = corpus_tool.read_corpus(root)
             rows = corpus_tool.read_judged(root)

@@ -68,7 +68,7 @@ TEST_F(GuestTablesTest, MovesGrowsAndShrinks) {
   EXPECT_EQ(tables_->judge(0x10000000 + kPageBytes, kRead), Answer::kNoMapping);
 }
 
-TEST_F(GuestTablesTest, FillsWhatIsAround) {
+TEST_F(GuestTablesTest, FillsNeighbours) {
   tables_->map(kAt, kPageBytes, PROT_READ | PROT_EXEC);
   tables_->map(kAt + kPageBytes, kPageBytes, PROT_READ | PROT_WRITE);
   tables_->map(kAt + 2 * kPageBytes, kPageBytes, PROT_NONE);

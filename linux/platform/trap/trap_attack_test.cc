@@ -356,7 +356,7 @@ TEST_F(TrapAttackTest, AProcessThatAGuestMakesIsEnded) {
   expect_all_is_well();
 }
 
-TEST_F(TrapAttackTest, AProcessThatAGuestMakesGoesWithThePlatform) {
+TEST_F(TrapAttackTest, AProcessOfAGuestEndsWithThePlatform) {
   const std::unique_ptr<Thread> guest = attacker();
   const int64_t made = call(*guest, SYS_clone, {TRAP_FORK_FLAGS});
   EXPECT_TRUE(made > 0 || made == -EAGAIN) << made;

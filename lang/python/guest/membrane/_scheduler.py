@@ -202,7 +202,7 @@ def _asks(wait):
 
 
 def _leave_if_in_the_way():
-    """Whoever stands below the current task could go on."""
+    """Whether a task below the current one could continue."""
     below = _standing[:-1]
     if current.may_be_left and (all(task is not MAIN for task, _ in below) or any(wait.is_over() for _, wait in below)):
         _leave()

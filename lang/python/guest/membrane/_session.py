@@ -1,4 +1,4 @@
-"""The code interpreter: one turn takes a piece of code from the host, runs it, and says what came of it.
+"""The code interpreter: a turn takes a piece of code from the host, runs it, and returns its result.
 
     turn    {"code":…, "name":"<cell 1>", "mode":"cell"|"script"|"check"|"complete", "arguments":[…], "input":…, "fresh":{"entropy_hex":…},
              "input_waits":true, "declares_calls":true, "input_is_new":true, "packages":"/usr/lib/python-packages", "functions":{…},
@@ -53,7 +53,7 @@ _sources_total = 0
 
 
 def warm():
-    """What is done once, before the first turn: all that can be shared by every fork."""
+    """Does once, before the first turn, everything that all forks can share."""
     global _warm
     if _warm:
         return
@@ -85,7 +85,7 @@ def warm():
 
 
 def _run_first_turns():
-    """What a turn comes to first is made now, and not in each fork."""
+    """Runs typical first turns now, so that not every fork has to make what they need."""
     for code in ("1", "x = 1", "print(end='')"):
         source = _door.encode_tree({"code": code, "name": "<warm>"}).encode()
         for _ in range(20):
@@ -605,7 +605,7 @@ def _leave_out_ours(described, seen):
 
 
 def traceback_of(error):
-    """As Python tells it, without our own frames."""
+    """Formats the error as Python does, without our own frames."""
     described = traceback.TracebackException.from_exception(error)
     _leave_out_ours(described, set())
     if isinstance(error, ModuleNotFoundError):

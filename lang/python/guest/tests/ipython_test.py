@@ -74,7 +74,7 @@ class Display(SessionTest):
             displays = self.run_turn("import IPython\nfrom IPython.display import display\ndisplay(IPython.whole)", packages=folder)["displays"]
         self.assertEqual(displays, [{"text/plain": "True"}])
 
-    def test_older_names_are_there_and_a_shell_is_not(self):
+    def test_older_names_exist_and_a_shell_does_not(self):
         self.assertEqual(self.value("from IPython.core.display import HTML as Old, display as shows\nOld is HTML, shows is display"), "(True, True)")
         self.assertEqual(self.value("import IPython\nIPython.get_ipython() is None, IPython.display.HTML is HTML"), "(True, True)")
         self.assertNotIn("missing", self.run_turn("from IPython.terminal import embed")["error"])

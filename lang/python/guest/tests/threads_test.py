@@ -72,7 +72,7 @@ class TypicalPrograms(ThreadsTest):
             print(sorted(results), any(t.is_alive() for t in threads))
             """), ["[0, 1, 4, 9, 16] False"])
 
-    def test_threads_that_sleep_go_on_in_the_order_of_time(self):
+    def test_threads_that_sleep_continue_in_the_order_of_time(self):
         self.assertEqual(self.script("""
             import threading, time
             def worker(name, delay):
@@ -374,7 +374,7 @@ class TypicalPrograms(ThreadsTest):
             """), ["False <Thread(sleeper, initial)>", "True", "True", "False True", "threads can only be started once"])
 
 
-    def test_who_only_looks_lets_the_others_go_on(self):
+    def test_polling_lets_the_others_continue(self):
         self.assertEqual(self.script("""
             import threading, time
             stop, counts = threading.Event(), [0]
@@ -429,7 +429,7 @@ class TypicalPrograms(ThreadsTest):
             print(q.get())
             """), ["3"])
 
-    def test_threads_go_on_in_later_cells(self):
+    def test_threads_continue_in_later_cells(self):
         self.run_turn(textwrap.dedent("""
             import queue, threading
             q, got = queue.Queue(), []
@@ -500,7 +500,7 @@ class DaemonsWithoutTheirSource(ThreadsTest):
     def nothing_was_told_of(self):
         self.assertNotIn("Exception", self.errors.getvalue())
 
-    def test_a_monitor_holds_up_nobody(self):
+    def test_a_monitor_delays_nothing(self):
         self.assertEqual(self.script_with_monitor("""
             begun = time.monotonic()
             with lock:
@@ -519,7 +519,7 @@ class DaemonsWithoutTheirSource(ThreadsTest):
             print(monitor.rounds, time.monotonic())
             """), ["3 1035.0"])
 
-    def test_one_that_is_told_to_end_can_be_joined(self):
+    def test_a_thread_that_is_asked_to_end_can_be_joined(self):
         self.assertEqual(self.script_with_monitor("""
             monitor = Monitor()
             monitor.killed.set()
@@ -537,14 +537,14 @@ class DaemonsWithoutTheirSource(ThreadsTest):
         self.assertRegex(error["message"], "deadlock.*monitor ended where it had to wait: .*without its source.*a function of your own")
         self.nothing_was_told_of()
 
-    def test_a_cell_ends_and_the_next_goes_on(self):
+    def test_a_cell_ends_and_the_next_continues(self):
         for code in (self.IMPORT + "monitor = Monitor()", "monitor.is_alive()", "time.sleep(20); monitor.rounds"):
             result = self.run_turn(textwrap.dedent(code))
             self.assertIsNone(result["error"])
         self.assertEqual(self.clock.now, 1_020.0)
         self.nothing_was_told_of()
 
-    def test_a_listener_of_logging_hears_all(self):
+    def test_a_listener_of_logging_gets_all(self):
         self.assertEqual(self.script("""
             import logging, queue, sys, time
             from logging.handlers import QueueHandler, QueueListener
