@@ -15,8 +15,8 @@ Status check_name(std::string_view name, const Template& of) {
   const auto keywords = of.interpreter().keywords();
   if (std::ranges::find(keywords, name) == keywords.end()) return {};
   return fail(ErrorCode::kInvalidArgument,
-              "the input " + std::string(name) + " has the name of a keyword, which cannot be a variable in " +
-                  of.package().name,
+              "the input " + std::string(name) +
+                  " has the name of a keyword, which cannot be a variable in " + of.package().name,
               "Give it another name, such as " + std::string(name) + "_.");
 }
 
