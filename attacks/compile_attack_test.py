@@ -37,7 +37,7 @@ class CompileAttack(Attack):
     def test_imports_that_nobody_provides(self):
         self.check_group("unknown_imports")
 
-    def test_names_that_stand_twice(self):
+    def test_names_that_occur_twice(self):
         self.check_group("duplicate_functions", "duplicate_exports", "imports_after_definitions", "forward_types")
 
     def test_findings_that_quote_half_a_megabyte(self):
@@ -52,7 +52,7 @@ class CompileAttack(Attack):
     def test_concatenations_that_expand(self):
         self.check_group("concat_of_many", "many_concats")
 
-    def test_flat_code_whose_operands_may_be_anywhere_behind(self):
+    def test_flat_code_whose_operands_may_be_anywhere_before(self):
         self.check_group("flat_tables", "flat_table_gets", "flat_blocks_and_branches", "flat_blocks", "bare_values")
 
     def test_short_forms_by_the_hundred_thousand(self):

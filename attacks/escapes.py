@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """The register of escapes: attempts of four attackers, each with the wall that stops it.
 
-    attacks/escapes.py              how many there are, by attacker and wall
+    attacks/escapes.py              the counts, by attacker and wall
     attacks/escapes.py --all        each of them with its wall
     attacks/escapes.py --update     writes the former into attacks/README.md
 
@@ -27,29 +27,29 @@ WALLS = {
     # around a guest, in the worker
     "validation": "refuses a module before any of it runs",
     "memory": "bounds a guest's accesses to its own linear memory, and that memory's size",
-    "language": "gives a program of a language what WASI's calls give, and nothing of the host's own interpreter",
-    "budgets": "ends what uses more fuel, time, output, host calls or bytes than it was given",
+    "language": "gives programs of a language WASI's calls, and nothing of the host's own interpreter",
+    "budgets": "ends a run that uses more fuel, time, output, host calls or bytes than it was given",
     "grants": "decides every effect by the policy, in the supervisor",
-    "determinism": "gives a clock and randomness that say nothing of the machine",
-    "terminal": "shows codes that would drive a terminal as text",
-    "report": "says what the supervisor has seen, whatever a worker says",
+    "determinism": "gives a clock and randomness that reveal nothing about the machine",
+    "terminal": "shows control codes as text",
+    "report": "states what the supervisor has seen, whatever a worker claims",
     # of the supervisor, towards a worker
-    "messages": "takes messages of known kinds and sizes for the session that is asked, and ends who sends others",
-    "deadlines": "ends a worker some seconds after its guest's time, or after its owner's word",
+    "messages": "accepts messages of known kinds and sizes for the session in question, and ends a worker that sends others",
+    "deadlines": "ends a worker some seconds after its guest's time is up, or after its owner cancelled",
     # of the service, towards a client
-    "http_parser": "takes HTTP/1.1 in one reading only, and refuses what has two",
-    "http_limits": "bounds heads, targets, bodies, answers, connections and the time for each",
-    "routes": "reads a path once, and serves what openapi.json describes",
-    "schema": "holds every query and body to the description before a handler sees it",
+    "http_parser": "reads HTTP/1.1 in one way only, and refuses requests that can be read in two",
+    "http_limits": "bounds heads, targets, bodies, responses, connections and the time for each",
+    "routes": "decodes a path once, and serves what openapi.json describes",
+    "schema": "checks every query and body against the description before a handler sees it",
     "json_reader": "measures JSON before it is parsed: depth, values, size, UTF-8",
-    "archive_reader": "takes regular files with names that stay inside, and bounds what is unpacked",
-    "log": "writes logs and answers whose lines a client cannot break",
-    "idempotency": "does a request once for each key, token and body",
+    "archive_reader": "accepts regular files with names that stay inside, and bounds what is unpacked",
+    "log": "writes logs and responses whose lines a client cannot break",
+    "idempotency": "carries out a request once for each key, token and body",
     # of the service, between tenants
-    "tokens": "knows a token by its hash, its end and its scopes",
+    "tokens": "checks a token by its hash, its expiry and its scopes",
     "tenants": "finds only what belongs to the token's tenant; for others it does not exist",
-    "policies": "lets tenants grant nothing of the service's machine, and widen only with the scope for it",
-    "quotas": "counts what a tenant has, whatever it was made from",
+    "policies": "lets no tenant grant anything of the service's machine, or widen a policy without the scope for it",
+    "quotas": "counts what a tenant has, however it was made",
 }
 MODULES = {
     "guest_attack_test": "a hostile guest",
@@ -136,7 +136,7 @@ def readme(text):
 
 def main():
     arguments = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    arguments.add_argument("--all", action="store_true", help="print each try with its wall")
+    arguments.add_argument("--all", action="store_true", help="print each attempt with its wall")
     arguments.add_argument("--update", action="store_true", help="write the table into attacks/README.md")
     options = arguments.parse_args()
     path = ROOT / "attacks" / "README.md"

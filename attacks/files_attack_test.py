@@ -300,7 +300,7 @@ class FilesAttack(Attack):
         errnos = self.attack()
         self.assertTrue(errnos and all(errnos[:3] + errnos[4:]), errnos)
 
-    def test_names_with_nul_and_names_that_are_no_text(self):
+    def test_names_with_nul_and_names_that_are_not_text(self):
         for path in (b"w/a\0b", b"w/\xff\xfe", b"w/\xc0\xae\xc0\xae/x", b"w/..\0/secret"):
             self.program.overwrite(path)
             self.program.symlink("x", path)
@@ -310,7 +310,7 @@ class FilesAttack(Attack):
         self.assertTrue(errnos and all(errnos), errnos)
         self.assertEqual(list(self.inside.iterdir()), [])
 
-    def test_a_link_whose_target_is_no_text(self):
+    def test_a_link_whose_target_is_not_text(self):
         os.symlink(b"\xff\xfe", self.inside / "l")
         self.program.show("w/l")
         self.program.overwrite("w/l")

@@ -291,7 +291,7 @@ class HttpAttack(Attack):
             with self.subTest(how):
                 self.assert_hidden(key, echo.encode().decode("latin-1"), shown)
 
-    def test_what_stands_before_the_secret_does_not_hide_it(self):
+    def test_text_before_the_secret_does_not_hide_it(self):
         self.assert_hidden("41cd/efghij", "100%41cd%2fefghij", "100%")
         self.assert_hidden("nabcd/efghij", "C:\\nabcd\\/efghij", "C:\\")
 

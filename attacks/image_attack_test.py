@@ -174,7 +174,7 @@ class ImageAttack(Attack):
         os.mkdir(self.image)
         self.sum(codes=(0, 2))
 
-    def test_the_image_belongs_to_somebody_else(self):
+    def test_the_image_belongs_to_another_user(self):
         if os.geteuid() != 0:
             self.skipTest("only root can give files away")
         os.chown(self.image, 12345, 12345)

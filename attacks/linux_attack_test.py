@@ -115,7 +115,7 @@ class LinuxAttack(unittest.TestCase):
     def test_instructions(self):
         self.attack("instruction.")
 
-    def test_files_that_are_no_programs(self):
+    def test_files_that_are_not_programs(self):
         self.attack("program.")
 
     def test_memory_that_changes_during_a_call(self):

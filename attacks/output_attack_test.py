@@ -23,10 +23,10 @@ class OutputAttack(Attack):
             self.assertLessEqual(size, limit * (6 if form == "json" else 2) + ALLOWANCE, str(done))
             if form == "json":
                 report = json.loads(done.stdout)
-                told = sum(len(part) for part in strings_of(report.get("value", {}))) + sum(
+                reported = sum(len(part) for part in strings_of(report.get("value", {}))) + sum(
                     len(part) for part in strings_of(report.get("displays", [])))
-                told += len(report["stdout"].encode()) + len(report["stderr"].encode()) + len(report.get("answer", ""))
-                self.assertLessEqual(told, limit, str(done))
+                reported += len(report["stdout"].encode()) + len(report["stderr"].encode()) + len(report.get("answer", ""))
+                self.assertLessEqual(reported, limit, str(done))
                 if says:
                     self.assertTrue(report.get("output_bytes_cut", 0) > 0 or report["outcome"] == "out_of_output",
                                     str(done))

@@ -286,7 +286,7 @@ class More(Tenants):
         self.assertEqual(self.service.request("GET", "/health", None, headers, token=False).status, 401)
 
     @stopped_by("tokens")
-    def test_a_scope_that_there_is_not(self):
+    def test_an_unknown_scope(self):
         for scope in ("*", "root", "admin ", "ADMIN", ""):
             answer = self.service.request("POST", "/v1/tokens", {"name": "x", "scopes": [scope]})
             self.assertIn(answer.status, (400, 422), answer.body)

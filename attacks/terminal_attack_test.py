@@ -132,7 +132,7 @@ class TerminalAttack(Attack):
         self.assert_harmless(self.on_terminal("check", self.file(name, "(module)")))
         self.assert_harmless(self.on_terminal("run", self.file(name, "(module (func")), shows=False)
 
-    def test_a_file_that_is_not_there(self):
+    def test_a_missing_file(self):
         self.assert_harmless(self.on_terminal("run", f"{EVIL}.wat".replace("/", "")))
 
     # -- other commands
@@ -146,10 +146,10 @@ class TerminalAttack(Attack):
         self.assert_harmless(self.on_terminal("policy", "explain", self.file("p.json", policy)), shows=False)
         self.assert_harmless(self.on_terminal("policy", "explain", self.file("p.toml", f"# {EVIL}\nevil")), shows=False)
 
-    def test_a_capability_that_there_is_not(self):
+    def test_an_unknown_capability(self):
         self.assert_harmless(self.on_terminal("capabilities", EVIL))
 
-    def test_a_grant_that_is_none(self):
+    def test_an_invalid_grant(self):
         self.assert_harmless(self.on_terminal("run", self.file("x.wat", "(module)"), "--allow", EVIL))
 
     def test_a_script_of_the_test_suite(self):

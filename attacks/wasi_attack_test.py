@@ -53,7 +53,7 @@ class WasiAttack(Attack):
         self.assert_memory(done, 64 * MIB)
         self.assert_cpu(done, 20)
 
-    def test_an_endless_input_of_a_program_that_is_no_wasi_program(self):
+    def test_an_endless_input_of_a_program_without_wasi(self):
         path = self.file("x.wat", '(func (export "run") (call $io.print (call $io.input)))')
         done = self.membrane("run", path, "--input", "/dev/zero", "--bytes-in", "1MiB", codes=(2,))
         self.assertIn(b"more than 1048576 bytes", done.stderr)
@@ -80,7 +80,7 @@ class WasiAttack(Attack):
     def test_a_flood_on_stderr(self):
         self.assertLess(len(self.flood(2).stderr), (100 << 10) + 2000)
 
-    def test_a_flood_of_what_is_no_text(self):
+    def test_a_flood_of_bytes_that_are_not_text(self):
         """Each byte becomes three in a report."""
         done = self.flood(1, "--json", body="(memory.fill (i32.const 65536) (i32.const 255) (i32.const 65536))" + FLOOD)
         self.assertLess(len(done.stdout), 3 * (100 << 10) + 2000)
@@ -173,7 +173,7 @@ class WasiAttack(Attack):
         self.assertEqual((self.folder / "in/kept.txt").read_text(), "kept")
         self.assertEqual(os.listdir(self.folder / "in"), ["kept.txt"])
 
-    def test_a_directory_flag_that_names_the_host_as_it_likes(self):
+    def test_a_directory_flag_with_any_host_path(self):
         for flag in ("", ":/x", "::", "in:../up", "..", "in:/a/../../b", "nowhere"):
             done = self.membrane("run", self.file("x.wat", COPY), "--dir", flag, codes=(2,))
             self.assertIn(b"hint:", done.stderr)

@@ -40,7 +40,7 @@ TEST(CompressHash, OfAbc) {
                                    0x454d4423, 0x643ce80e, 0x2a9ac94f, 0xa54ca49f}));
 }
 
-TEST(CompressHash, OfManyBlocksIsOfOneAfterTheOther) {
+TEST(CompressHash, OfManyBlocksCombinesOneAfterAnother) {
   for (const HashKind kind : {HashKind::kMd5, HashKind::kSha1, HashKind::kSha256, HashKind::kSha512}) {
     std::vector<uint32_t> at_once(hash_state_words(kind), 7), one_by_one = at_once;
     std::string blocks;

@@ -71,7 +71,7 @@ TEST(Json, ReadsWhatIsJson) {
   EXPECT_EQ(read_json(R"({"a":1,"a":2})").value(), (json{{"a", 2}}));
 }
 
-TEST(Json, RefusesWhatIsNoneAndNamesIt) {
+TEST(Json, RefusesInvalidJsonAndNamesIt) {
   for (const char* text :
        {"", " ", "{", "[1,]", "{\"a\"}", "nul", "1 2", "'a'", "\"\xff\"", "[1}", "\"a", "// x\n1"})
     EXPECT_EQ(error_of(text), ErrorCode::kInvalidInput) << text;

@@ -62,7 +62,7 @@ TEST_F(PrivateFileTest, RoomIsMadeByRemovingWhatWasNotUsedForLongest) {
   EXPECT_TRUE(fs::exists(used));
 }
 
-TEST_F(PrivateFileTest, TheSealGoesWithItsFileAndTellsWhenItWasUsed) {
+TEST_F(PrivateFileTest, TheSealGoesWithItsFileAndHasTheTimeOfUse) {
   const std::string sealed = write("a.code", 100, 3), plain = write("b.code", 100, 2);
   write("a.code.seal", 10, 1);
   make_room(directory_, ".code", 100, "");
@@ -108,7 +108,7 @@ TEST_F(PrivateFileTest, OnlyWhatNobodyElseMayWriteToIsPrivate) {
   EXPECT_EQ(OpenedFile(path).bytes(), 5u);
 }
 
-TEST_F(PrivateFileTest, WhatIsNoFileIsNotUsable) {
+TEST_F(PrivateFileTest, OtherThanFilesAreNotUsable) {
   for (const std::string& path : {directory_, directory_ + "/none"}) {
     EXPECT_FALSE(PrivateFile(path).usable()) << path;
     EXPECT_FALSE(OpenedFile(path).usable()) << path;

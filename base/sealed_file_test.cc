@@ -77,7 +77,7 @@ TEST_F(SealedFile, AChangeThatHidesItsTimeIsSeen) {
   EXPECT_FALSE(is_sealed(path_, file_));
 }
 
-TEST_F(SealedFile, IsOfOneFileAndNotOfOneThatTookItsPlace) {
+TEST_F(SealedFile, BelongsToOneFileAndNotToItsReplacement) {
   seal_it();
   fs::copy_file(path_, directory_ + "/copy");
   fs::rename(directory_ + "/copy", path_);
@@ -98,7 +98,7 @@ TEST_F(SealedFile, WhatChangedInTheLastMomentsOrMeanwhileIsNotSealed) {
   EXPECT_FALSE(is_sealed(path_, file_));
 }
 
-TEST_F(SealedFile, ASealThatIsDamagedOrOfOthersIsNone) {
+TEST_F(SealedFile, DamagedAndForeignSealsAreIgnored) {
   seal_it();
   const std::string path = seal_path_of(path_);
   for (size_t at = 0; at < fs::file_size(path); at += 5) {

@@ -5,7 +5,7 @@
 namespace membrane {
 namespace {
 
-TEST(StopScope, WithoutOneNobodyStops) {
+TEST(StopScope, WithoutOneNothingStops) {
   for (int i = 0; i < 10'000; ++i) EXPECT_FALSE(StopScope::stop_wanted());
 }
 

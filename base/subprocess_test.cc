@@ -31,7 +31,7 @@ TEST(SubprocessTest, ItHasAnEmptyInputAndADirectoryAndVariablesOfItsOwn) {
   EXPECT_EQ(end->output, "/\nkept after\n");
 }
 
-TEST(SubprocessTest, ArgumentsAreNoShells) {
+TEST(SubprocessTest, ArgumentsAreNotForAShell) {
   const auto end = run_subprocess({.arguments = {"echo", "$HOME; `id`", "*"}});
   ASSERT_TRUE(end);
   EXPECT_EQ(end->output, "$HOME; `id` *\n");
@@ -46,7 +46,7 @@ TEST(SubprocessTest, OfALongOutputTheEndIsKept) {
   EXPECT_TRUE(end->output.ends_with("the end\n"));
 }
 
-TEST(SubprocessTest, AProgramThatIsNotThereIsNamed) {
+TEST(SubprocessTest, AMissingProgramIsNamed) {
   const auto end = run_subprocess({.arguments = {"no-such-program-of-membrane"}});
   ASSERT_FALSE(end);
   EXPECT_EQ(end.error().code, ErrorCode::kNotFound);

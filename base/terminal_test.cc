@@ -18,7 +18,7 @@ TEST(Terminal, ControlCharactersAreMadeVisible) {
   EXPECT_EQ(printable(std::string_view("\0", 1)), "\\x00");
 }
 
-TEST(Terminal, BytesThatAreNoTextAreMadeVisible) {
+TEST(Terminal, BytesThatAreNotTextAreMadeVisible) {
   EXPECT_EQ(printable("\x9b"
                       "31m"),
             "\\x9b31m");

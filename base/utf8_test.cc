@@ -24,7 +24,7 @@ TEST(Utf8, RefusesOverlongSurrogateTooLargeAndCutSequences) {
     EXPECT_EQ(utf8_length(bad), 0u);
 }
 
-TEST(Utf8, FindsTheFirstBadByteBehindALongAsciiRun) {
+TEST(Utf8, FindsTheFirstBadByteAfterALongAsciiRun) {
   const std::string text = std::string(37, 'a') + "\xFF" + std::string(20, 'b');
   EXPECT_EQ(utf8_valid_prefix(text), 37u);
   EXPECT_EQ(utf8_valid_prefix(std::string(41, 'a') + "\xC3\xA9"), 43u);

@@ -1,5 +1,5 @@
 // What a session costs in a process that has its template: a fresh fork that runs `2+2` and goes, the memory of forks
-// that live, idle and behind a turn. Prints a JSON object. One language a process: what another has left in the heap
+// that live, idle and after a turn. Prints a JSON object. One language a process: what another has left in the heap
 // would look like nothing.
 //
 //   measure_sessions LANGUAGE [ROUNDS [SESSIONS]]
@@ -81,7 +81,7 @@ void measure(const char* language, sandbox::LanguageTemplates& languages, int ro
   for (int i = 0; i < sessions; ++i) live.push_back(make(*opened));
   const uint64_t idle = private_bytes();
   for (const auto& session : live) check(session->exec({.code = "2+2"}));
-  const uint64_t behind = private_bytes();
+  const uint64_t after = private_bytes();
   std::printf(
       "{\"fork_exec_drop_ms\": {\"min\": %.4f, \"median\": %.4f}, \"exec_ms\": {\"min\": %.4f, "
       "\"median\": "
@@ -89,8 +89,8 @@ void measure(const char* language, sandbox::LanguageTemplates& languages, int ro
       "\"all_live_bytes\": %llu}\n",
       all.front(), all[all.size() / 2], turns.front(), turns[turns.size() / 2], sessions,
       static_cast<unsigned long long>((idle - std::min(idle, before)) / static_cast<uint64_t>(sessions)),
-      static_cast<unsigned long long>((behind - std::min(behind, before)) / static_cast<uint64_t>(sessions)),
-      static_cast<unsigned long long>(behind));
+      static_cast<unsigned long long>((after - std::min(after, before)) / static_cast<uint64_t>(sessions)),
+      static_cast<unsigned long long>(after));
 }
 
 }  // namespace

@@ -85,7 +85,7 @@ class AgentTest(unittest.TestCase):
         return json.loads(done.stdout), [line["text"] for line in lines if line["type"] == "observation"]
 
     def test_finds_the_failing_test_and_mends_it(self):
-        result, told = self.agent(
+        result, observations = self.agent(
             [("run_command", {"command": "git clone -q . /root/work && cd /root/work && git log --oneline"}),
              ("run_command", {"command": "cd /root/work && python3 -m unittest 2>&1"}),
              ("search", {"pattern": "def add", "path": "/root/work"}),
@@ -95,16 +95,16 @@ class AgentTest(unittest.TestCase):
              ("run_command", {"command": "cd /root/work && git diff"}),
              ("submit", {"answer": "a + b, not a - b"})],
             "--copy", self.repo)
-        self.assertEqual((result["stop"], result["answer"]), ("answered", "a + b, not a - b"), told)
-        self.assertIn("First", told[0])
-        self.assertIn("FAILED", told[1])
-        self.assertIn("exit code 1", told[1])
-        self.assertIn("/root/work/sums.py:1:def add", told[2])
-        self.assertIn("return a - b", told[3])
-        self.assertIn("at line 2", told[4])
-        self.assertIn("OK", told[5])
-        self.assertIn("+    return a + b", told[6])
-        self.assertIn("time: ", told[6])
+        self.assertEqual((result["stop"], result["answer"]), ("answered", "a + b, not a - b"), observations)
+        self.assertIn("First", observations[0])
+        self.assertIn("FAILED", observations[1])
+        self.assertIn("exit code 1", observations[1])
+        self.assertIn("/root/work/sums.py:1:def add", observations[2])
+        self.assertIn("return a - b", observations[3])
+        self.assertIn("at line 2", observations[4])
+        self.assertIn("OK", observations[5])
+        self.assertIn("+    return a + b", observations[6])
+        self.assertIn("time: ", observations[6])
         self.assertEqual((self.repo / "sums.py").read_text(), "def add(a, b):\n    return a - b\n")  # a copy
 
     def test_what_has_changed_is_shown_and_comes_out(self):
@@ -116,10 +116,10 @@ class AgentTest(unittest.TestCase):
                  ("edit_file", {"path": "sums.py", "old": "a - b", "new": "a + b"}),
                  ("run_command", {"command": "mkdir new; echo x > new/program; chmod +x new/program; ln -s program new/link; ln -s /etc/passwd out; rm test_sums.py"}),
                  ("show_diff", {}), ("submit", {"answer": "done"})]
-        result, told = self.agent(calls, "--copy", self.repo, "--diff", patch, "--out", out)
+        result, observations = self.agent(calls, "--copy", self.repo, "--diff", patch, "--out", out)
         self.assertEqual(result["stop"], "answered")
-        self.assertIn("nothing has changed", told[0])
-        self.assertIn("-    return a - b\n+    return a + b\n", told[5])
+        self.assertIn("nothing has changed", observations[0])
+        self.assertIn("-    return a - b\n+    return a + b\n", observations[5])
         self.assertNotIn("gone", patch.read_text())
         work = self.folder / "work"
         subprocess.run(["git", "clone", "-q", self.repo, work], check=True)
@@ -137,7 +137,7 @@ class AgentTest(unittest.TestCase):
         self.agent([("run_command", {"command": "echo a > a; echo b > /tmp/b"}), ("submit", {"answer": "done"})], "--out", out)
         self.assertEqual(((out / "root/a").read_text(), (out / "tmp/b").read_text()), ("a\n", "b\n"))
 
-    def test_what_cannot_be_written_is_said_before_the_task(self):
+    def test_what_cannot_be_written_is_reported_before_the_task(self):
         answers = self.folder / "one.jsonl"
         answers.write_text('{"content": "ANSWER: 42"}\n')
         done = self.membrane("agent", "--kind", "linux", "--diff", self.folder / "no/such", "--model-file", answers, "the task")
@@ -147,18 +147,18 @@ class AgentTest(unittest.TestCase):
     def test_commands_begin_in_the_one_directory_that_is_granted(self):
         data = self.folder / "granted"
         data.mkdir()
-        _, told = self.agent([("run_command", {"command": "pwd; echo here > f"}), ("submit", {"answer": "done"})], "--dir", f"{data}:/work")
-        self.assertIn("/work\n", told[0])
+        _, observations = self.agent([("run_command", {"command": "pwd; echo here > f"}), ("submit", {"answer": "done"})], "--dir", f"{data}:/work")
+        self.assertIn("/work\n", observations[0])
         self.assertEqual((data / "f").read_text(), "here\n")
 
     def test_what_is_undone_is_undone(self):
-        result, told = self.agent([("write_file", {"path": "/root/a", "content": "first\n"}),
+        result, observations = self.agent([("write_file", {"path": "/root/a", "content": "first\n"}),
                                    ("run_command", {"command": "echo second > /root/a; rm -r /usr/lib/python3*"}),
                                    ("undo", {"steps": 1}),
                                    ("run_command", {"command": "cat /root/a; ls -d /usr/lib/python3*"}),
                                    ("submit", {"answer": "done"})])
-        self.assertIn("first\n", told[3], told)
-        self.assertIn("/usr/lib/python3", told[3])
+        self.assertIn("first\n", observations[3], observations)
+        self.assertIn("/usr/lib/python3", observations[3])
 
     def test_it_has_the_network_and_the_directories_that_are_granted(self):
         server = self.server()
@@ -167,14 +167,14 @@ class AgentTest(unittest.TestCase):
         get = ("run_command", {"command": f"python3 -c \"import urllib.request as r; print(r.urlopen('{url}/').read().decode())\""})
         data = self.folder / "data"
         data.mkdir()
-        _, told = self.agent([get, ("run_command", {"command": "echo kept > /data/f; echo gone > /root/g"}), ("undo", {"steps": 1}), get,
+        _, observations = self.agent([get, ("run_command", {"command": "echo kept > /data/f; echo gone > /root/g"}), ("undo", {"steps": 1}), get,
                               ("run_command", {"command": "cat /data/f; cat /root/g"}), ("submit", {"answer": "done"})],
                              "--dir", f"{data}:/data", "--allow", f"http:GET:{url}/*")
-        self.assertIn("from outside", told[0], told)
-        self.assertIn("host calls: 2", told[0])
-        self.assertIn("from outside", told[3])
-        self.assertIn("kept", told[4])
-        self.assertNotIn("gone\n", told[4])
+        self.assertIn("from outside", observations[0], observations)
+        self.assertIn("host calls: 2", observations[0])
+        self.assertIn("from outside", observations[3])
+        self.assertIn("kept", observations[4])
+        self.assertNotIn("gone\n", observations[4])
 
     @unittest.skipUnless(shutil.which("openssl"), "there is no openssl, which makes the certificates")
     def test_it_uses_a_secret_that_it_never_sees(self):
@@ -190,29 +190,29 @@ class AgentTest(unittest.TestCase):
             return ("run_command", {"command": f"python3 -c \"import urllib.request as r; print(r.urlopen('{url}{path}').read().decode())\" 2>&1"})
 
         with unittest.mock.patch.dict(self.environment, {"SSL_CERT_FILE": str(certificate), "TEST_KEY": "not-for-models"}):
-            result, told = self.agent([get("/a"), ("run_command", {"command": "env; echo more > /root/x"}), ("undo", {"steps": 1}), get("/a"),
+            result, observations = self.agent([get("/a"), ("run_command", {"command": "env; echo more > /root/x"}), ("undo", {"steps": 1}), get("/a"),
                                        get("/b"), ("submit", {"answer": "done"})], "--policy", policy)
-        self.assertIn("from outside", told[0], told)
-        self.assertIn("from outside", told[3])
-        self.assertIn("403", told[4])
+        self.assertIn("from outside", observations[0], observations)
+        self.assertIn("from outside", observations[3])
+        self.assertIn("403", observations[4])
         self.assertEqual(server.seen, [("/a", "Bearer not-for-models")] * 2)
-        self.assertNotIn("not-for-models", json.dumps([result, told]))
+        self.assertNotIn("not-for-models", json.dumps([result, observations]))
 
-    def test_limits_are_told(self):
-        result, told = self.agent([("run_command", {"command": "sleep 100", "timeout_s": 1}),
+    def test_limits_are_reported(self):
+        result, observations = self.agent([("run_command", {"command": "sleep 100", "timeout_s": 1}),
                                    ("run_command", {"command": "dd if=/dev/zero of=/root/f bs=1M 2>/dev/null"}),
                                    ("run_command", {"command": "echo still here"}),
                                    ("submit", {"answer": "done"})], "--disk", "8MiB")
-        self.assertIn("timed_out", told[0])
-        self.assertIn("timeout_s may be 600 at most", told[0])
-        self.assertIn("limits reached: disk", told[1])
-        self.assertIn("still here", told[2])
+        self.assertIn("timed_out", observations[0])
+        self.assertIn("timeout_s may be 600 at most", observations[0])
+        self.assertIn("limits reached: disk", observations[1])
+        self.assertIn("still here", observations[2])
 
-    def test_a_command_that_goes_on_stays(self):
-        _, told = self.agent([("run_command", {"command": "(sleep 0.2; echo late > /root/late) > /dev/null 2>&1 &"}),
+    def test_a_command_that_continues_stays(self):
+        _, observations = self.agent([("run_command", {"command": "(sleep 0.2; echo late > /root/late) > /dev/null 2>&1 &"}),
                               ("run_command", {"command": "while ! [ -e /root/late ]; do sleep 0.05; done; cat /root/late"}),
                               ("submit", {"answer": "done"})])
-        self.assertIn("late\n", told[1])
+        self.assertIn("late\n", observations[1])
 
     def test_a_transcript_is_run_again(self):
         calls = [("run_command", {"command": "echo 42"}), ("submit", {"answer": "42"})]
@@ -245,7 +245,7 @@ class AgentTest(unittest.TestCase):
         self.assertEqual(done.returncode, 2)
         self.assertIn(b"long-lived", done.stderr)
 
-    def test_the_prompt_says_what_there_is(self):
+    def test_the_prompt_describes_what_is_available(self):
         prompt = self.membrane("agent", "--kind", "linux", "--copy", self.repo, "--print-prompt", check=True).stdout.decode()
         for part in ("python3", "git", "begin in /root/repo", "no network", "512 processes and threads", "```undo 2"):
             self.assertIn(part, prompt)

@@ -189,19 +189,19 @@ bool is_reproducible(const computers::BuiltImage& built) {
 // The steps that used the network, so that nobody takes the image for reproducible.
 void tell_network(const computers::BuiltImage& built) {
   for (const computers::NetworkStep& step : built.network) {
-    std::string told = "network: line " + std::to_string(step.line) + ", " + step.instruction;
-    if (step.is_cached && step.hosts.empty()) told += " (cached)";
+    std::string shown = "network: line " + std::to_string(step.line) + ", " + step.instruction;
+    if (step.is_cached && step.hosts.empty()) shown += " (cached)";
     std::string_view separator = ": ";
     for (const computers::ContactedHost& host : step.hosts) {
-      told += std::string(separator) + host.host;
-      if (host.refused == host.calls) told += " (refused)";
+      shown += std::string(separator) + host.host;
+      if (host.refused == host.calls) shown += " (refused)";
       else
-        told += " (" + std::to_string(host.bytes_in) + " bytes in, " + std::to_string(host.bytes_out) +
-                " out" + (host.refused > 0 ? ", " + std::to_string(host.refused) + " refused" : "") + ")";
+        shown += " (" + std::to_string(host.bytes_in) + " bytes in, " + std::to_string(host.bytes_out) +
+                 " out" + (host.refused > 0 ? ", " + std::to_string(host.refused) + " refused" : "") + ")";
       separator = ", ";
     }
-    if (step.unlisted_calls > 0) told += ", and " + std::to_string(step.unlisted_calls) + " calls more";
-    print(stderr, told + "\n");
+    if (step.unlisted_calls > 0) shown += ", and " + std::to_string(step.unlisted_calls) + " calls more";
+    print(stderr, shown + "\n");
   }
   if (!is_reproducible(built))
     print(stderr,

@@ -127,7 +127,7 @@ class Usage(CommandTest):
     def test_the_version_is_a_number(self):
         self.assertRegex(self.membrane("--version").stdout, r"^membrane \d+\.\d+\.\d+\n$")
 
-    def test_an_unknown_option_is_named_with_what_is_near(self):
+    def test_an_unknown_option_is_named_with_the_nearest(self):
         self.assert_refused(self.membrane("run", "x.wat", "--fule", "3", code=2), "unknown option --fule",
                             "Did you mean --fuel?")
         self.assert_refused(self.membrane("check", "--jsn", code=2), "unknown option --jsn", "--json")
@@ -135,7 +135,7 @@ class Usage(CommandTest):
             self.assert_refused(self.membrane(*command, "--never-heard-of=1", code=2),
                                 "unknown option --never-heard-of", "--help")
 
-    def test_an_unknown_command_is_named_with_what_is_near(self):
+    def test_an_unknown_command_is_named_with_the_nearest(self):
         self.assert_refused(self.membrane("chekc", code=2), "unknown command chekc", "Did you mean check?")
         self.assert_refused(self.membrane("policy", "explan", code=2), "unknown command explan", "Did you mean explain?")
 
@@ -204,7 +204,7 @@ class Usage(CommandTest):
         self.assert_refused(self.membrane(code=2), "no command was given; there are run, thaw, ", "membrane --help")
         self.assert_refused(self.membrane("policy", code=2), "no command was given; there are explain, test", "policy --help")
 
-    def test_what_was_probably_meant_is_said(self):
+    def test_the_probable_meaning_is_suggested(self):
         for arguments, meant in ((["help"], "membrane COMMAND --help"), (["x.wat"], "membrane run x.wat"),
                                  (["x.wasm"], "membrane run x.wasm"), (["agent", "two", "words"], "quotes"),
                                  (["policy", "p.toml"], "membrane policy explain p.toml")):
@@ -314,7 +314,7 @@ class Usage(CommandTest):
         self.assertEqual(json.loads(self.on_terminal("run", "-e", self.DRIVES, "--json", **plain))["stdout"],
                          "\x1b[2J\u009b2J\x07\r\x7f\tcafé\n")
 
-    def test_what_is_no_terminal_gets_every_byte(self):
+    def test_a_pipe_gets_every_byte(self):
         done = subprocess.run([COMMAND, "run", "-e", self.DRIVES], capture_output=True, env=self.environment,
                               timeout=SECONDS, check=True)
         self.assertEqual(done.stdout, b"\x1b[2J\xc2\x9b2J\x07\r\x7f\tcaf\xc3\xa9\n")
@@ -559,7 +559,7 @@ class Run(CommandTest):
         self.assertEqual(self.membrane("run", "-e", program, "--allow", "fs:read:./data").stdout, "granted")
         self.assertEqual(self.report("-e", program, code=2)["outcome"], "denied")
 
-    def test_a_directory_that_is_granted_and_not_there_is_named_before_the_run(self):
+    def test_a_missing_granted_directory_is_named_before_the_run(self):
         prints = '(func (export "run") (call $io.print (string "ran")))'
         for grant in ("fs:read:./gone", "fs:write:./gone:/out", "sql:papers:./gone.db"):
             self.assert_refused(self.membrane("run", "-e", prints, "--allow", grant, code=2), "./gone",
@@ -594,7 +594,7 @@ class Thaw(CommandTest):
     def report(self, *arguments, code=0):
         return json.loads(self.membrane(*arguments, "--json", code=code).stdout)
 
-    def test_a_run_goes_on_in_other_processes_and_ends_as_one(self):
+    def test_a_run_continues_in_other_processes_and_ends_as_one(self):
         program = self.file("counts.wat", self.COUNTS)
         whole = self.report("run", program, "1000")
         frozen = self.report("run", program, "1000", "--freeze-after", "2e3", "--snapshot", "f.snap", code=4)
@@ -628,7 +628,7 @@ class Thaw(CommandTest):
                          ["snapshot_bytes"], 0)
         self.assertEqual(list(self.folder.iterdir()), [])
 
-    def test_what_is_no_snapshot_is_refused(self):
+    def test_a_malformed_snapshot_is_refused(self):
         self.file("counts.wat", self.COUNTS)
         refused = self.report("thaw", "counts.wat", code=2)
         self.assertEqual(refused["error"]["code"], "invalid_input")
@@ -691,7 +691,7 @@ class Check(CommandTest):
                                                          "function", "expected", "found", "hint"])
         self.assertEqual((found["diagnostics"][0]["line"], found["diagnostics"][0]["offset"]), (1, 35))
 
-    def test_what_is_no_program_at_all_is_told_so(self):
+    def test_a_file_that_is_not_a_program_is_reported(self):
         elf = self.file("program", b"\x7fELF\x02\x01\x01\x00\x9b")
         for name, cause in ((elf, "an ELF program, neither a WebAssembly binary nor WAT"),
                             (self.file("bytes", bytes(range(256))), "neither a WebAssembly binary nor WAT"),
@@ -723,7 +723,7 @@ class Check(CommandTest):
         text = self.membrane("check", self.file("f.wasm", BINARY), "--expand").stdout
         self.assertEqual(self.membrane("run", self.file("f.wat", text), "--invoke", "f").stdout, "42\n")
 
-    def test_a_file_that_is_not_there(self):
+    def test_a_missing_file(self):
         self.assert_refused(self.membrane("check", "gone.wat", code=2), "gone.wat", "path")
 
     def test_every_program_of_the_catalog_passes(self):
@@ -834,7 +834,7 @@ class Template(CommandTest):
         report = json.loads(self.membrane("run", "--lang", "calc", "-e", "5", "--json").stdout)
         self.assertEqual((report["outcome"], report["stdout"]), ("ok", "5 105\n"))
 
-    def test_an_entry_is_paused_forked_and_goes_on_in_both(self):
+    def test_an_entry_is_paused_forked_and_continues_in_both(self):
         self.add()
         done = self.membrane("repl", "--lang", "calc",
                              stdin=":pause 10\n1\n8\n:fork\n:pause\n:go\n2\n:back\n:go\n5\n:go\n")
@@ -850,7 +850,7 @@ class Template(CommandTest):
         self.assertIn("is as it was before", done.stderr)
         self.assertEqual(self.membrane("run", "--lang", "calc", "--fuel", "1e5", "-e", "l", code=1).stdout, "")
 
-    def test_the_list_says_what_is_there_and_warm_makes_the_image(self):
+    def test_list_shows_languages_and_warm_makes_the_image(self):
         self.assertIn("membrane languages add", self.membrane("languages", "list").stderr)
         self.add("--version", "1.0")
         self.assertRegex(self.membrane("languages", "list").stdout, r"^calc  1\.0  stdin  \S+/languages/calc  not warm yet\n$")
@@ -930,7 +930,7 @@ class Template(CommandTest):
         self.add()
         self.assert_refused(self.membrane("languages", "add", "calc", "calc.wat", code=2), "already", "remove calc")
 
-    def test_a_program_that_does_not_wait_for_code_is_told_at_its_first_use(self):
+    def test_a_program_that_does_not_wait_for_code_is_reported_at_its_first_use(self):
         self.file("ends.wat", '(module (func (export "_start")))')
         self.membrane("languages", "add", "ends", "ends.wat")
         self.assert_refused(self.membrane("run", "--lang", "ends", "-e", "1", code=2), "could not be started", "--frame eof")
@@ -1046,7 +1046,7 @@ class Capabilities(CommandTest):
         self.assertEqual([(c["name"], [f["name"] for f in c["functions"]]) for c in found], [("http", ["http.get"])])
         self.assertTrue(self.membrane("capabilities", "kv", "--prompt").stdout.startswith("kv: "))
 
-    def test_an_unknown_name_is_answered_with_what_is_near(self):
+    def test_an_unknown_name_is_answered_with_the_nearest(self):
         self.assert_refused(self.membrane("capabilities", "htp", code=2), "no capability or function htp", "http?")
         self.assert_refused(self.membrane("capabilities", "http.gett", code=2), "http.gett", "Did you mean http.get?")
         self.assert_refused(self.membrane("capabilities", "nonsense", code=2), "nonsense", "Capabilities are io, http")
@@ -1073,7 +1073,7 @@ class Spectest(CommandTest):
         self.file("b.wast", self.GOOD)
         self.assertTrue(self.membrane("spectest", ".").stdout.endswith("4 passed, 0 failed, 0 skipped\n"))
 
-    def test_what_is_not_there(self):
+    def test_a_missing_resource(self):
         self.assert_refused(self.membrane("spectest", "gone.wast", code=2), "gone.wast", "path")
         (self.folder / "empty").mkdir()
         self.assert_refused(self.membrane("spectest", "empty", code=2), "no .wast", "directory")
@@ -1197,7 +1197,7 @@ class Agent(CommandTest):
         done = self.membrane("agent", "--print-prompt", "--catalog", ROOT / "catalog", "--policy", policy)
         self.assertEqual(round(len(done.stdout.encode()) / 1000), int(said))
 
-    def test_a_language_that_is_not_there_is_refused_before_anything_is_asked(self):
+    def test_a_missing_language_is_refused_before_anything_is_asked(self):
         answers = self.answers({"content": "ANSWER: x"})
         self.assert_refused(self.membrane("agent", "task", "--model-file", answers, "--language", "wat,python", code=2),
                             "python is not installed", "languages add python")
@@ -1205,7 +1205,7 @@ class Agent(CommandTest):
                             "no name of a language", "python, js or wat")
         self.assertEqual(self.membrane("agent", "task", "--model-file", answers, "--language", "wat").stderr, "")
 
-    def test_a_program_in_another_language_is_answered_with_those_that_are_there(self):
+    def test_a_program_in_another_language_is_answered_with_the_installed_ones(self):
         answers = self.answers({"content": "```bash\nls\n```"}, {"content": "ANSWER: x"})
         text = self.membrane("agent", "task", "--model-file", answers).stdout
         self.assertIn("Programs in bash cannot be run here. Write WAT (```wat).", text)
@@ -1254,7 +1254,7 @@ class RunInLanguages(WithLanguages):
             with self.subTest(arguments=arguments):
                 self.assertEqual(self.membrane("run", *arguments, "-q").stdout, "")
 
-    def test_a_program_has_what_is_piped(self):
+    def test_a_program_gets_piped_input(self):
         data = "3\n4"
         for name, text in (("a.py", "print(int(input()) + int(input()))"), ("b.py", "import sys; print(sum(map(int, sys.stdin)))"),
                            ("c.py", "print(sum(map(int, open(0))))"), ("d.py", "import fileinput; print(sum(map(int, fileinput.input())))"),
@@ -1273,16 +1273,16 @@ class RunInLanguages(WithLanguages):
         self.assertIn("EOFError", self.membrane("run", "-", "--lang", "py", stdin="input()", code=1).stderr)
         self.assertIn("EOFError", self.membrane("run", "-e", "input()", code=1).stderr)
 
-    def test_a_pipe_that_never_ends_holds_up_who_reads_it_alone(self):
+    def test_an_endless_pipe_delays_only_its_reader(self):
         read, write = os.pipe()
         try:
-            for arguments, code, told in ((["-e", "2 + 2", "-q"], 0, "4\n"), (["--lang", "js", "-e", "2 + 2", "-q"], 0, "4\n"),
+            for arguments, code, reported in ((["-e", "2 + 2", "-q"], 0, "4\n"), (["--lang", "js", "-e", "2 + 2", "-q"], 0, "4\n"),
                                           (["-e", "input()", "--wall", "200ms"], 1, "waiting for its standard input"),
                                           (["--lang", "js", "-e", "prompt()", "--wall", "200ms"], 1, "waiting for its standard input")):
                 done = subprocess.run([COMMAND, "run", *arguments], stdin=read, capture_output=True, text=True, cwd=self.folder,
                                       env=self.environment, timeout=SECONDS)
                 self.assertEqual(done.returncode, code, done.stderr)
-                self.assertIn(told, done.stdout + done.stderr)
+                self.assertIn(reported, done.stdout + done.stderr)
         finally:
             os.close(read)
             os.close(write)
@@ -1297,7 +1297,7 @@ class RunInLanguages(WithLanguages):
         program = self.file("p.js", "const b = require('fs').readFileSync(0); console.log(b.length, b[255], b[256 * 999 + 200])")
         self.assertEqual(self.membrane("run", program, "-q", "--input", data).stdout, "256000 255 200\n")
 
-    def test_a_language_that_nobody_names_is_guessed_and_said(self):
+    def test_a_language_that_is_not_named_is_guessed_and_reported(self):
         done = self.membrane("run", "-", "-q", stdin="import sys\nprint(40 + 2)")
         self.assertEqual((done.stdout, done.stderr), ("42\n", "membrane: standard input looks like Python, and runs as that; "
                                                                "--lang says what it is\n"))
@@ -1404,21 +1404,21 @@ display(chart.bar({"a": 1}))
                 self.assertIn("grants of time, random", report["error"]["hint"])
 
 
-    def test_a_file_that_is_here_and_not_granted_is_told_with_the_flag_that_gives_it(self):
+    def test_a_file_that_is_not_granted_is_reported_with_the_flag_that_grants_it(self):
         (self.folder / "in").mkdir()
         self.file("in/x.txt", "read")
         self.file("y.txt", "too")
         for path, grant in ("in/x.txt", "fs:read:in:/in"), ("/in/x.txt", None), ("y.txt", "fs:read:y.txt:/y.txt"):
             program = self.file("p.py", f"print(open({path!r}).read())")
-            told = self.membrane("run", program, code=1).stderr
+            reported = self.membrane("run", program, code=1).stderr
             if grant is None:
-                self.assertIn("No file or directory of the host is granted.", told)
-                self.assertNotIn("is here", told)
+                self.assertIn("No file or directory of the host is granted.", reported)
+                self.assertNotIn("is here", reported)
                 continue
-            self.assertIn(f"hint: {path} is here, and not granted: --allow {grant} grants it.", told)
+            self.assertIn(f"hint: {path} is here, and not granted: --allow {grant} grants it.", reported)
             self.membrane("run", program, "--allow", grant)
 
-    def test_a_file_that_is_granted_is_told_with_the_place_where_it_is_seen(self):
+    def test_a_granted_file_is_reported_with_its_path_in_the_program(self):
         (self.folder / "data").mkdir()
         self.file("data/log.csv", "a,b")
         absolute = str(self.folder / "data/log.csv")
@@ -1429,31 +1429,31 @@ display(chart.bar({"a": 1}))
                                       ("fs:read:./data", absolute, "/data/log.csv"),
                                       (f"fs:read:{self.folder}/data/:/in", "data/log.csv", "/in/log.csv")):
                 with self.subTest(run=run, grant=grant):
-                    told = self.membrane("run", run, "--allow", grant, path, code=1).stderr
-                    self.assertIn(f"hint: {path} is granted, and the program sees it as {seen}: open that.", told)
-                    self.assertNotIn("not granted", told)
+                    reported = self.membrane("run", run, "--allow", grant, path, code=1).stderr
+                    self.assertIn(f"hint: {path} is granted, and the program sees it as {seen}: open that.", reported)
+                    self.assertNotIn("not granted", reported)
                     self.assertEqual(self.membrane("run", run, "--allow", grant, seen, "-q").stdout, "a,b\n")
 
     def test_a_file_that_is_nowhere_is_offered_no_grant(self):
         (self.folder / "data").mkdir()
         program = self.file("p.py", "import sys\nprint(open(sys.argv[1]).read())")
-        told = self.membrane("run", program, "nofile.csv", code=1).stderr
-        self.assertIn("hint: nofile.csv is not here, either.\n", told)
-        self.assertNotIn("--allow", told)
-        told = self.membrane("run", program, "--allow", "fs:read:./data", "data/no.csv", code=1).stderr
-        self.assertIn("hint: data/no.csv is not here, either. Of the host, the program can access /data (to read).\n", told)
+        reported = self.membrane("run", program, "nofile.csv", code=1).stderr
+        self.assertIn("hint: nofile.csv is not here, either.\n", reported)
+        self.assertNotIn("--allow", reported)
+        reported = self.membrane("run", program, "--allow", "fs:read:./data", "data/no.csv", code=1).stderr
+        self.assertIn("hint: data/no.csv is not here, either. Of the host, the program can access /data (to read).\n", reported)
 
-    def test_a_directory_to_write_to_is_told_with_what_makes_it_or_grants_it(self):
-        told = self.membrane("run", "-e", "open('/nope/x', 'w')", code=1).stderr
-        self.assertIn("hint: There is no directory /nope in the sandbox: os.makedirs makes it.", told)
-        told = self.membrane("run", "-e", "open('nope/x', 'w')", code=1).stderr
-        self.assertIn("hint: There is no directory /nope in the sandbox: os.makedirs makes it.", told)
+    def test_a_missing_directory_to_write_to_has_a_hint_that_makes_or_grants_it(self):
+        reported = self.membrane("run", "-e", "open('/nope/x', 'w')", code=1).stderr
+        self.assertIn("hint: There is no directory /nope in the sandbox: os.makedirs makes it.", reported)
+        reported = self.membrane("run", "-e", "open('nope/x', 'w')", code=1).stderr
+        self.assertIn("hint: There is no directory /nope in the sandbox: os.makedirs makes it.", reported)
         (self.folder / "out").mkdir()
-        told = self.membrane("run", "-e", "open('out/x', 'w')", code=1).stderr
-        self.assertIn("hint: out is here, and not granted: --allow fs:write:out:/out grants it.", told)
+        reported = self.membrane("run", "-e", "open('out/x', 'w')", code=1).stderr
+        self.assertIn("hint: out is here, and not granted: --allow fs:write:out:/out grants it.", reported)
         self.membrane("run", "-e", "open('out/x', 'w').close()", "--allow", "fs:write:out:/out")
 
-    def test_nothing_is_said_of_files_outside_of_the_working_directory(self):
+    def test_hints_do_not_mention_files_outside_the_working_directory(self):
         for path in ("/etc/passwd", "../" + self.folder.name + "/y.txt", str(self.folder / "y.txt")):
             self.file("y.txt", "")
             for name, text in (("p.py", f"open({path!r})"), ("p.js", f"require('fs').readFileSync({path!r})")):
@@ -1462,13 +1462,13 @@ display(chart.bar({"a": 1}))
                 self.assertIn(done.returncode, (1, 2))
                 self.assertNotIn("is here", done.stderr)
 
-    def test_a_module_beside_the_program_is_told_with_the_grant_that_gives_it(self):
+    def test_a_module_beside_the_program_is_reported_with_the_grant_for_it(self):
         (self.folder / "app").mkdir()
         self.file("app/helper.py", "x = 42")
         program = self.file("app/main.py", "import helper\nprint(helper.x)")
-        told = self.membrane("run", program, code=1).stderr
-        self.assertIn("helper is next to the program, and not granted: --dir app:/:ro grants it.", told)
-        self.assertNotIn("--with", told)
+        reported = self.membrane("run", program, code=1).stderr
+        self.assertIn("helper is next to the program, and not granted: --dir app:/:ro grants it.", reported)
+        self.assertNotIn("--with", reported)
         self.assertEqual(self.membrane("run", program, "--dir", "app:/:ro", "-q").stdout, "42\n")
 
     def test_an_empty_line_in_a_block_does_not_end_it(self):
@@ -1503,25 +1503,25 @@ class PackagesOfJavaScript(WithLanguages):
         self.file("data/in.txt", "something else")
         self.assertEqual(self.membrane("run", program, *grants, "--replay", "run.journal", "-q").stdout, "2.5\n")
 
-    def test_that_are_missing_say_what_would_bring_them(self):
-        told = self.membrane("run", self.file("p.mjs", "import twice from 'twice';"), code=1).stderr
+    def test_missing_packages_say_how_to_get_them(self):
+        reported = self.membrane("run", self.file("p.mjs", "import twice from 'twice';"), code=1).stderr
         for part in ("Cannot find module 'twice'", "--with twice", "--allow fs:read:./node_modules:/node_modules"):
-            self.assertIn(part, told)
-        told = self.membrane("run", self.file("p.js", "require('fs').readFileSync('/data/in.txt')"), code=1).stderr
+            self.assertIn(part, reported)
+        reported = self.membrane("run", self.file("p.js", "require('fs').readFileSync('/data/in.txt')"), code=1).stderr
         for part in ("ENOENT: no such file or directory, open '/data/in.txt'", "--allow fs:read:HOST_DIRECTORY:/data"):
-            self.assertIn(part, told)
+            self.assertIn(part, reported)
 
-    def test_one_beside_the_program_is_told_with_the_flag_that_gives_it(self):
+    def test_one_beside_the_program_is_reported_with_the_flag_that_grants_it(self):
         (self.folder / "app/lib").mkdir(parents=True)
         self.file("app/lib/half.js", "module.exports = 21; exports.n = 1")
         for name, text in (("p.js", "console.log(2 * require('./lib/half'))"), ("p.mjs", "import n from './lib/half.js'; console.log(2 * n)")):
             program = self.file(f"app/{name}", text)
-            told = self.membrane("run", program, code=2).stderr
-            self.assertIn("is next to the program, and not granted: --dir app:/:ro grants it.", told)
-            self.assertNotIn("HOST_DIRECTORY", told)
+            reported = self.membrane("run", program, code=2).stderr
+            self.assertIn("is next to the program, and not granted: --dir app:/:ro grants it.", reported)
+            self.assertNotIn("HOST_DIRECTORY", reported)
             self.assertEqual(self.membrane("run", program, "--dir", "app:/:ro", "-q").stdout, "42\n")
-        told = self.membrane("run", self.file("p.js", "require('./none')"), code=2).stderr
-        self.assertNotIn("is next to", told)
+        reported = self.membrane("run", self.file("p.js", "require('./none')"), code=2).stderr
+        self.assertNotIn("is next to", reported)
 
     def test_a_limit_of_host_calls_is_named(self):
         grants = ["--allow", "fs:read:./node_modules:/node_modules", "--host-calls", "2"]
@@ -1550,7 +1550,7 @@ class AgentInLanguages(WithLanguages):
         done = self.membrane("agent", "--replay", "run.jsonl", "--fuel", "2e9", "--allow", "fs:read:./data:/data")
         self.assertEqual(done.stderr, "")
 
-    def test_a_task_in_javascript_and_wat_goes_on_when_a_step_has_no_fuel(self):
+    def test_a_task_in_javascript_and_wat_continues_when_a_step_has_no_fuel(self):
         text = self.task("js,wat", "```js\nlet x = 20\n```", "```js\nfor (;;) {}\n```", fenced(SEVEN)["content"],
                          "```js\nx + 22\n```", "ANSWER: done", options=["--fuel", "5e8"]).stdout
         for part in ("outcome: out_of_fuel", "results: 7 (i32)", "result:\n42\n", "── answer\ndone\n"):

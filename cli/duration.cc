@@ -34,15 +34,16 @@ Result<uint64_t> duration_ms(std::string_view text) {
   std::string_view rest = text;
   do {
     const auto number = static_cast<size_t>(std::ranges::find_if_not(rest, is_of_number) - rest.begin());
-    const std::string_view behind = rest.substr(number);
-    const auto unit = static_cast<size_t>(std::ranges::find_if_not(behind, is_of_unit) - behind.begin());
+    const std::string_view after_number = rest.substr(number);
+    const auto unit =
+        static_cast<size_t>(std::ranges::find_if_not(after_number, is_of_unit) - after_number.begin());
     if (number == 0 || (unit == 0 && number != rest.size())) return no_duration(text, "is not a duration");
     if (unit == 0) return no_duration(text, "has no unit");
-    const auto ms = piece_ms(rest.substr(0, number), behind.substr(0, unit));
+    const auto ms = piece_ms(rest.substr(0, number), after_number.substr(0, unit));
     if (!ms) return no_duration(text, "is not a duration");
     if (whole > UINT64_MAX - *ms) return no_duration(text, "is too long");
     whole += *ms;
-    rest = behind.substr(unit);
+    rest = after_number.substr(unit);
   } while (!rest.empty());
   return whole;
 }

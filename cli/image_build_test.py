@@ -58,7 +58,7 @@ class BuildTest(unittest.TestCase):
     def build(self, dockerfile, *options, name="mine", code=0):
         (self.context / "Dockerfile").write_text(dockerfile)
         done = self.membrane("image", "build", "-t", name, "--json", *options, self.context, code=code)
-        return json.loads(done.stdout) | {"told": done.stderr} if code == 0 else done.stderr + done.stdout
+        return json.loads(done.stdout) | {"messages": done.stderr} if code == 0 else done.stderr + done.stdout
 
     def run_image(self, *words, name="mine", options=(), code=0):
         return self.membrane("run", "--kind", "linux", "--image", name, "-q", *options, "--", *words, code=code).stdout
@@ -86,7 +86,7 @@ class Instructions(BuildTest):
         self.assertEqual(self.run_image(), "from the shell\n")
         self.assertEqual(self.run_image("echo", "given"), "given\n")
 
-    def test_a_user_that_is_not_there(self):
+    def test_an_unknown_user(self):
         self.build("FROM host\nUSER nosuch\n")
         done = self.membrane("run", "--kind", "linux", "--image", "mine", "--", "true", code=2)
         self.assertIn("nosuch", done.stderr)
@@ -97,7 +97,7 @@ class Instructions(BuildTest):
         self.assertEqual(self.run_image("cat", "/v"), "1 w 1x\n")
         built = self.build(dockerfile, "--build-arg", "BASE=host", "--build-arg", "V=2", "--build-arg", "NONE=1")
         self.assertEqual(self.run_image("cat", "/v"), "2 2x\n")
-        self.assertIn("NONE", built["told"])
+        self.assertIn("NONE", built["messages"])
 
     def test_stages(self):
         self.build("FROM host AS made\nRUN mkdir /out && echo built > /out/a && ln -s a /out/link && chmod 700 /out/a\n"
@@ -116,8 +116,8 @@ class Instructions(BuildTest):
         built = self.build(dockerfile, "--target", "app", "--build-arg", "UNUSED=1")
         self.assertEqual(built["carried_out"], 3)
         self.assertEqual(self.run_image("cat", "/1", "/2"), "1\n2\n")
-        self.assertIn("step 6/6: COPY --chown=7 --from=data /2 /\n", built["told"])
-        self.assertNotIn("UNUSED", built["told"])
+        self.assertIn("step 6/6: COPY --chown=7 --from=data /2 /\n", built["messages"])
+        self.assertNotIn("UNUSED", built["messages"])
         self.assertIn("line 5", self.build(dockerfile, code=2))
         self.build("FROM host AS a\nRUN echo a > /x\nFROM host AS b\nARG FROM=a\nCOPY --from=$FROM /x /\n")
         self.assertEqual(self.run_image("cat", "/x"), "a\n")
@@ -202,7 +202,7 @@ class Errors(BuildTest):
                 ("FROM nosuch\n", "line 1", "nosuch", "membrane image"),
                 (f"FROM {self.store}/host.image\n", "line 1", "membrane image import"),
                 (f"FROM host\nCOPY --from={self.store}/host.image /etc/passwd /\n", "line 2", "membrane image import"),
-                ("FROM host\n\nRUN echo told >&2; exit 3\n", "line 3", "exit code 3", "told"),
+                ("FROM host\n\nRUN echo messages >&2; exit 3\n", "line 3", "exit code 3", "messages"),
                 ("FROM host\nCOPY nosuch /\n", "line 2", "nosuch", ".dockerignore"),
                 ("FROM host\nADD https://example.org/x /\n", "line 2", "--allow 'http:GET:https://example.org/*'"),
                 ("FROM host\nRUN --mount=type=bind,target=/x true\n", "line 2", "bind"),
@@ -215,9 +215,9 @@ class Errors(BuildTest):
                 ("FROM host\nONBUILD RUN x\n", "line 2", "ONBUILD"),
         ]:
             with self.subTest(dockerfile):
-                told = self.build(dockerfile, code=2)
+                messages = self.build(dockerfile, code=2)
                 for each in wanted:
-                    self.assertIn(each, told)
+                    self.assertIn(each, messages)
         self.assertNotIn("mine", self.membrane("image", "ls").stdout)
 
     def test_limits_are_written_as_everywhere(self):
@@ -227,14 +227,14 @@ class Errors(BuildTest):
         self.assertIn("raise --disk", self.build("FROM host\nCOPY many /\n", "--disk", "1MiB", "--memory", "512MiB", code=2))
         self.assertIn("memory", self.build("FROM host\n", "--memory", "much", code=2))
 
-    def test_a_quiet_build_tells_what_failed(self):
-        (self.context / "Dockerfile").write_text("FROM host\nRUN echo before\nRUN echo told; exit 3\n")
-        told = self.membrane("image", "build", "-q", "-t", "mine", self.context, code=2).stderr
-        self.assertIn("step 3/3", told)
-        self.assertIn("told\n", told)
-        self.assertNotIn("before\n", told)
+    def test_a_quiet_build_reports_what_failed(self):
+        (self.context / "Dockerfile").write_text("FROM host\nRUN echo before\nRUN echo messages; exit 3\n")
+        messages = self.membrane("image", "build", "-q", "-t", "mine", self.context, code=2).stderr
+        self.assertIn("step 3/3", messages)
+        self.assertIn("messages\n", messages)
+        self.assertNotIn("before\n", messages)
 
-    def test_a_target_and_a_file_that_are_not_there(self):
+    def test_a_missing_target_and_a_missing_file(self):
         self.assertIn("nosuch", self.build("FROM host\n", "--target", "nosuch", code=2))
         self.assertIn("-f", self.membrane("image", "build", "-t", "mine", self.context / "nosuch", code=2).stderr)
 
@@ -338,7 +338,7 @@ class NetworkTest(BuildTest):
 
 
 class Network(NetworkTest):
-    def test_a_run_reaches_what_is_granted_and_the_build_says_so(self):
+    def test_a_run_reaches_what_is_granted_and_the_build_reports_it(self):
         built = self.build(self.bash("echo alone > /alone", self.get("/a", "/a")), *self.granted)
         self.assertEqual(self.run_image("cat", "/alone", "/a"), "alone\n/a 1\n")
         self.assertEqual(self.server.seen, ["/a"])
@@ -346,19 +346,19 @@ class Network(NetworkTest):
         self.assertEqual((built["reproducible"], step["line"], step["cached"], step["pinned"]), (False, 4, False, False))
         self.assertTrue(step["instruction"].startswith("RUN exec 3<>"))
         self.assertEqual(step["hosts"], [{"host": self.host, "calls": 1, "refused": 0, "bytes_in": 5, "bytes_out": 0}])
-        self.assertIn(f"network: line 4, RUN exec 3<>/dev/tcp", built["told"])
-        self.assertIn("--no-cache repeats them", built["told"])
+        self.assertIn(f"network: line 4, RUN exec 3<>/dev/tcp", built["messages"])
+        self.assertIn("--no-cache repeats them", built["messages"])
 
-    def test_nothing_is_granted_unless_somebody_says_so(self):
-        told = self.build("FROM host\nSHELL [\"/bin/bash\", \"-ec\"]\nRUN true < /dev/tcp/192.0.2.1/80\n", code=2)
-        self.assertIn("line 3", told)
-        self.assertIn("--allow http:192.0.2.1:80", told)
-        told = self.build("FROM host\nSHELL [\"/bin/bash\", \"-ec\"]\nRUN true < /dev/tcp/example.org/80\n", *self.granted, code=2)
-        self.assertIn("--allow http:example.org", told)
+    def test_nothing_is_granted_by_default(self):
+        messages = self.build("FROM host\nSHELL [\"/bin/bash\", \"-ec\"]\nRUN true < /dev/tcp/192.0.2.1/80\n", code=2)
+        self.assertIn("line 3", messages)
+        self.assertIn("--allow http:192.0.2.1:80", messages)
+        messages = self.build("FROM host\nSHELL [\"/bin/bash\", \"-ec\"]\nRUN true < /dev/tcp/example.org/80\n", *self.granted, code=2)
+        self.assertIn("--allow http:example.org", messages)
         self.assertEqual(self.server.seen, [])
-        told = self.build(self.bash("true < /dev/tcp/example.org/80 || true"))["told"]
-        self.assertIn("warning: line 3: the command continued after a refusal", told)
-        self.assertIn("--allow http:example.org", told)
+        messages = self.build(self.bash("true < /dev/tcp/example.org/80 || true"))["messages"]
+        self.assertIn("warning: line 3: the command continued after a refusal", messages)
+        self.assertIn("--allow http:example.org", messages)
 
     def test_a_refused_request_fails_as_in_runs(self):
         options = ("--allow", f"http:GET:http://{self.host}/a/*")
@@ -390,7 +390,7 @@ class Network(NetworkTest):
         self.assertEqual(self.run_image("cat", "/copy"), "/a 3\n")
         self.assertIn("line 3", self.build(dockerfile, code=2))  # without a grant nothing is taken from the cache
 
-    def test_what_follows_new_answers_is_done_anew(self):
+    def test_what_follows_new_answers_is_repeated(self):
         step = self.get("/a", "/a")
         self.build(self.bash(step), *self.granted)
         layer, = (self.store / ".layers").glob("*.layer")
@@ -411,7 +411,7 @@ class Network(NetworkTest):
         afresh = self.build(dockerfile, "--allow", "http:example.org", "--no-cache")
         self.assertEqual((afresh["digest"], afresh["carried_out"], afresh["reproducible"]), (first["digest"], 1, True))
 
-    def test_what_was_refused_and_did_without_is_done_anew_when_it_is_granted(self):
+    def test_a_step_that_did_without_a_refused_host_is_repeated_when_it_is_granted(self):
         host = f"localhost:{self.port}"
         dockerfile = self.bash(self.get("/a", "/a", host) + " || echo none > /a")
         built = self.build(dockerfile)
@@ -506,9 +506,9 @@ class AddedUrls(NetworkTest):
                 ("ADD git@example.org:x.git /", (), "git clone"),
                 (f"ADD {self.url}/d/new {self.url}/old /x", self.granted, "Add a /")]:
             with self.subTest(line):
-                told = self.build(f"FROM host\n{line}\n", *options, code=2)
+                messages = self.build(f"FROM host\n{line}\n", *options, code=2)
                 for each in ("line 2", *wanted):
-                    self.assertIn(each, told)
+                    self.assertIn(each, messages)
 
     def test_the_limits_hold(self):
         self.server.answers["/big"] = (200, {}, b"x" * 3_000_000)
@@ -527,7 +527,7 @@ class Secrets(BuildTest):
         self.secret.write_text("tell-nobody")
         self.given = ("--secret", f"id=token,src={self.secret}")
 
-    def test_a_secret_is_there_for_its_run_alone(self):
+    def test_a_secret_exists_for_its_run_only(self):
         built = self.build("FROM host\nRUN --mount=type=secret,id=token wc -c < /run/secrets/token > /size; stat -c '%a %u' /run/secrets/token > /mode\n"
                            "RUN --mount=type=secret,id=token,env=TOKEN,target=/root/.token test $TOKEN = $(cat /root/.token)\n"
                            "RUN test ! -e /run && test ! -e /root/.token && test -z $TOKEN\n", *self.given)
@@ -539,19 +539,19 @@ class Secrets(BuildTest):
         self.secret.write_text("another one")
         self.assertEqual(self.build((self.context / "Dockerfile").read_text(), *self.given)["cached"], 3)  # as Docker has it
 
-    def test_one_that_is_not_given_is_not_there_unless_it_is_required(self):
+    def test_one_that_is_not_given_is_absent_unless_it_is_required(self):
         built = self.build("FROM host\nRUN --mount=type=secret,id=token test ! -e /run/secrets/token\n")
-        self.assertIn("--secret id=token,src=FILE", built["told"])
-        told = self.build("FROM host\nRUN --mount=type=secret,id=token,required true\n", code=2)
-        self.assertIn("line 2", told)
-        self.assertIn("--secret id=token,src=FILE", told)
+        self.assertIn("--secret id=token,src=FILE", built["messages"])
+        messages = self.build("FROM host\nRUN --mount=type=secret,id=token,required true\n", code=2)
+        self.assertIn("line 2", messages)
+        self.assertIn("--secret id=token,src=FILE", messages)
 
     def test_a_secret_that_is_kept_by_its_name_is_refused(self):
         for command in ("mv /run/secrets/token /kept", "ln /run/secrets/token /kept"):
-            told = self.build(f"FROM host\nRUN --mount=type=secret,id=token {command}\n", *self.given, code=2)
-            self.assertIn("/run/secrets/token", told)
+            messages = self.build(f"FROM host\nRUN --mount=type=secret,id=token {command}\n", *self.given, code=2)
+            self.assertIn("/run/secrets/token", messages)
 
-    def test_words_that_are_none(self):
+    def test_invalid_words(self):
         for mount, wanted in [("type=secret", "id"), ("type=secret,id=x,mode=9", "octal"), ("type=secret,id=x,what=1", "what"),
                               ("type=bind,source=x", "COPY"), ("type=secret,id=token,target=/etc/passwd", "another target")]:
             self.assertIn(wanted, self.build(f"FROM host\nRUN --mount={mount} true\n", *self.given, code=2))

@@ -322,7 +322,7 @@ print(open('/sys/membrane/certificates.pem').read() == 'mine\\n' + own)"""
             certificate = b""
             while b"END CERTIFICATE" not in certificate:
                 certificate += process.stdout.readline()
-            # What the authority is called stands beside its keys; the kernel process has been told the name in base64 alone.
+            # The authority's name is beside its keys; the kernel process got the name in base64 only.
             name = re.search(rb"Membrane sandbox \d{10}", ssl.PEM_cert_to_DER_cert(certificate.decode())).group()
             children = [int(child) for task in Path(f"/proc/{process.pid}/task").iterdir()
                         for child in (task / "children").read_text().split()]
@@ -435,7 +435,7 @@ class DecryptedInDebian(Encrypted):
         self.assertIn("certificate", report["stdout"])  # the second one trusts the image's alone
         self.assertEqual(len(server.seen), 1)
 
-    def test_certificates_that_are_made_anew(self):
+    def test_certificates_that_are_made_again(self):
         server, port = self.serve_tls()
         report = self.in_debian("update-ca-certificates --fresh > /dev/null 2>&1; rm -f /etc/ssl/certs/ca-certificates.crt; "
                                 "update-ca-certificates > /dev/null 2>&1; echo $?; tail -n +1 /etc/ssl/certs/ca-certificates.crt | "

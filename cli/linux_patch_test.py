@@ -80,7 +80,7 @@ class Run(PatchTest):
         self.membrane("run", "--kind", "linux", "--image", "base", "-q", "--diff", patch, "--", "true")
         self.assertEqual(patch.read_bytes(), b"")
 
-    def test_what_git_does_not_know_is_told(self):
+    def test_what_git_cannot_express_is_reported(self):
         patch = self.folder / "left.patch"
         done = self.membrane("run", "--kind", "linux", "--image", "base", "-q", "--diff", patch, "--", "mkdir", "/hollow")
         self.assertIn(b"1 changes are no part of the patch", done.stderr)

@@ -76,7 +76,7 @@ class Sessions(ShellTest):
         terminal = self.start("shell", "--image", "host", "--", "sh", "-c", "exit 6")
         self.assertEqual(terminal.end(), 6)
 
-    def test_a_signal_is_told_as_shells_do(self):
+    def test_a_signal_is_reported_as_shells_do(self):
         terminal = self.start("shell", "--image", "host", "sh", "-c", "kill -TERM $$")
         self.assertEqual(terminal.end(), 128 + signal.SIGTERM)
 
@@ -102,7 +102,7 @@ class Keys(ShellTest):
         terminal.type("echo $?\r")
         terminal.expect("\n130\r\n")
 
-    def test_a_job_is_stopped_and_goes_on(self):
+    def test_a_job_is_stopped_and_continues(self):
         terminal = self.plain_shell()
         terminal.type("echo up; cat\r")
         terminal.expect("\nup\r\n")
@@ -156,13 +156,13 @@ class Ends(ShellTest):
             self.assertEqual(terminal.end(), 1)
             self.assert_restored(terminal)
 
-    def test_no_terminal_is_told(self):
+    def test_a_missing_terminal_is_reported(self):
         done = subprocess.run([MEMBRANE, "shell", "--image", "host"], env=self.environment, stdin=subprocess.DEVNULL,
                               capture_output=True)
         self.assertEqual(done.returncode, 2)
         self.assertIn(b"is not a terminal", done.stderr)
 
-    def test_an_image_that_is_not_there(self):
+    def test_a_missing_image(self):
         terminal = self.start("shell", "--image", "nosuch")
         self.assertEqual(terminal.end(), 2)
         self.assert_restored(terminal)

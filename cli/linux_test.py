@@ -67,7 +67,7 @@ class Commands(LinuxTest):
         text = b"line\n" * 100_000
         self.assertEqual(self.run_linux("cat", input=text).stdout, text)
 
-    def test_a_program_that_is_not_there(self):
+    def test_a_missing_program(self):
         done = self.run_linux("nosuchprogram")
         self.assertEqual(done.returncode, 127)
         for part in (b"invalid", b"nosuchprogram cannot be started", b"hint: The image has no program of this name"):
@@ -80,7 +80,7 @@ class Commands(LinuxTest):
         report = json.loads(done.stdout)
         self.assertEqual((report["outcome"], report["exit_code"], report["stdout"]), ("ok", 3, "x\n"))
 
-    def test_a_signal_is_told(self):
+    def test_a_signal_is_reported(self):
         done = self.membrane("run", "--kind", "linux", "--image", "host", "--json", *self.platform(), "--", "sh", "-c", "kill -SEGV $$")
         report = json.loads(done.stdout)
         self.assertEqual((report["outcome"], report["exit_code"], done.returncode), ("trapped", 139, 139))
@@ -148,7 +148,7 @@ class Commands(LinuxTest):
         self.assertEqual(run("--dir", ".", "--", "sh", "-c", "pwd; ls *.py").stdout, b"/work\na.py\n")
         self.assertEqual(run("--dir", ".", "--", "sh", "n.sh", "me").stdout, b"script me \n".replace(b" \n", b"\n"))
 
-    def test_a_command_begins_where_it_is_told(self):
+    def test_a_command_starts_in_the_given_directory(self):
         self.assertEqual(self.run_linux("pwd", options=["--workdir", "/usr"]).stdout, b"/usr\n")
         for directory, cause in (("/nosuch", b"cannot start in /nosuch"), ("relative", b"not absolute")):
             done = self.run_linux("pwd", options=["-w", directory])
@@ -163,7 +163,7 @@ class Commands(LinuxTest):
         self.membrane("image", "import", self.folder / "rootless.tar", "--tag", "rootless", check=True)
         self.assertEqual(self.membrane("run", "--image", "rootless", "-q", *self.platform(), "--", "pwd").stdout, b"/\n")
 
-    def test_a_program_of_this_machine_is_told_where_it_runs(self):
+    def test_a_program_of_this_machine_gets_a_hint_where_it_runs(self):
         done = self.membrane("run", "/bin/ls")
         self.assertEqual(done.returncode, 2)
         self.assertIn(b"hint: Programs of Linux run in an image, which has its own: membrane run --kind linux -- ls", done.stderr)
@@ -171,7 +171,7 @@ class Commands(LinuxTest):
     def test_code_for_the_shell(self):
         self.assertEqual(self.membrane("run", "--kind", "linux", "--image", "host", "-q", "-e", "echo $1", "x").stdout, b"x\n")
 
-    def test_memory_that_is_none_is_refused(self):
+    def test_invalid_memory_is_refused(self):
         done = self.run_linux("true", options=["--memory", "0"])
         self.assertEqual(done.returncode, 2)
         self.assertIn(b"--memory 512MiB", done.stderr)
@@ -181,7 +181,7 @@ class Commands(LinuxTest):
         self.assertEqual(done.returncode, 2)
         self.assertIn(b"counts no instructions", done.stderr)
 
-    def test_an_image_that_is_not_there(self):
+    def test_a_missing_image(self):
         done = self.membrane("run", "--kind", "linux", "--image", "nosuch", "--", "true")
         self.assertEqual(done.returncode, 2)
         self.assertIn(b"membrane image", done.stderr)
@@ -248,13 +248,13 @@ for thread in threads: thread.join()
 assert time.process_time() - own >= 0.2
 fields = open("/proc/self/stat").read().rsplit(")", 1)[1].split()
 assert int(fields[11]) + int(fields[12]) >= 40 and int(fields[13]) >= 10, fields
-told = []
-signal.signal(signal.SIGXCPU, lambda *_: told.append(1))
+reported = []
+signal.signal(signal.SIGXCPU, lambda *_: reported.append(1))
 child = os.fork()
 if child == 0:
     resource.setrlimit(resource.RLIMIT_CPU, (1, 2))
     while True:
-        if told: os.write(2, b"told "); told.clear()
+        if reported: os.write(2, b"reported "); reported.clear()
 _, status = os.waitpid(child, 0)
 assert os.WIFSIGNALED(status) and os.WTERMSIG(status) == signal.SIGKILL, status
 print("ok")
@@ -264,7 +264,7 @@ print("ok")
 class Clocks(LinuxTest):
     def test_cpu_times_and_their_limit(self):
         done = self.run_linux("python3", "-c", CPU_TIMES)
-        self.assertEqual((done.stdout, done.stderr), (b"ok\n", b"told "))
+        self.assertEqual((done.stdout, done.stderr), (b"ok\n", b"reported "))
 
     def test_the_vdso_agrees_with_the_system_calls(self):
         for options in ((), ("--deterministic",)):
@@ -440,7 +440,7 @@ class Receipts(LinuxTest):
         self.assertEqual((again.returncode, again.stderr), (0, b""), again.stdout)
         self.assertIn(b"the same", again.stdout)
 
-    def test_what_differs_is_said(self):
+    def test_differences_are_reported(self):
         receipt, _ = self.sealed("other.receipt", "echo", "one", options=["--deterministic"])
         private = Path(f"{receipt}.private")
         private.write_text(private.read_text().replace("one", "two"))
@@ -491,14 +491,14 @@ class Mcp(LinuxTest):
         self.assertIn("no such file", str(self.tool("read_file", session=session, path="/work/c")).lower())
         self.data("close_session", session=session)
 
-    def test_a_fork_goes_on_with_the_processes(self):
+    def test_a_fork_continues_with_the_processes(self):
         session = self.data("create_session", language="linux")["session"]
         self.data("run_in_session", session=session, code="mkfifo /tmp/p; (read word < /tmp/p; echo $word > /tmp/got) & echo $! > /tmp/id")
         for fork in self.data("fork_session", session=session, count=2)["sessions"]:
-            told = self.data("run_in_session", session=fork["session"],
+            reported = self.data("run_in_session", session=fork["session"],
                              code=f"id=$(cat /tmp/id); kill -0 $id && echo {fork['session']} > /tmp/p; "
                                   "while kill -0 $id 2>&-; do :; done; cat /tmp/got")
-            self.assertEqual(told["stdout"], fork["session"] + "\n")
+            self.assertEqual(reported["stdout"], fork["session"] + "\n")
         self.assertEqual(self.data("run_in_session", session=session, code="kill -0 $(cat /tmp/id) && ls /tmp")["stdout"], "id\np\n")
 
     def test_a_script_in_a_session_ends_in_its_time(self):
@@ -525,7 +525,7 @@ class AsOnTheHost(LinuxTest):
         return b"".join(script.encode() + b"\0" for script in scripts)
 
     @staticmethod
-    def told(output):
+    def reported(output):
         """What the driver tells, by number: exit code, output, files."""
         all = {}
         while output:
@@ -539,11 +539,11 @@ class AsOnTheHost(LinuxTest):
         with tempfile.TemporaryDirectory() as folder:
             done = subprocess.run(["bash", "-c", self.DRIVER, "driver", folder], env=ENVIRONMENT, capture_output=True,
                                   input=self.input_of(scripts), start_new_session=True, timeout=ENDS_S)
-            return self.told(done.stdout)
+            return self.reported(done.stdout)
 
     def here(self, scripts):
         done = self.run_linux("bash", "-c", self.DRIVER, "driver", "/tmp/w", input=self.input_of(scripts))
-        return self.told(done.stdout)
+        return self.reported(done.stdout)
 
     def test_scripts(self):
         lines = (HERE / "linux_scripts.txt").read_text().splitlines()

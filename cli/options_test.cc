@@ -80,7 +80,7 @@ TEST_F(Options, TakeOneValueAtATime) {
     }
 }
 
-TEST_F(Options, StandBeforeAndAfterWhatIsNamed) {
+TEST_F(Options, AreAllowedBeforeAndAfterNames) {
   for (const Command& command : commands_) {
     Words named;
     named.resize(positionals_of(command).size(), "word");
@@ -128,7 +128,7 @@ class Arguments : public Options {
   }
 };
 
-TEST_F(Arguments, OfMembraneAreFoundWhereverTheyStand) {
+TEST_F(Arguments, OfMembraneAreFoundAnywhere) {
   const Words expected = {"p", "a", "b"};
   EXPECT_EQ(programs({"p", "a", "b"}), expected);
   EXPECT_EQ(programs({"--allow", "kv", "p", "a", "b"}), expected);
@@ -160,7 +160,7 @@ TEST_F(Arguments, OfExecFollowItsSandbox) {
             Words{"error: -e gives a program's text, and the program is p already"});
 }
 
-TEST_F(Arguments, ThatAreMisspeltAreNotLostOnTheProgram) {
+TEST_F(Arguments, ThatAreMisspeltAreReported) {
   EXPECT_EQ(programs({"p", "--fule", "3"}), Words{"error: unknown option --fule"});
   EXPECT_EQ(programs({"p", "--memry=3"}), Words{"error: unknown option --memry"});
   EXPECT_EQ(programs({"p", "--", "--fule", "3"}), (Words{"p", "--fule", "3"}));

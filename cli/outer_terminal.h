@@ -28,7 +28,7 @@ class OuterTerminal {
   OuterTerminal& operator=(const OuterTerminal&) = delete;
 
   [[nodiscard]] static linux::TerminalSize size();
-  // The command is told of size changes as long as the result exists.
+  // Passes size changes on to the command as long as the result exists.
   [[nodiscard]] std::shared_ptr<void> accompany(linux::Command& command);
   static void write(std::string_view bytes);
 

@@ -154,7 +154,7 @@ class PythonPackages(PackagesTest):
         self.assertEqual(self.membrane("run", "--with", "parcel==2.*", *program).stdout, "2\n")
         self.assertEqual(self.membrane("run", "--with", "parcel==1.0", *program).stdout, "1\n")
 
-    def test_the_lock_of_a_policy_stands_beside_it_and_holds(self):
+    def test_the_lock_of_a_policy_is_beside_it_and_applies(self):
         wheel(self.index, "parcel", "1.0", {"parcel.py": "value = 1\n"})
         (self.folder / "policy.toml").write_text('[packages]\npython = ["parcel", "numpy"]\n')
         program = ["run", "--policy", "policy.toml", "-e", "import parcel; parcel.value"]
@@ -313,7 +313,7 @@ class PythonPackages(PackagesTest):
         wheel(self.index, "parcel", "1.0", {f"parcel/{number}.py": "" for number in range(50_001)})
         self.assertIn("too many files", self.refused("--with", "parcel"))
 
-    def test_what_is_wrong_is_said_with_its_fix(self):
+    def test_mistakes_are_reported_with_their_fix(self):
         for name, said in (("no-such-package", "pip did not find the packages"), ("./parcel.whl", "it is a path"),
                            ("git+https://example.org/x", "it is a URL"), ("parcel>=1", "with =="),
                            ("parcel[extra]", "extras")):
@@ -407,10 +407,10 @@ class Registry(http.server.BaseHTTPRequestHandler):
         if tarball:
             return self.answer(200, versions[tarball.removesuffix(".tgz")][1])
         base = f"http://{self.headers['host']}/{name}/-/"
-        told = {version: {"name": name, "version": version, **manifest,
+        described = {version: {"name": name, "version": version, **manifest,
                           "dist": {"tarball": f"{base}{version}.tgz", "integrity": integrity_of(data)}}
                 for version, (manifest, data) in versions.items()}
-        document = {"name": name, "dist-tags": {"latest": list(versions)[-1]}, "versions": told}
+        document = {"name": name, "dist-tags": {"latest": list(versions)[-1]}, "versions": described}
         self.answer(200, json.dumps(document).encode())
 
     def answer(self, status, body):

@@ -212,7 +212,7 @@ class Verify(Case):
             receipt.write_bytes(text[:at] + bytes([text[at] ^ 1]) + text[at + 1:])
             self.assertIsNotNone(self.independent(receipt, keys), at)
 
-    def test_a_file_that_is_not_there_is_wrong_usage(self):
+    def test_a_missing_file_is_wrong_usage(self):
         self.membrane("verify", "none.receipt", code=2)
         self.membrane("verify", code=2)
 
@@ -293,7 +293,7 @@ class Replay(Case):
                       "--allow kv)", done.stdout)
         self.assertIn("refuses nothing", self.membrane("replay", receipt, "--policy", "kv.toml").stdout)
 
-    def test_a_receipt_that_is_there_is_not_replaced(self):
+    def test_an_existing_receipt_is_not_replaced(self):
         receipt = self.seal("a.receipt", STORES, "--allow", "kv")
         private = self.folder / "a.receipt.private"
         before = receipt.read_bytes(), private.read_bytes()
@@ -336,14 +336,14 @@ class Replay(Case):
         self.membrane("run", "-e", STORES, "--seal", "none/a.receipt", code=2)
         self.membrane("run", "-e", STORES, "--seal", ".", code=2)
 
-    def test_a_refused_call_is_told_without_stray_spaces(self):
+    def test_a_refused_call_is_reported_without_stray_spaces(self):
         self.has("python")
         (self.folder / "data").mkdir()
         (self.folder / "data/in.txt").write_text("a text")
         (self.folder / "none.toml").write_text("")
         receipt = self.seal("a.receipt", "open('/data/in.txt').read()", "--allow", "fs:read:data:/data")
-        told = self.membrane("replay", receipt, "--policy", "none.toml", code=1).stdout
-        self.assertIn("fs.open /data/in.txt: No grant allows", told)
+        shown = self.membrane("replay", receipt, "--policy", "none.toml", code=1).stdout
+        self.assertIn("fs.open /data/in.txt: No grant allows", shown)
 
     def test_a_journal_can_be_kept_as_well(self):
         self.seal("a.receipt", STORES, "--allow", "kv", "--journal", "run.journal")
@@ -392,7 +392,7 @@ class PolicyTest(Case):
             lines = self.membrane(*command, code=1).stdout.splitlines()
             self.assertFalse([line for line in lines if line.startswith("b.receipt")])
 
-    def test_what_cannot_be_judged_is_said(self):
+    def test_what_cannot_be_judged_is_reported(self):
         (self.folder / "receipts").mkdir()
         first = self.seal("receipts/a.receipt", STORES, "--allow", "kv")
         second = self.seal("receipts/b.receipt", STORES, "--allow", "kv")

@@ -99,7 +99,7 @@ class Wasi(WasiTest):
         done = self.membrane("run", self.file("say.wat", SAY))
         self.assertRegex(done.stderr, r"^err\noutcome: ok\nfuel: ")
 
-    def test_what_is_no_text_is_handed_through_byte_for_byte(self):
+    def test_bytes_that_are_not_text_are_passed_on_byte_for_byte(self):
         copy = self.file("copy.wat", COPY)
         data = bytes(range(256)) * 300
         self.assertEqual(self.run_bytes(copy, "-q", stdin=data).stdout, data)
@@ -145,7 +145,7 @@ class Wasi(WasiTest):
 
     # -- the end -----------------------------------------------------------------------------------------------
 
-    def test_the_exit_code_is_handed_through_and_told(self):
+    def test_the_exit_code_is_passed_on_and_reported(self):
         for code, seen in ((0, 0), (1, 1), (3, 3), (42, 42), (126, 126), (255, 255), (256, 255), (-1, 255)):
             with self.subTest(code=code):
                 path = self.file("exit.wat", exits(code))
@@ -153,7 +153,7 @@ class Wasi(WasiTest):
                 report = self.report(path, code=seen)
                 self.assertEqual((report["outcome"], report["exit_code"]), ("ok", code))
 
-    def test_membranes_own_codes_are_told_apart_by_the_report(self):
+    def test_the_report_distinguishes_membranes_own_codes(self):
         report = self.report(self.file("two.wat", exits(2)), code=2)
         self.assertEqual((report["outcome"], report["exit_code"]), ("ok", 2))
         report = self.report(self.file("bad.wat", program("(call $nothing)")), code=2)
@@ -268,7 +268,7 @@ class Wasi(WasiTest):
 
     # -- with everything else ----------------------------------------------------------------------------------
 
-    def test_capabilities_stand_beside_wasi(self):
+    def test_capabilities_work_beside_wasi(self):
         both = program('(call $put (i32.const 1) (i32.const 20) (i32.const 3)) (drop (call $kv_set (i32.const 16) (i32.const 16)))',
                        more=r'(data (i32.const 16) "\03\00\00\00key")').replace(
                            "(module ", '(module (import "kv" "set" (func $kv_set (param i32 i32) (result i32)))', 1)
@@ -288,7 +288,7 @@ class Wasi(WasiTest):
         report = self.report(self.file("copy.wat", COPY), "--fuel", "500", stdin="x" * 100_000, code=1)
         self.assertEqual(report["outcome"], "out_of_fuel")
 
-    def test_a_frozen_program_goes_on_in_another_process(self):
+    def test_a_frozen_program_continues_in_another_process(self):
         copy = self.file("copy.wat", COPY)
         data = "".join(f"line {i}\n" for i in range(3000))
         self.file("in.txt", data)
@@ -300,7 +300,7 @@ class Wasi(WasiTest):
         for name in "stdout", "fuel_used", "outcome":
             self.assertEqual(thawed[name], whole[name])
 
-    def test_a_frozen_program_reads_on_from_the_input_of_whoever_thaws(self):
+    def test_a_frozen_program_reads_on_from_the_input_of_the_caller_that_thaws(self):
         path = self.file("copy.wat", COPY)
         self.membrane("run", path, "--freeze-after", "0", "--snapshot", "x.snap", code=4)
         self.assertEqual(self.membrane("thaw", "x.snap", "-q", stdin="later").stdout, "later")
@@ -407,7 +407,7 @@ class WasiInC(WasiTest):
         program_of_c = self.build('__attribute__((export_name("twice"))) int twice(int x) { return 2 * x; }', "-mexec-model=reactor")
         self.assertEqual(self.membrane("run", program_of_c, "--invoke", "twice", "21", "-q").stdout, "42\n")
 
-    def test_an_object_file_is_told_what_it_is(self):
+    def test_an_object_file_is_recognised(self):
         done = self.membrane("run", self.build("int x; int main() { return x; }", "-c"), code=2)
         self.assertIn("object file", done.stderr)
 

@@ -28,7 +28,7 @@ TEST_F(CommandRunTest, ReportsWhatItPrintedAndItsExitCode) {
   EXPECT_EQ(run(run_of({"exit", "3"})).exit_code, 3);
 }
 
-TEST_F(CommandRunTest, TellsOutputAsItComes) {
+TEST_F(CommandRunTest, ReportsOutputAsItComes) {
   CommandRun of = run_of({"echo", "hello"});
   std::string heard;
   of.on_output = [&](std::string_view text) { heard += text; };
@@ -37,7 +37,7 @@ TEST_F(CommandRunTest, TellsOutputAsItComes) {
   EXPECT_EQ(report.stdout_text, "hello\n");
 }
 
-TEST_F(CommandRunTest, TellsBytesThatAreNoTextAsItIsAsked) {
+TEST_F(CommandRunTest, ReportsBytesThatAreNotTextAsRequested) {
   CommandRun of = run_of({"echo", "a\xFF\xC3\xA9"});
   EXPECT_EQ(run(of).stdout_text, "a\xEF\xBF\xBD\xC3\xA9\n");
   std::string heard;
@@ -98,7 +98,7 @@ TEST_F(CommandRunTest, SaysWhichSignalEndedIt) {
   EXPECT_EQ(report.errors.at(0).code, "signal");
 }
 
-TEST_F(CommandRunTest, RefusesAProgramThatThereIsNot) {
+TEST_F(CommandRunTest, RefusesAProgramThatDoesNotExist) {
   EXPECT_EQ(run(run_of({"/bin/missing"})).outcome, sandbox::Outcome::kInvalid);
 }
 

@@ -21,13 +21,13 @@ std::unexpected<Error> only_of_languages(const char* what) {
 }
 
 host::HostError host_error(const Error& error) {
-  host::HostError told;
-  told.code = error.code == ErrorCode::kNotFound    ? host::Errno::kNotFound
-              : error.code == ErrorCode::kExhausted ? host::Errno::kBudget
-              : error.code == ErrorCode::kTooLong   ? host::Errno::kTooBig
-                                                    : host::Errno::kInvalid;
-  told.reason = error.message;
-  return told;
+  host::HostError failure;
+  failure.code = error.code == ErrorCode::kNotFound    ? host::Errno::kNotFound
+                 : error.code == ErrorCode::kExhausted ? host::Errno::kBudget
+                 : error.code == ErrorCode::kTooLong   ? host::Errno::kTooBig
+                                                       : host::Errno::kInvalid;
+  failure.reason = error.message;
+  return failure;
 }
 
 class ComputerSession final : public sandbox::Session {

@@ -69,7 +69,7 @@ class DirectoryFilesTest : public ::testing::Test {
   std::unique_ptr<SourceFiles> files_;
 };
 
-TEST_F(DirectoryFilesTest, PatternsStandForWhatIsThere) {
+TEST_F(DirectoryFilesTest, PatternsMatchExistingFiles) {
   EXPECT_EQ(expanded("*.txt"), "a.txt b.txt");
   EXPECT_EQ(expanded("./[b]*"), "b.txt");
   EXPECT_EQ(expanded("/s*/d*/c.txt"), "sub/deep/c.txt");
@@ -85,7 +85,7 @@ TEST_F(DirectoryFilesTest, NothingLeadsOut) {
   EXPECT_FALSE(digest_of_copy(*files_, {.sources = {"etc"}, .to = "/", .owner = {}}));
 }
 
-TEST_F(DirectoryFilesTest, ADigestIsOfNamesModesAndBytes) {
+TEST_F(DirectoryFilesTest, ADigestCoversNamesModesAndBytes) {
   const std::string before = digest({"a.txt", "sub"});
   EXPECT_EQ(digest({"a.txt", "sub"}), before);
   EXPECT_NE(digest({"b.txt", "sub"}), before);
@@ -244,7 +244,7 @@ TEST(UrlFetchTest, ASecretOfTheGrantIsSentAndItsAnswerIsWhole) {
   EXPECT_EQ(fetch_url(fetch, file.number()).error().code, ErrorCode::kCancelled);
 }
 
-TEST(UrlFetchTest, APartIsNoFile) {
+TEST(UrlFetchTest, APartIsNotAFile) {
   const host::RawServer server([](host::RawConnection& connection, const std::string&) {
     connection.send(host::http_response("206 Partial Content", "Content-Range: bytes 0-3/9\r\n", "part"));
   });
@@ -259,7 +259,7 @@ TEST(UrlFetchTest, APartIsNoFile) {
   EXPECT_TRUE(fetched.error().message.contains("status 206")) << fetched.error().to_string();
 }
 
-TEST(ArgumentsTest, AnEntrypointStandsBeforeWords) {
+TEST(ArgumentsTest, AnEntrypointComesBeforeWords) {
   linux::ImageConfig config;
   EXPECT_FALSE(arguments_of(config, {}));
   EXPECT_EQ(arguments_of(config, {"a"}), (std::vector<std::string>{"a"}));

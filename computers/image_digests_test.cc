@@ -28,7 +28,7 @@ class ImageDigestsTest : public ::testing::Test {
   const std::string digest_ = std::string(64, 'a');
 };
 
-TEST_F(ImageDigestsTest, KeepsThatOfAFileAsItStands) {
+TEST_F(ImageDigestsTest, KeepsTheDigestOfAnUnchangedFile) {
   const ImageDigests digests(directory());
   const std::string mark = ImageDigests::mark_of(file("one"));
   EXPECT_EQ(digests.find(mark), std::nullopt);

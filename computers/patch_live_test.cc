@@ -184,7 +184,7 @@ TEST_F(PatchLiveTest, APatchSinceAnotherMomentMakesItsChangesAgain) {
   }
 }
 
-TEST_F(PatchLiveTest, WhatWasThereBeforeIsNoChangeSince) {
+TEST_F(PatchLiveTest, ExistingFilesAreNotAChange) {
   const auto computer = fresh();
   EXPECT_TRUE(computer->write_file("/w/copied", "copied\n", 0644));
   EXPECT_TRUE(computer->remove("/w/sub", true));
@@ -203,7 +203,7 @@ TEST_F(PatchLiveTest, WhatWasThereBeforeIsNoChangeSince) {
 }
 
 // Git accepts no patch of it, and a repository to which one is applied has its own.
-TEST_F(PatchLiveTest, ARepositorysOwnFilesAreNoPart) {
+TEST_F(PatchLiveTest, ARepositorysOwnFilesAreLeftOut) {
   const auto computer = fresh();
   for (const char* const path : {"/w/.git/config", "/w/sub/.GIT/hooks/pre-commit", "/w/sub/a"})
     EXPECT_TRUE(computer->write_file(path, "new\n", 0644));
@@ -218,7 +218,7 @@ TEST_F(PatchLiveTest, ARepositorysOwnFilesAreNoPart) {
   }
 }
 
-TEST_F(PatchLiveTest, TellsWhatGitHasNoWordsFor) {
+TEST_F(PatchLiveTest, ReportsWhatGitCannotExpress) {
   const auto computer = fresh();
   EXPECT_TRUE(computer->set_owner("/w/long", 5, 5));
   EXPECT_TRUE(computer->make_directory("/w/hollow", 0755));
@@ -295,24 +295,24 @@ TEST_F(PatchLiveTest, NothingIsBeyondALink) {
   const std::string unlinks =
       "diff --git a/out b/out\ndeleted file mode 120000\n--- a/out\n+++ /dev/null\n"
       "@@ -1 +0,0 @@\n-/tmp\n\\ No newline at end of file\n";
-  const auto told = [&](const std::string& patch) {
+  const auto result_of = [&](const std::string& patch) {
     const auto applied = apply_patch(*computer, patch, "/w");
     return applied ? "applied" : applied.error().message;
   };
-  EXPECT_EQ(told(of(add, "out/x")), "out/x, line 1 of the patch: it is beyond a symbolic link, /w/out");
-  EXPECT_EQ(told("--- a/out/there\n+++ b/out/there\n@@ -1 +1 @@\n-there\n+x\n"),
+  EXPECT_EQ(result_of(of(add, "out/x")), "out/x, line 1 of the patch: it is beyond a symbolic link, /w/out");
+  EXPECT_EQ(result_of("--- a/out/there\n+++ b/out/there\n@@ -1 +1 @@\n-there\n+x\n"),
             "out/there, line 1 of the patch: it is beyond a symbolic link, /w/out");
-  EXPECT_EQ(told("--- a/out/there\n+++ /dev/null\n@@ -1 +0,0 @@\n-there\n"),
+  EXPECT_EQ(result_of("--- a/out/there\n+++ /dev/null\n@@ -1 +0,0 @@\n-there\n"),
             "out/there, line 1 of the patch: it is beyond a symbolic link, /w/out");
-  EXPECT_EQ(told("diff --git a/long b/out/deep/x\nrename from long\nrename to out/deep/x\n"),
+  EXPECT_EQ(result_of("diff --git a/long b/out/deep/x\nrename from long\nrename to out/deep/x\n"),
             "out/deep/x, line 1 of the patch: it is beyond a symbolic link, /w/out");
-  EXPECT_EQ(told(of(links, "made") + of(add, "made/x")),
+  EXPECT_EQ(result_of(of(links, "made") + of(add, "made/x")),
             "made/x, line 8 of the patch: it is beyond a symbolic link, /w/made");
-  EXPECT_EQ(told(of(add, "made/x") + of(links, "made")),
+  EXPECT_EQ(result_of(of(add, "made/x") + of(links, "made")),
             "made/x, line 1 of the patch: it is beyond a symbolic link, /w/made");
   EXPECT_FALSE(computer->stat("/tmp/x", false));
   EXPECT_EQ(computer->read_file("/tmp/there", 0, 100).value_or(""), "there\n");
-  EXPECT_EQ(told(of(add, "out/x") + unlinks), "applied");
+  EXPECT_EQ(result_of(of(add, "out/x") + unlinks), "applied");
   EXPECT_EQ(computer->read_file("/w/out/x", 0, 100).value_or(""), "x\n");
   EXPECT_FALSE(computer->stat("/tmp/x", false));
 }

@@ -51,7 +51,7 @@ TEST(LineDiff, SaysTheFewestLines) {
   EXPECT_EQ(lines, 5u);
 }
 
-TEST(LineDiff, WhatItSaysMakesTheOneOfTheOther) {
+TEST(LineDiff, TurnsTheOneTextIntoTheOther) {
   std::mt19937 random(1);
   for (int round = 0; round < 2000; ++round) {
     std::string a, b;
@@ -165,8 +165,9 @@ TEST_F(PatchTest, RenamesAndCopies) {
 TEST_F(PatchTest, ABadHunkIsNamedAndNothingIsChanged) {
   const std::string good =
       "--- a/repo/end\n+++ b/repo/end\n@@ -1 +1 @@\n-a\n\\ No newline at end of file\n+b\n";
-  const std::string told = apply(good + "--- a/repo/text\n+++ b/repo/text\n@@ -2,2 +2,2 @@\n 2\n-four\n+4\n");
-  EXPECT_NE(told.find("repo/text, line 9 of the patch"), std::string::npos) << told;
+  const std::string shown =
+      apply(good + "--- a/repo/text\n+++ b/repo/text\n@@ -2,2 +2,2 @@\n 2\n-four\n+4\n");
+  EXPECT_NE(shown.find("repo/text, line 9 of the patch"), std::string::npos) << shown;
   EXPECT_EQ(file("/repo/end"), "a");
   for (const std::string& bad :
        {good + "--- a/repo/nosuch\n+++ b/repo/nosuch\n@@ -1 +1 @@\n-a\n+b\n",
@@ -267,11 +268,11 @@ TEST_F(PatchTest, NamesInQuotes) {
 
 TEST_F(PatchTest, AFileThatCannotBeWrittenTakesAllBack) {
   // The fake one has no links.
-  const std::string told = apply(
+  const std::string shown = apply(
       "--- a/repo/end\n+++ b/repo/end\n@@ -1 +1 @@\n-a\n\\ No newline at end of file\n+b\n"
       "diff --git a/repo/z b/repo/z\nnew file mode 120000\n--- /dev/null\n+++ b/repo/z\n@@ -0,0 +1 @@\n"
       "+to\n\\ No newline at end of file\n");
-  EXPECT_NE(told.find("links"), std::string::npos) << told;
+  EXPECT_NE(shown.find("links"), std::string::npos) << shown;
   EXPECT_EQ(file("/repo/end"), "a");
 }
 

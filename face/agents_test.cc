@@ -385,7 +385,7 @@ membrane_approval approve_in_c(void* heard, const membrane_egress_question* ques
   return MEMBRANE_APPROVED;
 }
 
-TEST_P(AgentOptions, AreThereInC) {
+TEST_P(AgentOptions, ExistInC) {
   membrane_error* error = nullptr;
   membrane_language* const js = membrane_language_open("js", nullptr, nullptr, &error);
   ASSERT_NE(js, nullptr);
@@ -493,7 +493,7 @@ TEST_F(AgentSandbox, RefusesWhatReceiptsDoNotLeadTo) {
   EXPECT_TRUE(what_failed(sandbox.run(program)).contains("sealed"));
 }
 
-// The same in C, where a sandbox is told of them at once.
+// The same in C, where a sandbox gets them at once.
 TEST_F(AgentSandbox, HasThemInC) {
   const std::string json = policy().to_json();
   membrane_policy* const granted = membrane_policy_parse(json.data(), json.size(), "policy.json", nullptr);
@@ -544,7 +544,7 @@ TEST_F(AgentSandbox, HasThemInC) {
   membrane_policy_free(granted);
 }
 
-TEST(Inner, TellsErrorsByTheirNames) {
+TEST(Inner, ReportsErrorsByTheirNames) {
   EXPECT_EQ(face::error_of(failure("timed_out", "m")).code, ErrorCode::kTimedOut);
   EXPECT_EQ(face::error_of(failure("EACCES", "m")).code, ErrorCode::kInternal);
 }

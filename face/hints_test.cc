@@ -26,7 +26,7 @@ TEST(EmbedderHint, NamesWhatTheEmbedderCalls) {
   EXPECT_EQ(said("limits.fuel (--fuel"), "limits.fuel (--fuel");
 }
 
-TEST(EmbedderHint, GivesEachGrantBackAsItIs) {
+TEST(EmbedderHint, KeepsEachGrantAsItIs) {
   for (const char* const grant :
        {"http:GET:https://a.b/*", "fs:read:it's \"here\"\\", "kv", "fs:write:./a,b.c"})
     EXPECT_EQ(embedder_hint(policy::allow_flag(grant) + " or not").substr(0, 15), R"(Policy::allow(")")

@@ -178,7 +178,7 @@ TEST_F(IsolatedSession, AFunctionThatKillsItsWorkerEndsTheTurnOnly) {
   EXPECT_EQ(keeps_zygote.run({.code = "1"}).result, "1");
 }
 
-TEST_F(IsolatedSession, ItsBytesGoOnInThisProcessAndBack) {
+TEST_F(IsolatedSession, ItsBytesResumeInThisProcessAndBack) {
   SessionOptions options;
   int calls = 0;
   options.functions.push_back({.name = "ask", .call = [&](const FunctionCall&) {

@@ -202,7 +202,7 @@ TEST(ReportSchema, HasNoFieldThatNoReportHas) {
     EXPECT_TRUE(schema.seen().contains("report.host_calls." + name)) << name;
 }
 
-TEST(ReportSchema, RefusesWhatIsNoReport) {
+TEST(ReportSchema, RefusesWhatIsNotAReport) {
   Schema schema;
   json report = json::parse(run("(func (export \"run\"))").to_json());
   ASSERT_EQ(schema.check(report), "");

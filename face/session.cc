@@ -81,7 +81,7 @@ Json described(const GuestType& type) {
 }
 
 Failure no_name(const std::string& name) {
-  return face::invalid_argument('"' + name + "\" is no name of a function, type, module or input",
+  return face::invalid_argument('"' + name + "\" is not the name of a function, type, module or input",
                                 "Use letters, digits and _, and begin with a letter.");
 }
 

@@ -67,7 +67,7 @@ TEST_P(EmbeddedSession, CallsFunctionsOfTheEmbedder) {
   EXPECT_TRUE(of.run({.code = "price('tee')"}).failures.at(0).message.contains("no such item"));
 }
 
-TEST_P(EmbeddedSession, WaitsAndGoesOnFromItsBytes) {
+TEST_P(EmbeddedSession, WaitsAndResumesFromItsBytes) {
   Session of = session(with_functions());
   const Report waiting = of.run({.code = "var n = approve('x', 1) + 1; n"});
   ASSERT_EQ(waiting.outcome, Outcome::kWaiting);
@@ -115,7 +115,7 @@ TEST_P(EmbeddedSession, ATurnHasInputs) {
   EXPECT_EQ(of.run({.code = "n"}).result, "40");
 }
 
-TEST_P(EmbeddedSession, RefusesInputsThatAreNone) {
+TEST_P(EmbeddedSession, RefusesInvalidInputs) {
   Session of = session();
   for (const auto& [name, value] : {std::pair("two words", "1"), {"const", "1"}, {"x", "{"}, {"x", ""}}) {
     const Report refused = of.run({.code = "1", .inputs = {{"n", "1"}, {name, value}}});
@@ -127,7 +127,7 @@ TEST_P(EmbeddedSession, RefusesInputsThatAreNone) {
   EXPECT_EQ(of.run({.code = "typeof n"}).result, "'undefined'");
 }
 
-TEST_P(EmbeddedSession, RefusesNamesAndFunctionsThatAreNone) {
+TEST_P(EmbeddedSession, RefusesInvalidNamesAndFunctions) {
   SessionOptions options;
   put(options, is_isolated());
   options.functions.push_back({.name = "no name", .call = [](const FunctionCall&) { return Answer(); }});
@@ -146,7 +146,7 @@ Answer until_stopped(const FunctionCall& call) {
   return Answer::value("1");
 }
 
-TEST_P(EmbeddedSession, AFunctionIsToldThatItsTurnIsToEnd) {
+TEST_P(EmbeddedSession, AFunctionLearnsThatItsTurnMustEnd) {
   SessionOptions options;
   Session* cancelled = nullptr;
   options.functions.push_back({.name = "cancels", .call = [&](const FunctionCall& call) {
@@ -238,7 +238,7 @@ TEST_P(EmbeddedSession, ACallThatWaitsIsGivenUp) {
   EXPECT_EQ(of.run({.code = "x"}).result, "1");
 }
 
-TEST_P(EmbeddedSession, WhatIsGrantedHasToBeThere) {
+TEST_P(EmbeddedSession, GrantedFilesMustExist) {
   SessionOptions options;
   ASSERT_TRUE(options.policy.allow("fs:read:./no-such-directory:/data"));
   const auto bytes = session().dump();
@@ -272,7 +272,7 @@ void answer_calls(void* user_data, const membrane_function_call* calls, size_t c
   }
 }
 
-TEST_P(EmbeddedSession, IsThereInC) {
+TEST_P(EmbeddedSession, ExistsInC) {
   membrane_error* error = nullptr;
   membrane_language* const language = membrane_language_open("js", nullptr, nullptr, &error);
   ASSERT_NE(language, nullptr);

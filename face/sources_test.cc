@@ -55,7 +55,7 @@ INSTANTIATE_TEST_SUITE_P(Places, SourcesInPython, kPlaces, name_of_place);
 
 // -- clock ----------------------------------------------------------------------------------------------------------
 
-TEST_P(SourcesInJavaScript, AVirtualClockBeginsWhereItIsTold) {
+TEST_P(SourcesInJavaScript, AVirtualClockStartsAtTheGivenTime) {
   Session of = session({.clock = SessionClock::starting_at(kStartMs)});
   EXPECT_EQ(text(of, "new Date(Math.floor(Date.now() / 1000) * 1000).toISOString()"),
             "'2026-01-01T09:10:00.000Z'");

@@ -200,7 +200,7 @@ HostResults tenfold(const Call& call) {
   return std::vector<Value>{10 * std::get<int32_t>(call.waits_for()->values.at(0))};
 }
 
-TEST(CallWaits, GoesOnWhereItIs) {
+TEST(CallWaits, ContinuesInTheSameProcess) {
   Instance at_once = keeps(false), later = keeps(true);
   const auto whole = at_once.call("run", {4}, 1000);
   ASSERT_TRUE(whole);
@@ -237,7 +237,7 @@ TEST(CallWaits, OtherCallsOfTheInstanceRunMeanwhile) {
 }
 
 TEST(CallWaits, EachAnswerInAProcessOfItsOwn) {
-  const auto told = [](Call& call) {
+  const auto described = [](Call& call) {
     std::string text = std::to_string(call.fuel_used());
     for (const Value& value : call.results()) text += " " + std::to_string(std::get<int32_t>(value));
     auto instance = call.instance();
@@ -252,7 +252,7 @@ TEST(CallWaits, EachAnswerInAProcessOfItsOwn) {
     EXPECT_EQ(*call->dump(), *bytes);
     const auto status = call->answer(tenfold(*call));
     ASSERT_TRUE(status);
-    say(*status == Call::Status::kWaiting ? in_another(*call->dump()) : told(*call));
+    say(*status == Call::Status::kWaiting ? in_another(*call->dump()) : described(*call));
     return;
   }
   Instance at_once = keeps(false), later = keeps(true);
@@ -261,7 +261,7 @@ TEST(CallWaits, EachAnswerInAProcessOfItsOwn) {
   const auto waiting = later.call("run", {4}, 1000);
   const auto bytes = waiting->dump();
   ASSERT_TRUE(bytes) << bytes.error().message;
-  EXPECT_EQ(in_another(*bytes), told(*whole));
+  EXPECT_EQ(in_another(*bytes), described(*whole));
 }
 
 TEST(CallWaits, AnAnswerThatCannotBePaidKeepsItWaiting) {
@@ -298,7 +298,7 @@ TEST(CallWaits, PausedCallsAreDumpedToo) {
   EXPECT_EQ(loaded->fuel_used(), whole->fuel_used());
 }
 
-TEST(CallWaits, WhatCannotBeDumpedOrLoadedIsSaid) {
+TEST(CallWaits, ReportsWhatCannotBeDumpedOrLoaded) {
   Instance instance = keeps(true);
   EXPECT_FALSE(instance.call("calls", {}, 100)->dump()) << "it has ended";
   const auto call = instance.call("run", {4}, 1000);

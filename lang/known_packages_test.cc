@@ -11,7 +11,7 @@ TEST(KnownPackagesTest, AModuleHasItsDistributionsName) {
   EXPECT_EQ(distribution_of("rich"), "rich");
 }
 
-TEST(KnownPackagesTest, OfNativeCodeItIsKnownWhatIsThereInstead) {
+TEST(KnownPackagesTest, NativePackagesHaveReplacements) {
   EXPECT_NE(instead_of_native("Polars").find("pandas"), std::string_view::npos);
   EXPECT_NE(instead_of_native("pydantic_core").find("attrs"), std::string_view::npos);
   EXPECT_NE(instead_of_native(distribution_of("cv2")).find("Pillow"), std::string_view::npos);

@@ -5,7 +5,7 @@
 namespace membrane::lang {
 namespace {
 
-TEST(LanguageNames, StandForPackages) {
+TEST(LanguageNames, NamePackages) {
   for (const char* word : {"py", "Python3", "python"}) EXPECT_EQ(language_named(word), "python") << word;
   for (const char* word : {"js", "JavaScript", "node", "ts", "typescript"})
     EXPECT_EQ(language_named(word), "js") << word;

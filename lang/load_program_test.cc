@@ -26,7 +26,7 @@ std::string check(std::string_view source, std::string_view name) {
   return "fine";
 }
 
-TEST(Language, IsToldByTheMagicNumber) {
+TEST(Language, IsFoundByTheMagicNumber) {
   EXPECT_EQ(detect(std::string_view("\0asm\1\0\0\0", 8)), SourceFormat::kWasm);
   EXPECT_EQ(detect("(module)"), SourceFormat::kWat);
   EXPECT_EQ(detect(""), SourceFormat::kWat);
@@ -61,7 +61,7 @@ TEST(Language, TakesTheNameForAHint) {
   EXPECT_EQ(loaded.error().front().found, "Python");
 }
 
-TEST(Language, SaysOfBytesThatTheyAreNoProgram) {
+TEST(Language, ReportsBytesThatAreNotAProgram) {
   for (const auto& [source, found] : std::initializer_list<std::pair<std::string_view, std::string_view>>{
            {std::string_view("\x7F"
                              "ELF\2\1\1\0",

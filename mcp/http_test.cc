@@ -111,7 +111,7 @@ class Conversations final : public Backend {
   static std::unexpected<Error> none() { return fail(ErrorCode::kNotFound, "there is none"); }
 };
 
-TEST_F(HttpTest, AConversationIsOfAHandshakeAndElseOfItsClient) {
+TEST_F(HttpTest, AConversationBelongsToAHandshakeOrElseToItsClient) {
   const auto backend = std::make_shared<Conversations>();
   server_ = std::make_unique<Server>(backend, ServerOptions{.version = "1"});
   options_.most_clients = 2;
@@ -240,7 +240,7 @@ TEST_F(HttpTest, PagesOfOthersAreKeptOut) {
     EXPECT_EQ(status("localhost", origin), 403) << origin;
 }
 
-TEST_F(HttpTest, WhatIsNoPostOfJsonIsRefused) {
+TEST_F(HttpTest, OtherRequestsThanPostsOfJsonAreRefused) {
   HttpRequest request = post(Json::object());
   request.method = "GET";
   EXPECT_EQ(send(request).status, 405);

@@ -24,7 +24,7 @@ TEST(Lines, AreTheSameHoweverTheirBytesCome) {
     EXPECT_EQ(lines_of("one\r\n\n  \nfive5\nsix666\ntwo\nlast", piece), expected) << piece;
 }
 
-TEST(Lines, WhatIsTooLongAtTheEndIsToldOnce) {
+TEST(Lines, ALastLineThatIsTooLongIsReportedOnce) {
   EXPECT_EQ(lines_of("666666", 1), std::vector<std::string>{"(too long)"});
   EXPECT_EQ(lines_of("", 1), std::vector<std::string>{});
 }

@@ -309,9 +309,9 @@ Status LocalBackend::check_unsealed(bool seal) {
 std::string LocalBackend::known_sessions() const {
   if (sessions_.empty()) return "There is no session: create one with create_session.";
   std::string list;
-  size_t told = 0;
+  size_t shown = 0;
   for (const auto& [id, entry] : sessions_) {
-    if (told++ == kMostTold) break;
+    if (shown++ == kMostTold) break;
     list += (list.empty() ? "" : ", ") + id;
   }
   return "There are " + list + (sessions_.size() > kMostTold ? " and more." : ".");
@@ -437,9 +437,9 @@ Result<std::vector<SessionInfo>> LocalBackend::fork_session(const Caller& caller
   const std::lock_guard lock(mutex_);
   sessions_to_come_ -= count;
   MEMBRANE_TRY(failed);
-  std::vector<SessionInfo> told;
-  for (auto& entry : made) told.push_back(keep_session(std::move(entry)));
-  return told;
+  std::vector<SessionInfo> shown;
+  for (auto& entry : made) shown.push_back(keep_session(std::move(entry)));
+  return shown;
 }
 
 Status LocalBackend::close_session(const Caller& caller, const std::string& id) {
@@ -453,9 +453,9 @@ Status LocalBackend::close_session(const Caller& caller, const std::string& id) 
 
 Result<std::vector<SessionInfo>> LocalBackend::sessions(const Caller&) {
   const std::lock_guard lock(mutex_);
-  std::vector<SessionInfo> told;
-  for (const auto& [id, entry] : sessions_) told.push_back(entry->info);
-  return told;
+  std::vector<SessionInfo> shown;
+  for (const auto& [id, entry] : sessions_) shown.push_back(entry->info);
+  return shown;
 }
 
 // -- files ----------------------------------------------------------------------------------------------------------

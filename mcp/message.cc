@@ -78,9 +78,9 @@ std::string result_message(const Json& id, const OrderedJson& result) {
 std::string error_message(const Json& id, const ProtocolError& error) {
   OrderedJson message = envelope();
   if (!id.is_null()) message["id"] = id;
-  OrderedJson& told = message["error"];
-  told = {{"code", static_cast<int32_t>(error.code)}, {"message", error.message}};
-  if (!error.data.is_null()) told["data"] = error.data;
+  OrderedJson& member = message["error"];
+  member = {{"code", static_cast<int32_t>(error.code)}, {"message", error.message}};
+  if (!error.data.is_null()) member["data"] = error.data;
   return text_of(message);
 }
 

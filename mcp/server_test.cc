@@ -141,7 +141,7 @@ TEST_F(ServerTest, AStreamOfChangesBeginsAndEndsWell) {
 
 // -- messages that are none -------------------------------------------------------------------------------------
 
-TEST_F(ServerTest, WhatIsNoMessageIsAnsweredAsThat) {
+TEST_F(ServerTest, MalformedMessagesAreAnsweredWithAnError) {
   const auto code = [&](const std::string& text) {
     return Json::parse(reply_to(text).json)["error"]["code"];
   };
@@ -209,7 +209,7 @@ TEST_F(ServerTest, ABadArgumentIsAnErrorThatAModelCanMend) {
   EXPECT_NE(said("explain_policy", {{"a", 1}}).find("takes none"), std::string::npos);
 }
 
-TEST_F(ServerTest, AToolThatIsNoneIsAnErrorOfTheRequest) {
+TEST_F(ServerTest, AnUnknownToolIsAnErrorOfTheRequest) {
   EXPECT_EQ(error_of(stateless(1, "tools/call", call_of("no_such", Json::object()))), kParams);
   EXPECT_EQ(error_of(stateless(1, "tools/call")), kParams);
   EXPECT_EQ(error_of(stateless(1, "tools/call", call_of("run_code", 7))), kParams);
@@ -320,7 +320,7 @@ TEST_F(ServerTest, ReportsAreResources) {
             "");
 }
 
-TEST_F(ServerTest, ReceiptsAreOfWhatWasSealed) {
+TEST_F(ServerTest, ReceiptsAreOfSealedRuns) {
   Json sealed = wat_program("(call $io.print \"hello\")");
   sealed["arguments"]["seal"] = true;
   EXPECT_EQ(result_of(stateless(1, "tools/call", sealed))["isError"], true);  // there is no key
@@ -335,11 +335,11 @@ TEST_F(ServerTest, ReceiptsAreOfWhatWasSealed) {
   const auto receipt_of = [&](const std::string& id) {
     return result_of(stateless(1, "tools/call", call_of("get_receipt", {{"report", id}, {"private", true}})));
   };
-  const Json told = receipt_of(run(sealed))["structuredContent"];
-  const auto receipt = sandbox::Receipt::parse(told["receipt"].get<std::string>());
+  const Json shown = receipt_of(run(sealed))["structuredContent"];
+  const auto receipt = sandbox::Receipt::parse(shown["receipt"].get<std::string>());
   ASSERT_TRUE(receipt) << receipt.error().to_string();
   EXPECT_TRUE(sandbox::verify(*receipt, keys));
-  EXPECT_TRUE(sandbox::PrivatePart::parse(told["private"].get<std::string>(), *receipt));
+  EXPECT_TRUE(sandbox::PrivatePart::parse(shown["private"].get<std::string>(), *receipt));
   EXPECT_EQ(receipt_of(run(wat_program("(nop)")))["isError"], true);
 }
 
@@ -362,7 +362,7 @@ TEST_F(ServerTest, ReportsAreKeptUpToANumberAndListedByPages) {
   EXPECT_EQ(result_of(stateless(5, "resources/list", {{"cursor", "99999"}}))["resources"].size(), 0);
 }
 
-TEST_F(ServerTest, WhatIsNoResourceIsNotFound) {
+TEST_F(ServerTest, UnknownResourcesAreNotFound) {
   for (const char* const uri :
        {"", "file:///etc/passwd", "membrane://", "membrane://reports/", "membrane://reports/a/b",
         "membrane://sessions/s-1/files/tmp/%00", "membrane://sessions/s-1/files/%zz",

@@ -120,7 +120,7 @@ TEST_P(SessionToolsTest, AProgramEndsInItsTimeAndTheSessionIsAsBefore) {
   EXPECT_EQ(run(session, GetParam().adds), "41");
 }
 
-TEST_P(SessionToolsTest, AFailureIsAnErrorWithItsTracebackAndTheSessionGoesOn) {
+TEST_P(SessionToolsTest, AFailureIsAnErrorWithItsTracebackAndTheSessionContinues) {
   const std::string session = create();
   run(session, GetParam().sets);
   const Json failed = use("run_in_session", {{"session", session}, {"code", GetParam().fails}});
@@ -208,7 +208,7 @@ TEST_P(SessionToolsTest, ACallAfterACancelWaitsForTheEndOfWhatWasCancelled) {
   EXPECT_EQ(ran["structuredContent"]["result"], "42") << ran;
 }
 
-TEST_P(SessionToolsTest, OneCallAtATimeUsesASessionAndACancelIsOfOneCall) {
+TEST_P(SessionToolsTest, OneCallAtATimeUsesASessionAndACancelEndsOneCall) {
   const std::string session = create();
   Envelope from = envelope();
   int busy = 0;

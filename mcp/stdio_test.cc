@@ -101,7 +101,7 @@ TEST_P(StdioThreadTest, WhileAProgramRunsItCanBeCancelledAndOthersAnswered) {
   EXPECT_TRUE(next().is_null());  // 1 is never answered
 }
 
-TEST_P(StdioThreadTest, AReaderThatHasGoneEndsEverything) {
+TEST_P(StdioThreadTest, AReaderThatLeftEndsEverything) {
   begin();
   send(stateless(1, "tools/call", wat_program(kForever), {{"progressToken", 1}}));
   EXPECT_EQ(next()["method"], "notifications/progress");
@@ -109,7 +109,7 @@ TEST_P(StdioThreadTest, AReaderThatHasGoneEndsEverything) {
   serving_.join();
 }
 
-TEST_P(StdioThreadTest, AStopEndsWhatRunsAlsoWhenNobodyReads) {
+TEST_P(StdioThreadTest, AStopEndsRunningCallsAlsoWhenNobodyReads) {
   begin();
   send(stateless(1, "tools/call", wat_program(kForever), {{"progressToken", 1}}));
   EXPECT_EQ(next()["method"], "notifications/progress");

@@ -20,7 +20,7 @@ TEST(Uri, WhatIsWrittenIsReadAgain) {
   EXPECT_EQ(read_uri("membrane://reports/r-1")->id, "r-1");
 }
 
-TEST(Uri, WhatIsNoneIsRefused) {
+TEST(Uri, InvalidOnesAreRefused) {
   for (const char* const uri :
        {"", "membrane://", "membrane:policy", "http://policy", "membrane://policy/", "membrane://reports/",
         "membrane://reports/a/b", "membrane://reports/a b", "membrane://sessions/",

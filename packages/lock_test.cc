@@ -41,7 +41,7 @@ TEST(LockTest, ItsTextReadsBackToTheSameLock) {
 }
 
 // Its contents are passed to pip and npm.
-TEST(LockTest, WhatIsNoNameVersionOrDigestIsRefused) {
+TEST(LockTest, InvalidNamesVersionsAndDigestsAreRefused) {
   const std::string text = to_text(example());
   for (const auto& [what, by] : {std::pair<std::string, std::string>{"\"rich\"", "\"--index-url=x\""},
                                  {"\"rich\"", "\"rich @ file:///x\""},

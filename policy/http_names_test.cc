@@ -20,7 +20,7 @@ TEST(HttpNames, TheFrameIsTheEgresss) {
     EXPECT_EQ(owner_of_header(name), HeaderOwner::kEgress) << name;
 }
 
-TEST(HttpNames, WhatServersRouteByIsTheGrants) {
+TEST(HttpNames, ServersRouteByTheGrantedName) {
   for (const char* name : {"X-Original-URL",
                            "X-Original-Uri",
                            "x_original_host",

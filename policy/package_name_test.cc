@@ -17,7 +17,7 @@ TEST(PackageNameTest, ANameIsInTheRegistrysForm) {
   EXPECT_EQ(parse_package(kJavaScript, "@scope/name==1.0.0-rc.1")->text(), "@scope/name==1.0.0-rc.1");
 }
 
-TEST(PackageNameTest, WhatIsNoNameIsRefusedWithWhatItIs) {
+TEST(PackageNameTest, InvalidNamesAreRefusedWithAReason) {
   const auto why = [](Registry registry, std::string_view text) {
     const auto parsed = parse_package(registry, text);
     return parsed ? "taken: " + parsed->text() : parsed.error().message;

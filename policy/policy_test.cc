@@ -598,7 +598,7 @@ TEST(Policy, OfALinuxSandboxIsShownAsFarAsItHeedsIt) {
   EXPECT_EQ(*parse_policy(json, "p.json"), policy);
 }
 
-TEST(Policy, WhatNobodySaysOfLinuxSandboxesIsNotInItsJson) {
+TEST(Policy, UnsetLimitsOfLinuxSandboxesAreNotInItsJson) {
   const Policy policy;
   EXPECT_FALSE(to_json(policy).contains("tasks"));
   EXPECT_FALSE(to_json(policy).contains("platform"));

@@ -14,7 +14,7 @@ TEST(Quantity, ReadsCountsExactly) {
   EXPECT_EQ(parse_count("18446744073709551615"), UINT64_MAX);
 }
 
-TEST(Quantity, RefusesWhatIsNoWholeNumberOrDoesNotFit) {
+TEST(Quantity, RefusesFractionsAndWhatDoesNotFit) {
   for (const char* text : {"", " ", "-1", "+1", "1.5", "1.", ".5", "1e", "1e99", "18446744073709551616", "1_",
                            "_1", "1__0", "0x10", "ten", "1 2", "2e-1", "1e20", "99999999999999999999"})
     EXPECT_FALSE(parse_count(text)) << text;

@@ -51,7 +51,7 @@ TEST(Restrict, LimitsAreTheLowerOfBoth) {
   EXPECT_EQ(both.policy.limits.wall_ms, 30u);
 }
 
-TEST(Restrict, WhatTheCeilingDoesNotGrantIsTakenAwayAndSaid) {
+TEST(Restrict, WhatTheCeilingDoesNotGrantIsRemovedAndReported) {
   const Restricted both = restrict(
       with({"fs:write:/etc:/etc", "kv", "ai", "time", "random", "ask", "http:GET:https://example.org/*"}),
       Policy());
@@ -59,7 +59,7 @@ TEST(Restrict, WhatTheCeilingDoesNotGrantIsTakenAwayAndSaid) {
   EXPECT_EQ(both.differences.size(), 7u);
 }
 
-TEST(Restrict, WhatOnlyTheCeilingGrantsIsSaidAndNotGranted) {
+TEST(Restrict, WhatOnlyTheCeilingGrantsIsReportedAndNotGranted) {
   const Restricted both = restrict(Policy(), with({"fs:write:/:/all", "kv", "ask"}));
   EXPECT_EQ(both.policy, Policy());
   ASSERT_EQ(both.differences.size(), 3u);

@@ -34,7 +34,7 @@ Status check_shape(std::string_view text) {
   return {};
 }
 
-// A domain under which anyone can register: a single label, as far as can be told without a list.
+// A domain under which anyone can register: a single label, as far as is known without a list.
 bool too_wide(const std::string& host) { return host.find('.') == std::string::npos; }
 
 }  // namespace

@@ -84,7 +84,7 @@ TEST(Archive, DevicesAndLinksToNothingAreRefused) {
     EXPECT_EQ(read_archive(ustar("a", type, "") + kEnd).error().code, ApiCode::kInvalidValue) << type;
 }
 
-TEST(Archive, WhatIsNone) {
+TEST(Archive, RefusesWhatIsNotAnArchive) {
   EXPECT_FALSE(read_archive("this is no archive, whatever it is"));
   EXPECT_FALSE(read_archive(ustar("a", '0', std::string(5000, 'x')).substr(0, 2000)));
 }

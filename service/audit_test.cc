@@ -51,7 +51,7 @@ TEST(Audit, KeepsWhatWasPromisedThroughAPowerCut) {
   }
 }
 
-TEST(Audit, GoesOnAfterAFailedWrite) {
+TEST(Audit, ContinuesAfterAFailedWrite) {
   for (uint64_t seed = 0; seed < 50; ++seed) {
     SimulatedDisk disk(seed);
     const auto audit = *Audit::open(disk);

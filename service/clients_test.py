@@ -244,7 +244,7 @@ class Scripted:
             out, asked = self.asked_of("fails", ("refuse", status, "code", False))
             self.assertEqual((out, len(asked)), ([kind, "code", "req7", str(status)], 1))
 
-    def test_what_is_no_service_is_said(self):
+    def test_another_server_is_recognised(self):
         out, _ = self.asked_of("fails", ("say", 200, ["something", "else"]))
         self.assertIn("bad_answer", out)
 
@@ -253,7 +253,7 @@ class Scripted:
         self.assertEqual(out, ["a", "b", "42"])
         self.assertEqual([path for _, path, _, _ in asked][2:], ["/v1/sandboxes/sbx1/execs/exe1/events?after=0"] * 2)
 
-    def test_output_that_is_no_text_has_its_bytes(self):
+    def test_output_that_is_not_text_has_its_bytes(self):
         report = {**REPORT, "stdout": "a\ufffd", "stdout_base64": "Yf8=", "stderr": "\u00e9"}
         out, _ = self.asked_of("bytes", ("say", 201, SANDBOX), ("stream", event(0, "stdout", {"text": "a\ufffd", "base64": "Yf8="}),
                                                                event(1, "stderr", {"text": "\u00e9"}), event(2, "report", report)))
@@ -263,11 +263,11 @@ class Scripted:
         self.asked_of("kill", ("say", 201, SANDBOX), ("reset",), ("refuse", 404, "not_found", False))
 
     def test_a_block_ends_in_its_own_way_when_the_service_is_gone(self):
-        for name, told in (("ends", "ended"), ("fails_itself", "own")):
+        for name, reported in (("ends", "ended"), ("fails_itself", "own")):
             out, asked = self.asked_of(name, ("say", 201, SANDBOX), *[("reset",)] * 4)
-            self.assertEqual((out, asked[-1][0]), ([told], "DELETE"))
+            self.assertEqual((out, asked[-1][0]), ([reported], "DELETE"))
 
-    def test_a_block_tells_that_its_sandbox_was_not_ended(self):
+    def test_a_block_reports_that_its_sandbox_was_not_ended(self):
         out, _ = self.asked_of("is_not_ended", ("say", 201, SANDBOX), ("refuse", 403, "forbidden", False))
         self.assertEqual(out, ["DeniedError"])
 
@@ -469,19 +469,19 @@ class Python(PythonClient):
                 code = "from membrane import http; print(input()); http.request('POST', {url!r}, '', '12345')"
                 with Sandbox.create(policy={policy!r}) as sandbox:
                     assert sandbox.approvals.list() == []
-                    told = []
+                    reported = []
                     for event in sandbox.stream(code, stdin="given"):
                         if event.approval:
-                            told.append(event.approval)
+                            reported.append(event.approval)
                             if event.approval.state == "waiting":
                                 (waiting,) = sandbox.approvals.list()
                                 assert waiting == event.approval, (waiting, event)
                                 sandbox.approvals.decide(waiting, True)
                     assert event.result.check().text == "b'taken'"
-                    assert [each.state for each in told] == ["waiting", "approved"]
-                    assert (told[0].function, told[0].target) == ("http.request", "POST {url}"), told
-                    assert told[0].bytes == len({url!r}) + 5 and told[0].asked_at, told
-                    assert [read.function for read in told[0].private_reads] == ["input"]
+                    assert [each.state for each in reported] == ["waiting", "approved"]
+                    assert (reported[0].function, reported[0].target) == ("http.request", "POST {url}"), reported
+                    assert reported[0].bytes == len({url!r}) + 5 and reported[0].asked_at, reported
+                    assert [read.function for read in reported[0].private_reads] == ["input"]
                     for event in sandbox.stream(code, stdin="given"):
                         if event.approval and event.approval.state == "waiting":
                             sandbox.approvals.decide(event.approval.id, False)
@@ -532,7 +532,7 @@ class Python(PythonClient):
             """, token="mbr_wrong")
         self.assertEqual(done.stdout, "unauthorized\n", done.stderr)
 
-    def test_no_service_is_said(self):
+    def test_a_missing_service_is_reported(self):
         done = self.ran("""
             from membrane import *
             try: Sandbox.create(retries=0)
@@ -595,12 +595,12 @@ class Python(PythonClient):
                 assert 'raise limits.fuel: sandbox.update(limits={"fuel": 49382712}).' in hint, hint
                 info = sandbox.update(limits={"fuel": policy["limits"]["fuel"]}, labels=["l"])
                 assert info.labels == ["l"] and sandbox.policy() == policy
-                for refused, told in ((lambda: sandbox.exec("1", context="ctx0"), "hint: sandbox.contexts.list() lists them."),
+                for refused, reported in ((lambda: sandbox.exec("1", context="ctx0"), "hint: sandbox.contexts.list() lists them."),
                                       (lambda: sandbox.update(ttl="90d"), "ttl must be at most 30d")):
                     try:
                         refused()
                     except MembraneError as error:
-                        assert told in str(error), error
+                        assert reported in str(error), error
                     else:
                         raise AssertionError
                 sandbox.set_policy({})
@@ -1103,20 +1103,20 @@ class Node(NodeClient):
             const code = `from membrane import http; print(input()); http.request('POST', '${url}', '', '12345')`
             const sandbox = await Sandbox.create({ policy })
             assert.deepEqual(await sandbox.approvals.list(), [])
-            const told = []
+            const reported = []
             let result
             for await (const event of sandbox.stream(code, { stdin: 'given' })) {
               if (event.kind === 'result') result = event.result
               if (event.kind !== 'approval') continue
-              told.push(event.approval)
+              reported.push(event.approval)
               if (event.approval.state !== 'waiting') continue
               assert.deepEqual(await sandbox.approvals.list(), [event.approval])
               await sandbox.approvals.decide(event.approval, true)
             }
             assert.equal(result.check().text, "b'taken'")
-            assert.deepEqual(told.map((each) => each.state), ['waiting', 'approved'])
-            assert.deepEqual([told[0].target, told[0].bytes], [`POST ${url}`, url.length + 5])
-            assert.equal(told[0].privateReads[0].function, 'input')
+            assert.deepEqual(reported.map((each) => each.state), ['waiting', 'approved'])
+            assert.deepEqual([reported[0].target, reported[0].bytes], [`POST ${url}`, url.length + 5])
+            assert.equal(reported[0].privateReads[0].function, 'input')
             await sandbox.kill()
             """)
 
@@ -1253,12 +1253,12 @@ class Command(unittest.TestCase):
 
     def test_no_file_of_the_machine_is_offered(self):
         for command in "create", "update":
-            told = self.command(command, "--help").stdout
-            self.assertIn("--allow", told)
+            reported = self.command(command, "--help").stdout
+            self.assertIn("--allow", reported)
             for grant in "fs:", "sql:":
-                self.assertNotIn(grant, told)
+                self.assertNotIn(grant, reported)
 
-    def test_a_receipt_that_is_there_is_not_replaced(self):
+    def test_an_existing_receipt_is_not_replaced(self):
         home = folder / "sealing"
         home.mkdir(exist_ok=True)
         sandbox = self.command("create", "--template", "wat", "--seal").stdout.strip()
@@ -1270,7 +1270,7 @@ class Command(unittest.TestCase):
         self.command(*words, "--force")
         self.assertNotEqual((home / "a.receipt").read_bytes(), before)
 
-    def test_input_goes_along_as_it_comes(self):
+    def test_input_is_passed_on_as_it_comes(self):
         if not service.has_template("python"):
             self.skipTest("there is no template python")
         sandbox = self.command("create").stdout.strip()
@@ -1327,7 +1327,7 @@ class Command(unittest.TestCase):
         refused = self.command("create", "--template", "wat", "--snapshot", "snp1", code=2).stderr
         self.assertIn("--template and --snapshot exclude each other", refused)
 
-    def test_a_misspelt_template_is_told_its_neighbour(self):
+    def test_a_misspelt_template_is_refused_with_the_nearest(self):
         sandbox = self.command("create", "--template", "wat").stdout.strip()
         snapshot = self.command("snapshot", sandbox).stdout.strip()
         self.command("snapshots", "promote", snapshot, "analysis")
@@ -1366,12 +1366,12 @@ class Command(unittest.TestCase):
             words = [str(Path(COMMAND).resolve()), "exec", sandbox, "--input", "given", "-e", code]
             with subprocess.Popen(words, env=environment(), cwd=folder, stderr=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
                 line = process.stderr.readline()
-                told = f"http.request POST {url}, {len(url) + 5} bytes\n"
-                self.assertRegex(line, f"^approval apr_\\S+ waiting: {re.escape(told)}$")
+                reported = f"http.request POST {url}, {len(url) + 5} bytes\n"
+                self.assertRegex(line, f"^approval apr_\\S+ waiting: {re.escape(reported)}$")
                 approval = line.split()[1]
                 self.assertIn(f"membrane approve {sandbox} {approval} approves it", process.stderr.readline())
                 shown = self.command("approvals", sandbox).stdout
-                self.assertEqual(shown.splitlines()[0] + "\n", f"{approval}  {told}")
+                self.assertEqual(shown.splitlines()[0] + "\n", f"{approval}  {reported}")
                 self.assertIn("  private: input\n", shown)
                 self.command("approve", sandbox, approval)
                 self.assertEqual(process.stdout.read(), "given\nb'taken'\n")
@@ -1380,10 +1380,10 @@ class Command(unittest.TestCase):
     def test_the_limit_of_forks_is_the_services(self):
         most = service.request("GET", "/openapi.json").json["components"]["schemas"]["ForkSpec"]["properties"]["count"]["maximum"]
         self.assertIn(str(most), self.command("fork", "--help").stdout)
-        told = self.command("fork", "sbx1", "-n", str(most + 1), code=2).stderr
-        self.assertIn(f"-n {most + 1} ", told)
-        self.assertIn(str(most), told.replace(str(most + 1), ""))
-        self.assertNotIn("--count", told)
+        reported = self.command("fork", "sbx1", "-n", str(most + 1), code=2).stderr
+        self.assertIn(f"-n {most + 1} ", reported)
+        self.assertIn(str(most), reported.replace(str(most + 1), ""))
+        self.assertNotIn("--count", reported)
 
     def test_code_has_the_name_of_its_file(self):
         if not service.has_template("python"):
@@ -1399,9 +1399,9 @@ class Command(unittest.TestCase):
         if not service.has_template("python"):
             self.skipTest("there is no template python")
         sandbox = self.command("create", "--env", "A=1").stdout.strip()
-        told = "import os; print(os.environ.get('A'), os.environ.get('B'))"
-        self.assertEqual(self.command("exec", sandbox, "--env", "B=a=b", "--env", "A=2", "-e", told).stdout, "2 a=b\n")
-        self.assertEqual(self.command("exec", sandbox, "-e", told).stdout, "1 None\n")
+        reported = "import os; print(os.environ.get('A'), os.environ.get('B'))"
+        self.assertEqual(self.command("exec", sandbox, "--env", "B=a=b", "--env", "A=2", "-e", reported).stdout, "2 a=b\n")
+        self.assertEqual(self.command("exec", sandbox, "-e", reported).stdout, "1 None\n")
         self.assertIn("NAME=VALUE", self.command("exec", sandbox, "--env", "B", "-e", "", code=2).stderr)
 
     def test_contexts(self):
@@ -1585,12 +1585,12 @@ class Command(unittest.TestCase):
         self.assertIn("more than 10000", self.copied("many", *many))
         self.assertFalse((folder / "many").exists())
 
-    def test_no_service_is_said(self):
+    def test_a_missing_service_is_reported(self):
         done = self.command("ps", url="http://127.0.0.1:1", code=2)
         self.assertIn("no service answers at http://127.0.0.1:1", done.stderr)
         self.assertIn("hint: Start one: membrane serve", done.stderr)
 
-    def test_wrong_words_are_said(self):
+    def test_wrong_words_are_reported(self):
         self.assertIn("MEMBRANE_TOKEN", self.command("ps", token="mbr_wrong", code=2).stderr)
         self.assertIn("NAME=VALUE", self.command("create", "--metadata", "x", code=2).stderr)
         self.assertIn("-e CODE", self.command("exec", "x", code=2).stderr)

@@ -32,7 +32,7 @@ TEST(Config, RefusesWhatItDoesNotKnow) {
   }
 }
 
-TEST(Config, NamesTheTableOfAKeyThatStandsInNone) {
+TEST(Config, NamesTheTableOfAKeyOutsideOfTables) {
   Config config;
   const Status read = read_config("port = 3\n", config);
   ASSERT_FALSE(read);

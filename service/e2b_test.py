@@ -143,7 +143,7 @@ class Hostile(ServiceTest):
         return self.service.request(method, path, body, {"E2b-Sandbox-Id": self.sandbox, "X-Access-Token": self.access,
                                                          **headers}, token=False)
 
-    def test_bodies_that_are_none_are_refused_with_4xx(self):
+    def test_invalid_bodies_are_refused_with_4xx(self):
         bodies = [b"{", b"[]", b"null", b"\xff", b"[" * 100_000, b'{"code": 1}', b'{"code": "1", "env_vars": []}',
                   b'{"code": "1", "context_id": "no"}', b'{"path": 1}', b'{"depth": -1, "path": "/"}',
                   b'{"process": {"pid": 1}}', b'{"process": [], "watcherId": {}}', b'{"timeout": -1}', b'{"timeout": "x"}',
@@ -164,7 +164,7 @@ class Hostile(ServiceTest):
                 with self.subTest(path=path, body=body[:40]):
                     self.assertLess(answer.status, 500, answer.body)
 
-    def test_streams_that_are_none_end_in_an_error(self):
+    def test_invalid_streams_end_in_an_error(self):
         frame = struct.pack(">BI", 0, 2) + b"{}"
         bodies = [b"", b"\0", b"\0\0\0\0\5{}", frame * 2, b"\1" + frame[1:], b"\2" + frame[1:], frame,
                   struct.pack(">BI", 0, 2) + b"[]", struct.pack(">BI", 0, 0xFFFFFFFF)]
@@ -178,7 +178,7 @@ class Hostile(ServiceTest):
                     self.assertIn("code", json.loads(answer.body[5:])["error"])
             self.assertEqual(self.ask("POST", path, b"{}", Content_Type="text/plain").status, 415)
 
-    def test_forms_that_are_none_are_refused(self):
+    def test_invalid_forms_are_refused(self):
         for body in (b"", b"--b", b"--b\r\n\r\nx\r\n--b--", b"--b\r\nContent-Disposition: form-data; name=\"x\"\r\n\r\n\r\n--b--"):
             answer = self.ask("POST", "/files", body, Content_Type="multipart/form-data; boundary=b")
             self.assertEqual(answer.status, 400, answer.body)

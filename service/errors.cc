@@ -48,10 +48,10 @@ bool is_retryable(const ApiError& error) { return row(error.code).retryable || e
 ApiError api_error(const Error& error) { return {code_of(error.code), error.message, error.hint}; }
 
 ApiError disk_error(const Error& error) {
-  ApiError told = api_error(error);
-  if (error.code == ErrorCode::kExhausted) told.code = ApiCode::kNoSpace;
-  if (error.code == ErrorCode::kInvalidInput) told.code = ApiCode::kUnavailable;
-  return told;
+  ApiError translated = api_error(error);
+  if (error.code == ErrorCode::kExhausted) translated.code = ApiCode::kNoSpace;
+  if (error.code == ErrorCode::kInvalidInput) translated.code = ApiCode::kUnavailable;
+  return translated;
 }
 
 std::string error_json(const ApiError& error, std::string_view request_id) {

@@ -80,9 +80,9 @@ host::Approval Exec::ask(const host::EgressQuestion& question, int64_t now_ms) {
     pending_ = pending;
     decision_.reset();
   }
-  auto told = to_json(pending);
-  told["state"] = "waiting";
-  add({Kind::kApproval, json_text(told)});
+  auto shown = to_json(pending);
+  shown["state"] = "waiting";
+  add({Kind::kApproval, json_text(shown)});
   std::optional<bool> decision;
   {
     std::unique_lock lock(mutex_);
@@ -92,8 +92,8 @@ host::Approval Exec::ask(const host::EgressQuestion& question, int64_t now_ms) {
     decision = std::exchange(decision_, std::nullopt);
     pending_.reset();
   }
-  told["state"] = !decision ? "unanswered" : *decision ? "approved" : "refused";
-  add({Kind::kApproval, json_text(told)});
+  shown["state"] = !decision ? "unanswered" : *decision ? "approved" : "refused";
+  add({Kind::kApproval, json_text(shown)});
   return !decision ? host::Approval::kNobody : *decision ? host::Approval::kYes : host::Approval::kNo;
 }
 

@@ -111,7 +111,7 @@ class FullDisk(unittest.TestCase):
         self.service.kill()
         self.assertEqual(self.start().token, token)
 
-    def test_start_of_what_there_is(self):
+    def test_start_by_other_names(self):
         token = self.start().token
         sandbox = self.service.create("wat")
         self.assertEqual(self.service.stop(), 0)

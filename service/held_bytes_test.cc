@@ -36,7 +36,7 @@ TEST(HeldBytes, AreGivenBackByWhatEnds) {
   EXPECT_EQ(held->of("a"), 0u);
 }
 
-TEST(HeldBytes, AreAboveTheBoundOnlyByWhatIsBoundedOtherwise) {
+TEST(HeldBytes, ExceedTheBoundOnlyByWhatIsBoundedOtherwise) {
   const auto held = at_most(100);
   HeldBytes::Hold hold(held, "a");
   hold.grow(150);

@@ -249,7 +249,7 @@ TEST(HttpServerThreads, AStreamLeavesWhatItWasGivenToItsOwners) {
   for (const auto& each : application.presences) EXPECT_EQ(each.use_count(), 1);
 }
 
-TEST(HttpServerThreads, AConnectionTooManyIsToldSo) {
+TEST(HttpServerThreads, AConnectionTooManyGetsAnError) {
   Swallows application;
   HttpServerOptions options;
   options.most_connections = 2;

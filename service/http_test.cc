@@ -25,7 +25,7 @@ TEST(Target, IsSplitAndDecoded) {
   EXPECT_EQ(read("/a+b")->segments, Texts{"a+b"});
 }
 
-TEST(Target, ThatIsNoneIsRefused) {
+TEST(Target, ThatIsInvalidIsRefused) {
   for (const char* target :
        {"", "a", "*", "http://x/", "/%", "/%4", "/%zz", "/%00", "/a#b", "/%ff", "/x?a=%c0%80", "/x?%"})
     EXPECT_FALSE(read(target)) << target;

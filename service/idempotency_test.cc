@@ -106,7 +106,7 @@ TEST_F(IdempotencyTest, StreamsAreNotKept) {
   EXPECT_EQ(kept().begin("t", "k", "request", 0).error().code, ApiCode::kConflict);
 }
 
-TEST_F(IdempotencyTest, KeysThatAreNone) {
+TEST_F(IdempotencyTest, InvalidKeysAreRefused) {
   for (const std::string& key :
        {std::string(), std::string(256, 'x'), std::string("a b"), std::string("\xC3\xA4")})
     EXPECT_EQ(kept().begin("t", key, "request", 0).error().code, ApiCode::kInvalidRequest);

@@ -41,7 +41,7 @@ class SandboxTest(ServiceTest):
 
 
 class Kept(SandboxTest):
-    def test_a_paused_sandbox_goes_on_where_it_stood(self):
+    def test_a_paused_sandbox_continues_where_it_was(self):
         sandbox = self.python()
         self.service.exec(sandbox, "x = 20\nopen('/tmp/f', 'w').write('kept')")
         self.assertEqual(self.made(self.post(f"/sandboxes/{sandbox}/pause"))["state"], "paused")
@@ -74,7 +74,7 @@ class Kept(SandboxTest):
         self.made(self.post(f"/sandboxes/{sandbox}/pause"))
         self.refused(self.post(f"/sandboxes/{sandbox}/reset", {"snapshot": snapshot}), 409, "conflict")
 
-    def test_forks_go_on_each_for_itself(self):
+    def test_forks_continue_each_for_itself(self):
         sandbox = self.python(labels=["l"], metadata={"m": "1"})
         self.service.exec(sandbox, "import random\nx = 1")
         forks = self.made(self.post(f"/sandboxes/{sandbox}/fork", {"count": 3}), 201)["sandboxes"]
@@ -161,13 +161,13 @@ class Kept(SandboxTest):
                 self.assertIn(word, error["message"])
                 self.assertIn("Leave it out", error["hint"])
 
-    def test_a_template_that_there_is_not(self):
+    def test_an_unknown_template(self):
         error = self.refused(self.post("/sandboxes", {"template": "zzzzzzzz"}), 422, "invalid_value")
         self.assertEqual((error["message"], error["hint"]), ("there is no template zzzzzzzz", "GET /v1/templates lists them."))
         error = self.refused(self.post(f"/sandboxes/{self.python()}/contexts", {"template": "zzzzzzzz"}), 422, "invalid_value")
         self.assertEqual((error["message"], error["hint"]), ("there is no template zzzzzzzz", "GET /v1/templates lists them."))
 
-    def test_snapshots_of_others_are_not_there(self):
+    def test_snapshots_of_others_are_not_found(self):
         sandbox = self.python()
         snapshot = self.made(self.post(f"/sandboxes/{sandbox}/snapshot"), 201)["id"]
         self.made(self.post(f"/snapshots/{snapshot}/promote", {"name": "mine"}))
@@ -278,7 +278,7 @@ class Environments(SandboxTest):
                 self.made(changed)
                 self.assertIn(self.service.exec(sandbox, code).get("result"), (None, "", "undefined", "None"))
 
-    def test_names_that_are_none(self):
+    def test_invalid_names(self):
         for env in ({"": "x"}, {"A=B": "x"}, {"A\0": "x"}, {"A": "x\0"}):
             self.refused(self.post("/sandboxes", {"template": "wat", "env": env}), 422, "invalid_value")
 
@@ -338,7 +338,7 @@ class Files(SandboxTest):
         self.refused(self.files(sandbox, "stat", path="/in/ok.txt"), 404, "not_found")
         self.refused(self.service.request("PUT", path, b"no archive at all, but some bytes"), 422, "invalid_value")
 
-    def test_a_watch_tells_what_changed(self):
+    def test_a_watch_reports_what_changed(self):
         sandbox = self.python()
         self.made(self.post(f"/sandboxes/{sandbox}/files/mkdir", {"path": "/w"}))
         connection = http.client.HTTPConnection(self.service.host, self.service.port, timeout=SECONDS)
@@ -457,9 +457,9 @@ class Approvals(SandboxTest):
         answer = connection.getresponse()
         while (line := answer.readline()) and line != b"event: approval\n":
             self.assertNotEqual(line, b"event: report\n", "nothing waits")
-        told = json.loads(answer.readline().removeprefix(b"data: "))
-        self.assertEqual(told["state"], "waiting")
-        return exec_id, told
+        shown = json.loads(answer.readline().removeprefix(b"data: "))
+        self.assertEqual(shown["state"], "waiting")
+        return exec_id, shown
 
     def decide(self, sandbox, approval, allow, **more):
         return self.post(f"/sandboxes/{sandbox}/approvals/{approval}", {"allow": allow}, **more)
@@ -470,17 +470,17 @@ class Approvals(SandboxTest):
     def test_what_leaves_waits_for_a_yes(self):
         sandbox = self.service.create("wat", policy=self.policy())
         self.assertEqual(self.service.request("GET", f"/v1/sandboxes/{sandbox}/approvals").json, {"approvals": []})
-        exec_id, told = self.asked(sandbox, self.wat("web/a", "private/a", "out/a"))
+        exec_id, shown = self.asked(sandbox, self.wat("web/a", "private/a", "out/a"))
         waiting = self.service.request("GET", f"/v1/sandboxes/{sandbox}/approvals").json["approvals"]
         self.assertEqual([(each["id"], each["exec_id"], each["target"]) for each in waiting],
-                         [(told["id"], exec_id, f"GET {self.base}/out/a")])
+                         [(shown["id"], exec_id, f"GET {self.base}/out/a")])
         self.assertEqual([read["target"] for read in waiting[0]["private_reads"]], [f"GET {self.base}/private/a"])
         self.assertEqual(Pages.seen, ["/web/a", "/private/a"])
-        self.assertEqual(self.decide(sandbox, told["id"], True).status, 204)
+        self.assertEqual(self.decide(sandbox, shown["id"], True).status, 204)
         report = self.report(sandbox, exec_id)
         self.assertEqual((report["outcome"], Pages.seen[2:]), ("ok", ["/out/a"]))
         self.assertEqual(report["flows"]["egress"][0]["decision"], "approved")
-        self.refused(self.decide(sandbox, told["id"], True), 404, "not_found")
+        self.refused(self.decide(sandbox, shown["id"], True), 404, "not_found")
         events = self.service.events("GET", f"/v1/sandboxes/{sandbox}/execs/{exec_id}/events")
         self.assertEqual([event["state"] for kind, event in events if kind == "approval"], ["waiting", "approved"])
         metrics = self.service.request("GET", "/metrics").body.decode()
@@ -488,8 +488,8 @@ class Approvals(SandboxTest):
 
     def test_a_no_is_a_no(self):
         sandbox = self.service.create("wat", policy=self.policy())
-        exec_id, told = self.asked(sandbox, self.wat("web/a", "private/a", "out/a"))
-        self.assertEqual(self.decide(sandbox, told["id"], False).status, 204)
+        exec_id, shown = self.asked(sandbox, self.wat("web/a", "private/a", "out/a"))
+        self.assertEqual(self.decide(sandbox, shown["id"], False).status, 204)
         report = self.report(sandbox, exec_id)
         self.assertEqual(report["flows"]["egress"][0]["decision"], "refused")
         self.assertEqual(report["host_calls"][2]["errno"], "EACCES")
@@ -510,12 +510,12 @@ class Approvals(SandboxTest):
 
     def test_what_is_cancelled_waits_no_more(self):
         sandbox = self.service.create("wat", policy=self.policy())
-        exec_id, told = self.asked(sandbox, self.wat("web/a", "private/a", "out/a"))
+        exec_id, shown = self.asked(sandbox, self.wat("web/a", "private/a", "out/a"))
         self.assertEqual(self.service.request("DELETE", f"/v1/sandboxes/{sandbox}/execs/{exec_id}").status, 204)
         report = self.report(sandbox, exec_id)
         self.assertEqual(report["flows"]["egress"][0]["decision"], "unanswered")
         self.assertEqual(Pages.seen, ["/web/a", "/private/a"])
-        self.refused(self.decide(sandbox, told["id"], True), 404, "not_found")
+        self.refused(self.decide(sandbox, shown["id"], True), 404, "not_found")
 
     def test_dropping_the_rule_or_a_mark_needs_the_scope_for_more(self):
         token = self.post("/tokens", {"name": "t", "scopes": ["sandboxes:write", "sandboxes:read"]}).json["token"]
@@ -666,7 +666,7 @@ class SecretsTest(SandboxTest):
         self.refused(self.post("/sandboxes", {"template": "wat", "policy": self.policy("ELSEWHERE")}, token=token),
                      403, "forbidden")  # an address that is not public is the owner's
 
-    def test_what_is_none(self):
+    def test_invalid_input(self):
         self.refused(self.put("KEY", []), 422, "invalid_value")
         self.refused(self.put("KEY", ["a.example"], "short"), 422, "invalid_value")
         self.refused(self.put("a-b", ["a.example"]), 422, "invalid_value")

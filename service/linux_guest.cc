@@ -50,10 +50,10 @@ ApiError computer_error(const Error& error) {
 }
 
 ApiError file_error(const Error& error) {
-  ApiError told = computer_error(error);
-  if (told.code == ApiCode::kNotFound && told.hint.empty())
-    told.hint = "The list of files says what there is: files.list() of the clients, GET …/files/list.";
-  return told;
+  ApiError shown = computer_error(error);
+  if (shown.code == ApiCode::kNotFound && shown.hint.empty())
+    shown.hint = "The list of files says what there is: files.list() of the clients, GET …/files/list.";
+  return shown;
 }
 
 ApiError no_context(const std::string& id) {
@@ -69,10 +69,10 @@ Answer<void> check_path(const std::string& path) {
 sandbox::Report invalid_report(const ApiError& error) {
   sandbox::Report report;
   report.outcome = sandbox::Outcome::kInvalid;
-  sandbox::ReportError& told = report.errors.emplace_back();
-  told.code = name_of(error.code);
-  told.message = error.message;
-  told.hint = error.hint;
+  sandbox::ReportError& shown = report.errors.emplace_back();
+  shown.code = name_of(error.code);
+  shown.message = error.message;
+  shown.hint = error.hint;
   return report;
 }
 
@@ -407,8 +407,8 @@ class LinuxGuest final : public Guest {
       if (!file) return std::unexpected(file.error());
       if (const auto made = make_from(**file, policy); !made) return made;
     }
-    if (const Status told = gateway()->set_grants(policy.http, secrets_of(secrets)); !told)
-      return std::unexpected(api_error(told.error()));
+    if (const Status shown = gateway()->set_grants(policy.http, secrets_of(secrets)); !shown)
+      return std::unexpected(api_error(shown.error()));
     const std::lock_guard lock(mutex_);
     spec_.policy = policy;
     spec_.secrets = secrets;

@@ -53,7 +53,7 @@ class LinuxGuestTest : public ::testing::Test {
   std::unique_ptr<Guests> guests_ = linux_guests();
 };
 
-TEST_F(LinuxGuestTest, AreOfTemplatesForEachImage) {
+TEST_F(LinuxGuestTest, HaveATemplateForEachImage) {
   std::vector<std::string> names;
   for (const TemplateInfo& each : guests_->templates())
     if (each.kind == Kind::kLinux) names.push_back(each.name);
@@ -244,7 +244,7 @@ TEST_F(LinuxSandboxesTest, ThreadsOfTerminalsAreResizedAndSignalled) {
   EXPECT_EQ(sandboxes_.signal_exec("t", id, exec->id, SIGTERM).error().code, ApiCode::kConflict);
 }
 
-TEST_F(LinuxSandboxesTest, ThreadsOfTerminalsAreHungUpByWhoGoesAway) {
+TEST_F(LinuxSandboxesTest, ThreadsOfTerminalsAreHungUpWhenTheClientLeaves) {
   const std::string id = create();
   const auto exec =
       begin(id, {.code = {}, .open_stdin = true, .command = {"sleep"}, .terminal = linux::TerminalSize{}});

@@ -75,12 +75,12 @@ class LinuxSandboxes(WithImage):
             if code < 128:
                 self.assertIn("hint", shell.seen)
 
-    def test_a_command_begins_where_it_is_told(self):
+    def test_a_command_starts_in_the_given_directory(self):
         sandbox = self.create()
         self.assertEqual(self.membrane("exec", sandbox, "--workdir", "/usr", "--", "pwd"), b"/usr\n")
         self.membrane("exec", sandbox, "--workdir", "/nosuch", "--", "pwd", code=2)
 
-    def test_limits_that_nobody_names_are_those_of_linux(self):
+    def test_limits_that_are_not_named_are_those_of_linux(self):
         sandbox = self.membrane("create", "--template", "linux:host", "--tasks", "100").decode().strip()
         self.addCleanup(self.membrane, "rm", sandbox)
         policy = json.loads(self.membrane("info", sandbox, "--policy"))
@@ -131,8 +131,8 @@ class LinuxSandboxes(WithImage):
         self.assertEqual([base64.b64decode(report[name + "_base64"]) for name in ("stdout", "stderr")], [every, every])
         self.assertIn("\ufffd", report["stdout"])
         self.assertNotIn("stdout_base64", self.service.request("POST", path, {"code": "echo \u00e9"}).json)
-        told = json.loads(self.membrane("exec", sandbox, "--json", "-e", script))
-        self.assertEqual((told["stdout"], base64.b64decode(told["stdout_base64"])), (report["stdout"], every))
+        shown = json.loads(self.membrane("exec", sandbox, "--json", "-e", script))
+        self.assertEqual((shown["stdout"], base64.b64decode(shown["stdout_base64"])), (report["stdout"], every))
 
         begun = self.service.request("POST", path, {"code": script + "; echo text", "background": True}).json["exec_id"]
         self.membrane("wait", sandbox, begun)
@@ -170,8 +170,8 @@ class LinuxSandboxes(WithImage):
             begun = self.service.request("POST", path, {"code": "echo x > /tmp/x; sleep 1000", "background": True, "seal": seal}).json["exec_id"]
             self.membrane("exec", sandbox, "-e", "until [ -e /tmp/x ]; do sleep 0.01; done")
             self.membrane("reset", sandbox, snapshot)
-            told = self.service.request("GET", f"{path}s/{begun}").json
-            self.assertEqual((told["state"], told["report"]["outcome"]), ("done", "cancelled"))
+            shown = self.service.request("GET", f"{path}s/{begun}").json
+            self.assertEqual((shown["state"], shown["report"]["outcome"]), ("done", "cancelled"))
             self.assertEqual(self.membrane("exec", sandbox, "-e", "ls /tmp"), b"")
 
     def test_a_shell_in_a_sandbox(self):
@@ -193,7 +193,7 @@ class LinuxSandboxes(WithImage):
         shell.type("exit 7\n")
         self.assertEqual(shell.end(), 7)
 
-    def test_who_goes_away_hangs_up(self):
+    def test_a_client_that_goes_away_hangs_up(self):
         sandbox = self.create()
         shell = self.shell(sandbox, "--", "sh", "-c", "trap 'echo gone > /tmp/hup; exit' HUP; echo begun; while :; do sleep 0.05; done")
         shell.expect("begun")
@@ -318,14 +318,14 @@ class LinuxSandboxes(WithImage):
         self.membrane("exec", sandbox, "-e", "cd /root/repo; echo two >> sub/text; rm other; echo x > new; echo y > .git/mine; echo z > /tmp/z")
         patch = self.membrane("diff", sandbox, "--since", snapshot, "--directory", "/root/repo")
         subprocess.run(["git", "apply", "-"], cwd=repo, input=patch, check=True)
-        told = subprocess.run(["git", "status", "--short"], cwd=repo, check=True, capture_output=True).stdout
-        self.assertEqual(told, b" D other\n M sub/text\n?? new\n")
+        shown = subprocess.run(["git", "status", "--short"], cwd=repo, check=True, capture_output=True).stdout
+        self.assertEqual(shown, b" D other\n M sub/text\n?? new\n")
         self.assertIn(b"diff --git a/tmp/z b/tmp/z\n", self.membrane("diff", sandbox, "--since", snapshot))
         self.membrane("pause", sandbox)
         self.membrane("resume", sandbox)
         self.assertEqual(self.membrane("diff", sandbox, "--since", snapshot, "--directory", "/root/repo"), patch)
 
-    def test_a_patch_since_what_is_no_snapshot_of_the_image_is_refused(self):
+    def test_a_patch_since_a_snapshot_of_another_image_is_refused(self):
         sandbox = self.create()
         self.membrane("diff", sandbox, "--since", "snp_none", code=2)
         other = self.membrane("create", "--template", "wat").decode().strip()
@@ -351,10 +351,10 @@ class LinuxSandboxes(WithImage):
         sandbox = self.create()
         bad = (b"--- a/etc/hosts\n+++ b/etc/hosts\n@@ -1 +1 @@\n-127.0.0.1 localhost\n+gone\n"
                b"--- a/etc/passwd\n+++ b/etc/passwd\n@@ -1 +1 @@\n-nobody\n+here\n")
-        told = subprocess.run([MEMBRANE, "patch", sandbox, "-"], input=bad, capture_output=True, timeout=60,
+        shown = subprocess.run([MEMBRANE, "patch", sandbox, "-"], input=bad, capture_output=True, timeout=60,
                               env={**os.environ, "MEMBRANE_URL": self.service.url, "MEMBRANE_TOKEN": self.service.token})
-        self.assertEqual(told.returncode, 2, told.stderr)
-        self.assertIn(b"etc/passwd, line 8 of the patch", told.stderr)
+        self.assertEqual(shown.returncode, 2, shown.stderr)
+        self.assertIn(b"etc/passwd, line 8 of the patch", shown.stderr)
         self.assertEqual(self.membrane("diff", sandbox), b"")
 
     def test_only_linux_sandboxes_have_patches(self):
@@ -367,7 +367,7 @@ class LinuxSandboxes(WithImage):
         self.membrane("exec", one, "-e", "echo secret > /tmp/secret")
         self.membrane("exec", two, "cat", "/tmp/secret", code=1)
 
-    def test_processes_go_on_between_execs(self):
+    def test_processes_continue_between_execs(self):
         sandbox = self.create()
         self.membrane("exec", sandbox, "-e", "mkfifo /tmp/pipe; cat /tmp/pipe > /tmp/got 2> /dev/null &")
         self.assertEqual(self.membrane("exec", sandbox, "-e", "echo there > /tmp/pipe; while ! [ -s /tmp/got ]; do sleep 0.01; done; cat /tmp/got"),
@@ -382,7 +382,7 @@ class LinuxSandboxes(WithImage):
     def ask(self, sandbox, line):
         return self.membrane("exec", sandbox, "-e", f"echo {line} > /tmp/ask; cat /tmp/answer").decode()
 
-    def test_processes_go_on_in_forks(self):
+    def test_processes_continue_in_forks(self):
         sandbox = self.create()
         self.membrane("exec", sandbox, "-e", self.COUNTING)
         self.assertEqual(self.ask(sandbox, "a"), "1 a\n")
@@ -394,7 +394,7 @@ class LinuxSandboxes(WithImage):
         self.assertEqual(self.ask(forks[1], "d"), "2 d\n")
         self.assertEqual(self.ask(sandbox, "e"), "2 e\n")
 
-    def test_processes_go_on_after_a_pause(self):
+    def test_processes_continue_after_a_pause(self):
         sandbox = self.create()
         self.membrane("exec", sandbox, "-e", self.COUNTING)
         self.assertEqual(self.ask(sandbox, "a"), "1 a\n")
@@ -526,7 +526,7 @@ END
         self.assertEqual(self.server.seen, [("/a/x", "not-for-programs")])
         self.assertEqual([(call["name"], call["errno"]) for call in report["host_calls"]], [("http.request", "OK")])
 
-    def test_programs_go_on_in_forks_and_after_a_pause(self):
+    def test_programs_continue_in_forks_and_after_a_pause(self):
         sandbox = self.create()
         self.service.exec(sandbox, self.ASKING)
         self.assertEqual(self.ask(sandbox, "/a/1"), "hello")
@@ -560,7 +560,7 @@ END
         self.post(f"{sandbox}/policy", self.policy("/b/*"), method="PATCH")
         self.assertIn("403", self.ask(sandbox, "/a/5"))
 
-    def test_a_service_that_begins_anew_has_another_authority(self):
+    def test_a_service_that_starts_again_has_another_authority(self):
         sandbox = self.create()
         before = self.service.exec(sandbox, "cat /sys/membrane/ca.pem")["stdout"]
         self.post(f"{sandbox}/pause")

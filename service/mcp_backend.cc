@@ -308,12 +308,12 @@ Result<std::vector<SessionInfo>> SandboxBackend::fork_session(const Caller& call
   const Awaited<std::vector<SandboxInfo>> made;
   sandboxes_.fork(caller.tenant, session, count, made.then());
   MEMBRANE_ASSIGN(const std::vector<SandboxInfo> forks, made.get());
-  std::vector<SessionInfo> told;
+  std::vector<SessionInfo> shown;
   for (const SandboxInfo& each : forks) {
     if (is_cancelled(caller)) (void)sandboxes_.kill(caller.tenant, each.id);
-    else told.push_back(info_of(each));
+    else shown.push_back(info_of(each));
   }
-  return told;
+  return shown;
 }
 
 Status SandboxBackend::close_session(const Caller& caller, const std::string& session) {
@@ -325,15 +325,15 @@ Status SandboxBackend::close_session(const Caller& caller, const std::string& se
 
 Result<std::vector<SessionInfo>> SandboxBackend::sessions(const Caller& caller) {
   MEMBRANE_TRY(need(caller, {"sandboxes:read"}));
-  std::vector<SessionInfo> told;
+  std::vector<SessionInfo> shown;
   SandboxFilter filter;
   do {
     const auto page = sandboxes_.list(caller.tenant, filter);
     if (!page) return std::unexpected(error_of(page.error()));
-    for (const SandboxInfo& each : page->sandboxes) told.push_back(info_of(each));
+    for (const SandboxInfo& each : page->sandboxes) shown.push_back(info_of(each));
     filter.cursor = page->next_cursor;
   } while (!filter.cursor.empty());
-  return told;
+  return shown;
 }
 
 // -- programs -------------------------------------------------------------------------------------------------------

@@ -96,7 +96,7 @@ class McpInterfaceTest : public ::testing::Test {
   std::unique_ptr<McpInterface> interface_;
 };
 
-TEST_F(McpInterfaceTest, AClientThatGoesEndsItsProgram) {
+TEST_F(McpInterfaceTest, AClientThatLeavesEndsItsProgram) {
   const std::string sandbox = create();
   Asked asked = ask(run_in(sandbox, kLoop));
   wait_until_it_runs(sandbox);

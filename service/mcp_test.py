@@ -198,9 +198,9 @@ class Tools(McpTest):
 
     def test_a_session_has_the_policy_that_rest_gave_it(self):
         sandbox = self.service.create("wat", policy={"kv": {}})
-        told = self.data("explain_policy", session=sandbox)
-        self.assertNotIn("It has no key-value store.", told["explanation"])
-        self.assertEqual(json.loads(told["policy"]), self.service.request("GET", f"/v1/sandboxes/{sandbox}/policy").json)
+        shown = self.data("explain_policy", session=sandbox)
+        self.assertNotIn("It has no key-value store.", shown["explanation"])
+        self.assertEqual(json.loads(shown["policy"]), self.service.request("GET", f"/v1/sandboxes/{sandbox}/policy").json)
         self.assertIn("there is no sandbox sbx", self.problem("explain_policy", session="sbx"))
 
     def test_a_sandbox_of_rest_is_a_session(self):
@@ -224,9 +224,9 @@ class Tools(McpTest):
     def test_what_is_printed_comes_before_the_answer(self):
         answer = self.post(with_progress(run_wat(1, '(call $io.print "on")')))
         self.assertEqual(answer.headers["Content-Type"], "text/event-stream")
-        told = [json.loads(line[6:]) for line in answer.body.decode().splitlines() if line.startswith("data: ")]
-        self.assertIn("on", [each["params"].get("message") for each in told[:-1]])
-        self.assertEqual(told[-1]["result"]["structuredContent"]["stdout"], "on")
+        shown = [json.loads(line[6:]) for line in answer.body.decode().splitlines() if line.startswith("data: ")]
+        self.assertIn("on", [each["params"].get("message") for each in shown[:-1]])
+        self.assertEqual(shown[-1]["result"]["structuredContent"]["stdout"], "on")
 
 
 class Access(McpTest):
@@ -339,13 +339,13 @@ class Messages(McpTest):
                                    {"Mcp-Session-Id": "none", "MCP-Protocol-Version": "2025-11-25"})
         self.assertEqual(old.status, 404)
 
-    def test_other_methods_are_not_there(self):
+    def test_other_methods_do_not_exist(self):
         for method in ("GET", "PUT", "PATCH", "OPTIONS"):
             answer = self.service.request(method, "/mcp", None if method == "GET" else {})
             self.assertEqual((answer.status, answer.headers["Allow"]), (405, "POST, DELETE"))
         self.refused(self.service.request("POST", "/mcp/more", {}), 404, "not_found")
 
-    def test_what_is_no_message(self):
+    def test_a_malformed_message(self):
         json_headers = {"Content-Type": "application/json"}
         for body in (b"", b"{", b"\xff", b"[]", b"null", b"[" * 60_000, b'{"jsonrpc":"2.0"}', b"[" * 200_000):
             answer = self.service.request("POST", "/mcp", body, json_headers)
@@ -456,7 +456,7 @@ class Many(McpTest):
             self.assertEqual(answer.result().body, b"")
         self.assertEqual(self.outcome(sandbox), "cancelled")
 
-    def test_calls_that_take_long_hold_up_nobody_else(self):
+    def test_long_calls_delay_no_others(self):
         token = self.token(*ALL_SCOPES)
         sandbox = self.long(token)
         calls = [self.open_call(call_of("run_in_session", session=sandbox, code=LOOP), token) for _ in range(32)]

@@ -119,7 +119,7 @@ class Stops(unittest.TestCase):
         self.assertIn("those from before its start are gone", error["hint"])
         self.assertNotIn("from before its start", service.request("GET", f"{path}s/other").error["hint"])
 
-    def test_who_waits_for_an_exec_that_is_cut_hears_so(self):
+    def test_a_waiter_learns_that_its_exec_was_cut(self):
         service = self.start("--drain", "0")
         sandbox = service.create("wat", **LONG)
         waiting = http.client.HTTPConnection(service.host, service.port, timeout=SECONDS)
@@ -220,7 +220,7 @@ class Queues(ServiceTest):
 class Workers(ServiceTest):
     FLAGS = ("--ready-workers", "0", "--park-after", "0")
 
-    def test_none_is_to_be_had(self):
+    def test_no_package_is_available(self):
         """Without the process that creates them, the service says so, and ends so that another can
         start."""
         service = self.service

@@ -54,7 +54,7 @@ class ReceiptsTest : public ::testing::Test {
   std::unique_ptr<Receipts> receipts_;
 };
 
-TEST_F(ReceiptsTest, AreThereAfterThePowerWent) {
+TEST_F(ReceiptsTest, SurviveAPowerFailure) {
   add_sandbox("sbx1");
   ASSERT_TRUE(keep("sbx1", "exe1"));
   disk_.restart();
@@ -103,7 +103,7 @@ TEST_F(ReceiptsTest, OfATenantAndOfASandboxAreBounded) {
   EXPECT_TRUE(receipts_->has_room("t", "sbx2"));
 }
 
-TEST_F(ReceiptsTest, DamageIsNoReceipt) {
+TEST_F(ReceiptsTest, ADamagedFileIsNotAReceipt) {
   add_sandbox("sbx1");
   ASSERT_TRUE(keep("sbx1", "exe1"));
   const std::vector<std::string> images = *files_.list("images");

@@ -173,7 +173,7 @@ class Sessions(unittest.TestCase):
         self.assertEqual(answer.status, status, answer.body)
         return answer
 
-    def test_the_chain_goes_on(self):
+    def test_the_chain_continues(self):
         sandbox = self.service.create("python", seal=True, env={"WHO": "me"}, policy={"random": {"real": True}})
         path = f"/v1/sandboxes/{sandbox}"
         self.service.exec(sandbox, "import os, random\nseen = [os.environ['WHO']]")
@@ -249,7 +249,7 @@ class Keys(ServiceTest):
         self.assertTrue(self.service.exec(sandbox, ADD)["receipt"])
         self.refused(self.service.request("DELETE", "/v1/keys/none"), 404, "not_found")
 
-    def test_rotate_is_no_key(self):
+    def test_rotate_is_not_a_key(self):
         for method in ("OPTIONS", "DELETE"):
             answer = self.service.request(method, "/v1/keys/rotate")
             self.refused(answer, 405, "method_not_allowed")

@@ -87,7 +87,7 @@ class Lifecycle(ServiceTest):
                 error = self.refused(answer, {"forbidden": 403, "invalid_value": 422}[code], code)
                 self.assertNotIn("policy.json", error["message"] + error["hint"], "there is no such file")
 
-    def test_a_template_that_there_is_not(self):
+    def test_an_unknown_template(self):
         error = self.refused(self.service.request("POST", "/v1/sandboxes", {"template": "cobol"}), 422, "invalid_value")
         self.assertIn("cobol", error["message"])
         error = self.refused(self.service.request("POST", "/v1/sandboxes", {"template": "pythn"}), 422, "invalid_value")
@@ -218,7 +218,7 @@ class LiveInput(ServiceTest):
         connection.close()
         return lines
 
-    def test_a_program_reads_what_comes_as_it_comes(self):
+    def test_a_program_reads_input_as_it_comes(self):
         cases = (("python", "import sys\nfor line in sys.stdin: print('got', line.strip(), flush=True)"),
                  ("python", "while True:\n  try: print('got', input())\n  except EOFError: break"))
         for template, code in cases:
@@ -311,7 +311,7 @@ class Access(ServiceTest):
         self.refused(self.service.request("DELETE", "/v1/tokens/owner"), 409, "conflict")
         self.assertEqual(self.service.request("GET", "/v1/tokens").status, 200)
 
-    def test_sandboxes_of_others_are_not_there(self):
+    def test_sandboxes_of_others_are_not_found(self):
         sandbox = self.service.create("wat")
         other = self.service.request("POST", "/v1/tokens", {"name": "other", "scopes": ["sandboxes:read", "exec"]}).json
         self.refused(self.service.request("GET", f"/v1/sandboxes/{sandbox}", token=other["token"]), 404, "not_found")
@@ -324,7 +324,7 @@ class Access(ServiceTest):
 
 
 class Requests(ServiceTest):
-    def test_a_body_that_is_not_json_is_told_where(self):
+    def test_a_body_that_is_not_json_has_an_error_with_a_place(self):
         for body, place in (('{"template": wat}', "line 1, column 14"), ('{"template":\n "wat"', "line 2, column 7"), ("{'a': 1}", "column 2")):
             with self.subTest(body=body):
                 answer = self.service.request("POST", "/v1/sandboxes", body, {"Content-Type": "application/json"})
@@ -355,7 +355,7 @@ class Requests(ServiceTest):
         self.assertEqual(document["openapi"], "3.1.0")
         self.assertIn("/v1/sandboxes/{sandbox}/exec", document["paths"])
 
-    def test_a_body_that_is_wrong_is_told_where(self):
+    def test_a_wrong_body_has_an_error_with_a_place(self):
         cases = (("{", 400, "invalid_request", ""),
                  ('"text"', 422, "invalid_value", "the body"),
                  ("{}", 422, "invalid_value", '"template" is missing'),
@@ -366,10 +366,10 @@ class Requests(ServiceTest):
                  ('{"template":"wat","metadata":{"a":1}}', 422, "invalid_value", '"metadata.a" must be a string'),
                  ('{"template":"\xff"}'.encode("latin-1"), 400, "invalid_request", ""),
                  ("[" * 100_000, 400, "invalid_request", ""))
-        for body, status, code, told in cases:
+        for body, status, code, shown in cases:
             with self.subTest(body=body[:40]):
                 answer = self.service.request("POST", "/v1/sandboxes", body, {"Content-Type": "application/json"})
-                self.assertIn(told, self.refused(answer, status, code)["message"])
+                self.assertIn(shown, self.refused(answer, status, code)["message"])
 
     def test_an_operation_without_a_body_takes_an_empty_one(self):
         made = self.service.create("wat")
@@ -384,7 +384,7 @@ class Requests(ServiceTest):
         self.refused(self.service.request("GET", "/health", b'{"a": 1}', json), 400, "invalid_request")
         self.assertEqual(self.service.request("DELETE", f"/v1/sandboxes/{made}", {}).status, 204)
 
-    def test_what_is_not_there(self):
+    def test_a_missing_resource(self):
         self.refused(self.service.request("GET", "/nothing"), 404, "not_found")
         self.refused(self.service.request("GET", "/v1/nothing"), 404, "not_found")
         self.refused(self.service.request("GET", "/v1/sandboxes/"), 404, "not_found")
@@ -417,7 +417,7 @@ class Requests(ServiceTest):
                 received += piece
             return received
 
-    def test_bytes_that_are_no_http(self):
+    def test_bytes_that_are_not_http(self):
         self.assertIn(b"400 Bad Request", self.raw(b"\x16\x03\x01\x02\x00\x01\r\n\r\n"))
         self.assertIn(b"400 Bad Request", self.raw(b"GET /health HTTP/1.1\r\n\r\n"))  # no Host
         self.assertIn(b"400 Bad Request", self.raw(b"GET health HTTP/1.1\r\nHost: x\r\n\r\n"))

@@ -192,11 +192,11 @@ void Sandboxes::fork(const std::string& tenant, const std::string& id, size_t co
   const uint64_t memory_bytes = memory_of_fork(**found);
   if (const Answer<void> room = take_room(tenant, count, memory_bytes); !room)
     return then(std::unexpected(room.error()));
-  const auto told = [this, tenant, count, then, memory_bytes](Answer<Infos> infos) {
+  const auto shown = [this, tenant, count, then, memory_bytes](Answer<Infos> infos) {
     if (!infos) give_room_back(tenant, count, memory_bytes);
     then(std::move(infos));
   };
-  with_sandbox<Infos>(tenant, id, told, [this, count, memory_bytes](Sandbox& in) -> Answer<Infos> {
+  with_sandbox<Infos>(tenant, id, shown, [this, count, memory_bytes](Sandbox& in) -> Answer<Infos> {
     if (memory_of_fork(in) != memory_bytes)
       return refuse(ApiCode::kConflict, "the sandbox's policy has changed meanwhile", "Fork it again.");
     const auto began = std::chrono::steady_clock::now();

@@ -67,7 +67,7 @@ class SandboxesTest : public ::testing::Test {
   std::unique_ptr<Sandboxes> sandboxes_;
 };
 
-TEST_F(SandboxesTest, GiveUpTheirProcessWhileNobodyUsesThem) {
+TEST_F(SandboxesTest, HaveNoProcessWhileTheyAreUnused) {
   const std::string id = create();
   const auto resident = [&] { return sandboxes().counts().resident; };
   sandboxes().park_idle();
@@ -169,7 +169,7 @@ constexpr const char* kPrints =
     "(memory (export \"memory\") 2) (data (i32.const 0) \"\\10\\00\\00\\00\\00\\00\\01\\00\")"
     "(func (export \"_start\") (drop (call $write (i32.const 1) (i32.const 0) (i32.const 1) (i32.const 8))))";
 
-TEST_F(SandboxesTest, KeepSoMuchOfExecsThatAreOver) {
+TEST_F(SandboxesTest, KeepALimitedPartOfEndedExecs) {
   options_.most_kept_bytes = 1u << 20;
   const std::string id = create();
   std::vector<std::string> ids;
@@ -288,7 +288,7 @@ TEST_F(SandboxesTest, AreCountedForEachTenant) {
   create("a");
 }
 
-TEST_F(SandboxesTest, OfOthersAreNotThere) {
+TEST_F(SandboxesTest, OfOthersAreNotFound) {
   const std::string id = create("a");
   EXPECT_EQ(sandboxes().get("b", id).error().code, ApiCode::kNotFound);
   EXPECT_EQ(sandboxes().kill("b", id).error().code, ApiCode::kNotFound);
@@ -328,7 +328,7 @@ TEST_F(SandboxesTest, TakeNothingNewWhileDraining) {
   EXPECT_EQ(try_create("t").error().code, ApiCode::kDraining);
 }
 
-TEST_F(SandboxesTest, DrainingTellsOnceWhenNoExecIsLeft) {
+TEST_F(SandboxesTest, DrainingReportsOnceWhenNoExecIsLeft) {
   options_.threads = 1;
   const std::string id = create(), other = create();
   const auto running = *sandboxes().exec("t", id, {.code = kLoop});

@@ -68,7 +68,7 @@ TEST(HiddenVariable, IsNowhereUntilItIsTaken) {
   EXPECT_EQ(HiddenVariable("MEMBRANE_TEST_NONE").take(), "");
 }
 
-TEST(Secrets, AreGivenForTheirHostsAlone) {
+TEST(Secrets, AreSentToTheirHostsOnly) {
   Secrets secrets(SecretKey::random());
   ASSERT_TRUE(secrets.put("t", {"KEY", {"api.example.com", "*.example.org"}}, kValue));
   const auto code_of = [&](const policy::Policy& policy) {
@@ -87,7 +87,7 @@ TEST(Secrets, AreGivenForTheirHostsAlone) {
   EXPECT_EQ(secrets.of("u", naming("KEY", "https://api.example.com/*"))("KEY"), std::nullopt);
 }
 
-TEST(Secrets, ThatAreTakenBackAreNotSentAnyMore) {
+TEST(Secrets, ThatAreRemovedAreNoLongerSent) {
   Secrets secrets(SecretKey::random());
   ASSERT_TRUE(secrets.put("t", {"KEY", {"api.example.com"}}, kValue));
   const host::Secrets of = secrets.of("t", naming("KEY", "https://api.example.com/*"));
@@ -100,7 +100,7 @@ TEST(Secrets, ThatAreTakenBackAreNotSentAnyMore) {
   EXPECT_TRUE(secrets.list("t").empty());
 }
 
-TEST(Secrets, WhatIsNone) {
+TEST(Secrets, InvalidSecretsAreRefused) {
   Secrets secrets(SecretKey::random());
   EXPECT_FALSE(secrets.put("t", {"1KEY", {"a.example"}}, kValue));
   EXPECT_FALSE(secrets.put("t", {"KEY", {}}, kValue));

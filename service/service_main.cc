@@ -56,19 +56,19 @@ int complain(const Error& error) {
 // Reports an invalid command line in the same words as the other commands.
 int complain_of_usage(const CLI::App& app, const CLI::ParseError& error) {
   if (error.get_exit_code() == 0) return app.exit(error);
-  Error told{ErrorCode::kInvalidArgument, error.what(), "\"membrane serve --help\" lists the options."};
+  Error shown{ErrorCode::kInvalidArgument, error.what(), "\"membrane serve --help\" lists the options."};
   const std::vector<std::string> unknown = app.remaining();
   const bool is_unknown =
       static_cast<CLI::ExitCodes>(error.get_exit_code()) == CLI::ExitCodes::ExtrasError && !unknown.empty();
-  if (!is_unknown) return complain(told);
+  if (!is_unknown) return complain(shown);
   const std::string word = unknown.front().substr(0, unknown.front().find('='));
-  told.message = (word.starts_with('-') ? "unknown option " : "unexpected argument ") + word;
+  shown.message = (word.starts_with('-') ? "unknown option " : "unexpected argument ") + word;
   std::vector<std::string> known;
   for (const CLI::Option* const option : app.get_options())
     for (const std::string& name : option->get_lnames()) known.push_back("--" + name);
   if (const std::string_view near = nearest(word, {known.begin(), known.end()}); !near.empty())
-    told.hint = "Did you mean " + std::string(near) + "? " + told.hint;
-  return complain(told);
+    shown.hint = "Did you mean " + std::string(near) + "? " + shown.hint;
+  return complain(shown);
 }
 
 // Without TLS, anyone on the network path can read the tokens.

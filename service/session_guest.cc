@@ -39,10 +39,10 @@ sandbox::Report invalid_report(const ApiError& error) {
   sandbox::Report report;
   const bool is_lost = error.code == ApiCode::kConflict;  // the turn itself is fine
   report.outcome = is_lost ? sandbox::Outcome::kFailed : sandbox::Outcome::kInvalid;
-  sandbox::ReportError& told = report.errors.emplace_back();
-  told.code = name_of(error.code);
-  told.message = error.message;
-  told.hint = error.hint;
+  sandbox::ReportError& shown = report.errors.emplace_back();
+  shown.code = name_of(error.code);
+  shown.message = error.message;
+  shown.hint = error.hint;
   return report;
 }
 

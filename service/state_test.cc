@@ -50,7 +50,7 @@ class StateTest : public ::testing::Test {
   const std::string directory_;
 };
 
-TEST_F(StateTest, IsThereAgain) {
+TEST_F(StateTest, IsLoadedAgain) {
   {
     const auto state = open();
     ASSERT_TRUE(state->put(sandbox("one"), Hold::kCrash));
@@ -183,7 +183,7 @@ TEST_F(StateTest, IsOneServicesAtATime) {
   EXPECT_EQ(second.error().code, ErrorCode::kInvalidArgument) << second.error().message;
 }
 
-TEST_F(StateTest, IsNoOtherProgramsDatabase) {
+TEST_F(StateTest, IsNotAnotherProgramsDatabase) {
   std::ofstream(file())
       << "this is a text of more than a few bytes, and no database at all, whatever its name says";
   const auto state = State::open(directory_);

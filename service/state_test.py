@@ -70,7 +70,7 @@ class State(Restarts):
         self.assertEqual(service.request("GET", "/v1/usage", token=made["token"]).json["quotas"], {"sandboxes": 3})
         self.assertEqual(service.request("GET", "/v1/usage", token=gone["token"]).status, 401)
 
-    def test_sandbox_in_memory_is_lost_and_that_is_said(self):
+    def test_a_sandbox_in_memory_is_lost_and_that_is_reported(self):
         service = self.start()
         lost = service.create("wat")
         ended = service.create("wat")
@@ -122,7 +122,7 @@ class State(Restarts):
         os.chmod(self.state, 0o777)
         self.refuses_to_start("chmod go-w")
 
-    def test_audit_log_goes_on_after_a_torn_line(self):
+    def test_audit_log_continues_after_a_torn_line(self):
         service = self.start()
         service.exec(service.create("wat"), ADD)
         service.kill()

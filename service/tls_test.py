@@ -179,7 +179,7 @@ class Refused(unittest.TestCase):
                 stream.sendall(ASK)
                 self.assertIn(b"200 OK", stream.recv(4096))
 
-    def test_bytes_that_are_no_tls(self):
+    def test_bytes_that_are_not_tls(self):
         whole = ssl.MemoryBIO()
         client = trusting(certificate).wrap_bio(ssl.MemoryBIO(), whole, server_hostname=service.host)
         with self.assertRaises(ssl.SSLWantReadError):
@@ -194,7 +194,7 @@ class Refused(unittest.TestCase):
                         pass
         self.is_well()
 
-    def test_handshakes_that_are_never_done_hold_up_nobody(self):
+    def test_unfinished_handshakes_delay_nothing(self):
         with contextlib.ExitStack() as closing:
             halves = [closing.enter_context(socket.create_connection((service.host, service.port), SECONDS)) for _ in range(200)]
             for half in halves[::2]:

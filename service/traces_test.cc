@@ -9,7 +9,7 @@ namespace {
 
 constexpr const char* kGiven = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01";
 
-TEST(Traces, ReadWhatStandsInTheHeader) {
+TEST(Traces, ReadTheHeader) {
   const auto context = read_traceparent(kGiven);
   ASSERT_TRUE(context);
   EXPECT_EQ(context->trace_id, "0af7651916cd43dd8448eb211c80319c");
@@ -20,7 +20,7 @@ TEST(Traces, ReadWhatStandsInTheHeader) {
   EXPECT_TRUE(read_traceparent("01-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01-more"));
 }
 
-TEST(Traces, RefuseWhatIsNone) {
+TEST(Traces, RefuseInvalidHeaders) {
   for (const char* text : {"", "00", "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-0",
                            "ff-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01",
                            "00-00000000000000000000000000000000-b7ad6b7169203331-01",
@@ -31,7 +31,7 @@ TEST(Traces, RefuseWhatIsNone) {
     EXPECT_FALSE(read_traceparent(text)) << text;
 }
 
-TEST(Traces, GoOnWithTheRequestsOrBegin) {
+TEST(Traces, ContinueThatOfTheRequestOrStart) {
   const Span of = begin_span(kGiven);
   EXPECT_EQ(of.context.trace_id, "0af7651916cd43dd8448eb211c80319c");
   EXPECT_EQ(of.parent_id, "b7ad6b7169203331");

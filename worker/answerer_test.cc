@@ -49,7 +49,7 @@ class Queries : public testing::Test {
     Reader in(*answer);
     return in.get<Answer>();
   }
-  std::vector<std::string> told() {
+  std::vector<std::string> shown() {
     Report report;
     answerer_->tell_calls({}, report);
     std::vector<std::string> calls;
@@ -73,7 +73,7 @@ TEST_F(Queries, AWorkerWithoutFuelPaysForWhatItAsksAndIsSeen) {
     EXPECT_FALSE(ask("SELECT substr(s, " + std::string(letter) + ", 1) FROM t", 0).first);
   EXPECT_EQ(budget_->left(policy::Resource::kHostCalls), 0u);
   EXPECT_EQ(ask("SELECT 4", 0).second.done, 0u) << "there is no host call left";
-  const std::vector<std::string> calls = told();
+  const std::vector<std::string> calls = shown();
   ASSERT_EQ(calls.size(), 4u);
   EXPECT_EQ(calls[0], "EBUDGET db, SELECT substr(s, 1, 1) FROM t");
   EXPECT_EQ(answerer_->world().flow_state().private_reads.first.size(), 1u);
@@ -85,7 +85,7 @@ TEST_F(Queries, OneThatFallsShortHasNoLineWhereTheProgramEndsWithIt) {
   EXPECT_FALSE(ask("SELECT s FROM t", 0).first);
   EXPECT_EQ(difference(Outcome::kOk), "leaves out sql.query of db, SELECT s FROM t");
   EXPECT_EQ(difference(Outcome::kOutOfFuel), std::nullopt);
-  EXPECT_EQ(told(), std::vector<std::string>{"EBUDGET db, SELECT s FROM t"});
+  EXPECT_EQ(shown(), std::vector<std::string>{"EBUDGET db, SELECT s FROM t"});
 }
 
 TEST_F(Queries, OneThatIsMadeAgainIsOne) {
@@ -94,14 +94,14 @@ TEST_F(Queries, OneThatIsMadeAgainIsOne) {
   answerer_->go_on();
   EXPECT_TRUE(ask("SELECT s FROM t", UINT64_MAX).first);
   EXPECT_EQ(budget_->left(policy::Resource::kHostCalls), 2u);
-  EXPECT_EQ(told(), std::vector<std::string>{" db, SELECT s FROM t"});
+  EXPECT_EQ(shown(), std::vector<std::string>{" db, SELECT s FROM t"});
   EXPECT_EQ(answerer_->world().flow_state().calls, 1u);
 }
 
 TEST_F(Queries, OneIsNotMadeAgainForNothingInARunThatNobodyContinued) {
   for (int i = 0; i < 5; ++i) EXPECT_FALSE(ask("SELECT s FROM t", 0).first);
   EXPECT_EQ(budget_->left(policy::Resource::kHostCalls), 0u);
-  EXPECT_EQ(told().size(), 5u);
+  EXPECT_EQ(shown().size(), 5u);
   EXPECT_EQ(difference(Outcome::kOutOfFuel), "leaves out sql.query of db, SELECT s FROM t");
 }
 
@@ -151,7 +151,7 @@ TEST_F(Queries, TheyUseTheFuelOfTheRunWhateverTheWorkerSays) {
   EXPECT_GE(answerer_->fuel_used(report), fuel) << "its word is that it used none";
 }
 
-TEST_F(Queries, NothingWasDoneBeforeOne) {
+TEST_F(Queries, NothingHappensBeforeOne) {
   EXPECT_FALSE(say("SELECT 1", {.most = 1'000, .done = 1}));
   EXPECT_FALSE(say("SELECT 1", {.most = UINT64_MAX, .done = UINT64_MAX}));
 }
@@ -213,7 +213,7 @@ TEST_F(Embedder, CallsBeyondTheLimitFailUncalled) {
   EXPECT_FALSE(call({good_})) << "outside of a turn";
 }
 
-TEST_F(Embedder, ASleepIsToldWhenItsTurnIsOver) {
+TEST_F(Embedder, ASleepLearnsThatItsTurnIsOver) {
   const std::string question = bytes_of(Question::kSleep, uint64_t{5});
   std::atomic<bool> cancel = false;
   answerer_->bound(std::chrono::steady_clock::time_point::max(), &cancel);
@@ -237,7 +237,7 @@ TEST_F(Queries, InputIsReadInsideATurnOnly) {
   EXPECT_FALSE(answerer_->answer(question));
 }
 
-TEST_F(Queries, WhatWasTakenBeforeIsTheSupervisorsToTake) {
+TEST_F(Queries, EarlierUseIsCountedByTheSupervisor) {
   EXPECT_TRUE(answerer_->answer(bytes_of(Question::kTakeAfter, host::World::Amounts{.host_calls = 3})));
   EXPECT_EQ(budget_->left(policy::Resource::kHostCalls), 3u);
 }

@@ -53,7 +53,7 @@ TEST(Channel, FramesComeAsTheyWent) {
   sender.join();
 }
 
-TEST(Channel, ADescriptorComesAlong) {
+TEST(Channel, ADescriptorIsPassedAlong) {
   auto ends = Channel::make_pair();
   Channel one(std::move(ends->first), 1000), other(std::move(ends->second), 1000);
   auto more = Channel::make_pair();
@@ -104,7 +104,7 @@ TEST(Channel, TheOthersEndIsAnError) {
   EXPECT_FALSE(ends.channel->send(1, 0, "x"));
 }
 
-TEST(Channel, WhatNobodyTakesIsNotWaitedForPastTheDeadline) {
+TEST(Channel, AWriteThatNobodyTakesEndsAtTheDeadline) {
   Ends ends;
   const std::string much(8u << 20, 'x');
   const auto sent = ends.channel->send(1, 0, much, {}, Clock::now());

@@ -38,7 +38,7 @@ int status_of(ControlGroups& groups, const std::function<int()>& act) {
   return status;
 }
 
-TEST(ControlGroups, EndWhoTakesMoreMemoryThanTheyMay) {
+TEST(ControlGroups, EndProcessesThatUseTooMuchMemory) {
   ControlGroups groups = ControlGroups::make({.memory_bytes = kMemoryBytes});
   if (groups.bounded().empty()) GTEST_SKIP() << groups.missing();
   const int status = status_of(groups, [] {
@@ -111,7 +111,7 @@ TEST(ControlGroups, AreRemovedAtTheirEndAndAfterACrash) {
   EXPECT_FALSE(std::filesystem::exists(own));
 }
 
-TEST(ControlGroups, SayWhatIsNotBounded) {
+TEST(ControlGroups, ReportWhatIsNotBounded) {
   const ControlGroups groups = ControlGroups::make({.memory_bytes = kMemoryBytes, .processes = kProcesses});
   EXPECT_EQ(groups.bounded().size() == 2, groups.missing().empty()) << groups.missing();
   EXPECT_TRUE(ControlGroups::make({}).missing().empty());

@@ -516,9 +516,9 @@ sandbox::HostCallRecord line(const std::string& path, uint64_t bytes_in) {
   return made;
 }
 void read_and_tell(Link& link, uint32_t subject, const std::string& path,
-                   const std::vector<sandbox::HostCallRecord>& told) {
+                   const std::vector<sandbox::HostCallRecord>& shown) {
   static_cast<void>(call<std::string>(link, subject, BrokerCall::file_read, path, kMost));
-  report(link, subject, [&](Report& lie) { lie.host_calls = told; });
+  report(link, subject, [&](Report& lie) { lie.host_calls = shown; });
 }
 constexpr uint64_t kGrantedBytes = 7;  // of /data/file
 

@@ -88,7 +88,7 @@ TEST(NetworkPool, NoTwoWorkersShareANamespace) {
   expect_apart(all);
 }
 
-TEST(NetworkPool, ThatOfAWorkerWhichHasEndedIsUsedAgainByOneOnly) {
+TEST(NetworkPool, ANetworkOfAnEndedWorkerIsUsedAgainByOneOnly) {
   const Family family = Family::start();
   ASSERT_TRUE(family.zygote);
   const auto stays = family.spawn();

@@ -78,7 +78,7 @@ TEST(Wire, AnErrorComesAsAnError) {
   EXPECT_EQ(there_and_back(Answer("yes")), "yes");
 }
 
-TEST(Wire, WhatIsCutOffIsNoMessage) {
+TEST(Wire, ACutMessageIsRefused) {
   const std::string bytes = bytes_of(every_grant());
   for (size_t length = 0; length < bytes.size(); ++length) {
     Reader in(std::string_view(bytes).substr(0, length));

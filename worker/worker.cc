@@ -901,9 +901,9 @@ class RemoteSession final : public sandbox::Session {
       how = "is not paused as it was asked to";
     if (!how && ended.waits_for != answerer_.waits_for()) how = "waits for other functions than were called";
     if (how) {
-      Report told = worker_->disbelieve(*how, answerer_, before_);
-      pay(told);
-      return told;
+      Report shown = worker_->disbelieve(*how, answerer_, before_);
+      pay(shown);
+      return shown;
     }
     Answerer::complete(before_, report);
     paused_at_fuel_ = ended.paused_at_fuel;

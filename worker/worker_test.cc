@@ -245,7 +245,7 @@ TEST(Zygote, WorkersOfAZygoteAreApart) {
   EXPECT_EQ((*(*zygote)->spawn())->run(program(kAdds), {}).outcome, Outcome::kOk);
 }
 
-TEST(Zygote, EveryWallStands) {
+TEST(Zygote, EveryWallIsUp) {
   if (kIsSanitized) GTEST_SKIP() << "a sanitizer makes system calls of its own";
   const auto zygote = Zygote::start();
   ASSERT_TRUE(zygote);
@@ -313,7 +313,7 @@ TEST(Zygote, WorkersHaveFewFilesAndShortOnes) {
 }
 
 // Its walls stood before anybody knew whom it would serve.
-TEST(Zygote, AWorkerThatWaitedHasTheLimitsOfWhomItServes) {
+TEST(Zygote, AWorkerThatWaitedHasTheLimitsOfItsSandbox) {
   const auto zygote = Zygote::start();
   ASSERT_TRUE(zygote);
   const auto worker = (*zygote)->spawn();
@@ -385,11 +385,11 @@ std::string error_of(const std::function<void(Link&, uint32_t subject)>& behaves
   return report.errors.empty() ? "" : report.errors.front().message;
 }
 
-TEST(MisbehavingWorker, OneThatEndsIsSaidToHaveEnded) {
+TEST(MisbehavingWorker, AnEndIsReported) {
   EXPECT_EQ(error_of([](Link&, uint32_t) {}), "the worker ended with exit code 7");
 }
 
-TEST(MisbehavingWorker, OneThatCrashesIsSaidToHaveCrashed) {
+TEST(MisbehavingWorker, ACrashIsReported) {
   EXPECT_NE(error_of([](Link&, uint32_t) {
               signal(SIGSEGV, SIG_DFL);
               *static_cast<volatile int*>(nullptr) = 1;
@@ -456,7 +456,7 @@ TEST(MisbehavingWorker, ItCannotAskForAnotherSession) {
   EXPECT_EQ(said, "the worker broke the protocol, and was ended");
 }
 
-TEST(MisbehavingWorker, ItCannotAskWhatThereIsNot) {
+TEST(MisbehavingWorker, ItCannotMakeUnknownRequests) {
   EXPECT_EQ(error_of([](Link& link, uint32_t subject) {
               link.send(Kind::kRequest, subject, "\xff\xff\xff");
               pause();
@@ -561,7 +561,7 @@ constexpr const char* kReadsInTwoParts = R"((module
       (br_if $again (i32.lt_u (local.get $n) (i32.const 1000000))))
     (call $part))))";
 
-TEST(Frozen, AFileThatIsOpenIsToldOfAfterTheThaw) {
+TEST(Frozen, AnOpenFileIsReportedAfterTheThaw) {
   const std::string directory = testing::TempDir() + "frozen_" + std::to_string(getpid());
   std::filesystem::create_directories(directory);
   std::ofstream(directory + "/a") << "a text";
@@ -655,7 +655,7 @@ Report gone_on(const std::function<TurnEnd()>& end) {
   return (*session)->go_on();
 }
 
-TEST(MisbehavingWorker, ItListsWhatWasDoneBeforeItGoesOn) {
+TEST(MisbehavingWorker, ItListsWhatWasDoneBeforeItContinues) {
   const auto ended = [](Outcome outcome) {
     TurnEnd end;
     end.report.outcome = outcome;
@@ -671,7 +671,7 @@ TEST(MisbehavingWorker, ItListsWhatWasDoneBeforeItGoesOn) {
   EXPECT_TRUE(ended(Outcome::kInvalid).errors.empty()) << "it was refused";
   const Report cancelled = ended(Outcome::kCancelled);
   EXPECT_TRUE(cancelled.errors.empty()) << "it may not have begun to go on";
-  ASSERT_EQ(cancelled.host_calls.size(), 1u) << "and what was done is told";
+  ASSERT_EQ(cancelled.host_calls.size(), 1u) << "and what was done is shown";
   EXPECT_EQ(cancelled.host_calls[0].name, "http.post");
 }
 
@@ -880,7 +880,7 @@ TEST_F(FunctionsInAWorker, ThatAreWaitedForAreGivenUp) {
   }
 }
 
-TEST_F(FunctionsInAWorker, AreToldThatTheirTurnIsToEnd) {
+TEST_F(FunctionsInAWorker, LearnThatTheirTurnMustEnd) {
   options_.policy.limits.wall_ms = 300;
   auto functions = std::make_shared<sandbox::GuestFunctions>(*options_.guest_functions);
   functions->call = [](std::span<const sandbox::FunctionCall>, const sandbox::MustStop& must_stop) {
@@ -893,7 +893,7 @@ TEST_F(FunctionsInAWorker, AreToldThatTheirTurnIsToEnd) {
   EXPECT_EQ(session->exec({.code = "price(1); for (;;) {}"}).outcome, Outcome::kTimedOut);
 }
 
-TEST(MisbehavingWorker, ItFreezesNoRunThatNobodyAskedItTo) {
+TEST(MisbehavingWorker, ItFreezesNoRunWithoutARequest) {
   EXPECT_EQ(error_of([](Link& link, uint32_t subject) {
               Report frozen;
               frozen.outcome = Outcome::kFrozen;

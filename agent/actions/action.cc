@@ -99,7 +99,7 @@ const ActionLanguage* guess(Languages languages, std::string_view source) {
 
 Action not_chosen(std::string_view tag, Languages languages) {
   const std::string what =
-      tag.empty() ? "It cannot be told which language the program is in. Name it: write "
+      tag.empty() ? "The language of the program is not clear. Name it: write "
                   : "Programs in " + std::string(tag.substr(0, 32)) + " cannot be run here. Write ";
   return unclear(what + list_of(languages) + ".");
 }

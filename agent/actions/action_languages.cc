@@ -78,7 +78,7 @@ Status check_name(std::string_view name) {
   };
   if (!name.empty() && std::ranges::all_of(name, fits)) return {};
   return fail(ErrorCode::kInvalidArgument,
-              "\"" + std::string(name.substr(0, 64)) + "\" is no name of a language",
+              "\"" + std::string(name.substr(0, 64)) + "\" is not the name of a language",
               "Write it as python, js or wat; several with commas.");
 }
 
@@ -132,7 +132,7 @@ Result<std::vector<ActionLanguage>> choose_languages(std::span<const std::string
       continue;
     }
     if (name == kShell)
-      return fail(ErrorCode::kInvalidArgument, "shell is no language that programs are in",
+      return fail(ErrorCode::kInvalidArgument, "shell is not a language for programs",
                   "Write --kind linux: the model acts by commands then.");
     MEMBRANE_ASSIGN(const lang::Package package, lang::find_package(name));
     chosen.push_back(language_of_package(package));

@@ -78,7 +78,7 @@ TEST_F(LanguagesTest, ANameCannotLeadOutOfTheDirectory) {
     EXPECT_EQ(choose_languages(Words{name}).error().code, ErrorCode::kInvalidArgument) << name;
 }
 
-TEST_F(LanguagesTest, ThePackageTellsTagsAndModules) {
+TEST_F(LanguagesTest, ThePackageHasTagsAndModules) {
   install("python", "python", R"([".py"])",
           "python 3.15.0\npackage numpy 2.5.2\npackage zlib 1.3\npackage pillow 13.0\nsource pandas 3.0\n");
   install("js", "quickjs", R"([".js",".mjs",".ts",".mts"])");

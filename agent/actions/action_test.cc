@@ -131,7 +131,7 @@ TEST(Action, AToolCallNamesItsLanguage) {
 TEST(Action, TheFirstActionCounts) {
   const Reply reply = read("```wat\n(module)\n```\nOutcome: 42\nANSWER: 42");
   ASSERT_EQ(reply.actions.size(), 1u);
-  EXPECT_EQ(reply.actions[0].kind, Kind::kRun) << "an answer behind a program was made up";
+  EXPECT_EQ(reply.actions[0].kind, Kind::kRun) << "an answer after a program was made up";
   EXPECT_FALSE(reply.note.empty());
   EXPECT_FALSE(read("```wat\n(module)\n```\n```wat\n(module $b)\n```").note.empty());
   const Reply answer = read("ANSWER: use this:\n```wat\n(module)\n```");
@@ -139,7 +139,7 @@ TEST(Action, TheFirstActionCounts) {
   EXPECT_EQ(answer.actions[0].answer, "use this:\n```wat\n(module)\n```");
 }
 
-TEST(Action, AnAnswerStandsAtTheStartOfALine) {
+TEST(Action, AnAnswerIsAtTheStartOfALine) {
   EXPECT_EQ(read("So.\nANSWER: 42\nand more \n").actions.at(0).answer, "42\nand more");
   EXPECT_EQ(read("**ANSWER:** 42").actions.at(0).answer, "42");
   EXPECT_TRUE(read("I write ANSWER: when I know.").actions.empty());
@@ -168,7 +168,7 @@ TEST(Action, CatalogProgramsRunByName) {
   EXPECT_EQ(read("```run\n\n```").actions.at(0).kind, Kind::kUnclear);
 }
 
-TEST(Action, HostFunctionsAreToldOfByName) {
+TEST(Action, HostFunctionsAreDescribedByName) {
   const Reply reply = read("```run\ncapabilities fs str.slice fs\n```");
   ASSERT_EQ(reply.actions.at(0).kind, Kind::kAsk);
   const std::string& description = reply.actions[0].description;

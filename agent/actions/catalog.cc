@@ -137,7 +137,7 @@ Status Catalog::add(std::string source, std::string file_name) {
   if (!is_name(entry.name))
     return malformed(entry.file_name, 1,
                      entry.name.empty() ? "the front matter has no name"
-                                        : "\"" + entry.name + "\" is no name for a program",
+                                        : "\"" + entry.name + "\" is not a name for a program",
                      "Begin the file with \";; name: NAME\"; letters a-z, digits, - and _.");
   if (entry.name == kReservedName)
     return malformed(

@@ -31,7 +31,7 @@ TEST(Catalog, RefusesMalformedFrontMatterWithItsPlace) {
   };
   const Case cases[] = {
       {"(module)", "a.wat", "a.wat:1: the front matter has no name"},
-      {";; name: A b\n;; does: x\n", "a.wat", "\"A b\" is no name"},
+      {";; name: A b\n;; does: x\n", "a.wat", "\"A b\" is not a name"},
       {";; name: a\n(module)", "a.wat", "does not say what the program does"},
       {";; name: a\n;; does: x\n", "b.wat", "its file has another"},
       {";; name: a\n;; deos: x\n", "a.wat",

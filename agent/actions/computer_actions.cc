@@ -100,7 +100,7 @@ Action edit(const std::string& path, std::string old_text, std::string new_text)
 // The counts after a path; an invalid one is unclear.
 Action with_counts(std::string_view entry, Program program, const std::vector<std::string>& counts) {
   for (const std::string& count : counts)
-    if (!is_count(count)) return unclear("\"" + count.substr(0, 32) + "\" is no count of 1 and more.");
+    if (!is_count(count)) return unclear("\"" + count.substr(0, 32) + "\" is not a count of at least 1.");
   program.arguments.insert(program.arguments.end(), counts.begin(), counts.end());
   return act(entry, std::move(program));
 }

@@ -23,7 +23,7 @@ Action of_call(const std::string& tool, const json& arguments) {
   return read_reply(completion, Catalog(), kLanguages).actions.at(0);
 }
 
-TEST(ComputerActions, ACommandIsOfTheShell) {
+TEST(ComputerActions, ACommandIsForTheShell) {
   for (const Action& action : {of_text("Look.\n```bash\nls -l\n```\n"), of_text("```sh\nls -l\n```"),
                                of_call("run_command", {{"command", "ls -l\n"}})}) {
     ASSERT_EQ(action.kind, Action::Kind::kRun);
@@ -84,7 +84,7 @@ TEST(ComputerActions, SearchesDiffsAndUndoes) {
   EXPECT_EQ(of_call("undo", json::object()).program.entry, kUndoEntry);
 }
 
-TEST(ComputerActions, WhatIsMissingIsSaid) {
+TEST(ComputerActions, ReportsWhatIsMissing) {
   EXPECT_TRUE(of_call("write_file", {{"content", "x"}}).problem.contains("path"));
   EXPECT_TRUE(of_call("edit_file", {{"path", "a"}, {"old", ""}, {"new", "x"}}).problem.contains("empty"));
   EXPECT_TRUE(of_call("edit_file", {{"path", "a"}, {"old", "x"}, {"new", "x"}}).problem.contains("same"));

@@ -35,7 +35,7 @@ class PromptTest : public ::testing::Test {
   std::string prompt_;
 };
 
-TEST_F(PromptTest, HoldsWhatIsThere) {
+TEST_F(PromptTest, HasWhatIsAvailable) {
   EXPECT_TRUE(has("kv.get(key) -> value, errno"));
   EXPECT_TRUE(has("GET https://example.org/ is allowed."));
   EXPECT_TRUE(has("sort-lines"));
@@ -58,7 +58,7 @@ TEST_F(PromptTest, ExplainsEveryWayToAct) {
     EXPECT_TRUE(has(way)) << way;
 }
 
-TEST_F(PromptTest, SaysWhenNothingIsGrantedAndLeavesOutWhatIsNotThere) {
+TEST_F(PromptTest, SaysWhenNothingIsGrantedAndLeavesOutWhatIsMissing) {
   prompt_ = build_system_prompt({});
   EXPECT_TRUE(has("Nothing outside of the program is granted."));
   EXPECT_FALSE(has("Ready programs"));
@@ -115,7 +115,7 @@ std::string prompt_in(std::vector<ActionLanguage> languages, const policy::Polic
                               .languages = std::move(languages)});
 }
 
-TEST_F(PromptTest, TellsOfTheChosenLanguagesAlone) {
+TEST_F(PromptTest, DescribesOnlyTheChosenLanguages) {
   prompt_ = prompt_in({kPython});
   for (const char* part : {"programs in Python.", "```python\n", "agent.submit(text)", "# Python (3.15.0)",
                            "Also there: numpy and pandas.", "names the grant"})
@@ -134,7 +134,7 @@ TEST_F(PromptTest, TellsOfTheChosenLanguagesAlone) {
   EXPECT_TRUE(has("```ruby\n") && has("# ruby\n"));
 }
 
-TEST_F(PromptTest, TellsALanguageOfWhatIsGrantedAndItHasNotItself) {
+TEST_F(PromptTest, ALanguageLearnsOfGrantsThatItDoesNotHaveItself) {
   policy::Policy policy;
   prompt_ = prompt_in({kPython}, policy);
   for (const char* part : {"kv.get", "http.get", "requests", "open()", "str.", "json.", "io.print"})
@@ -151,7 +151,7 @@ TEST_F(PromptTest, TellsALanguageOfWhatIsGrantedAndItHasNotItself) {
   EXPECT_TRUE(has("fs.read(path) -> bytes — ") && has("`fetch`"));
 }
 
-TEST_F(PromptTest, TellsWatOfEveryFunctionInShort) {
+TEST_F(PromptTest, DescribesEveryFunctionShortlyForWat) {
   prompt_ = functions_prompt(std::vector{wat()}, {});
   for (const host::Capability& capability : host::capabilities())
     for (const host::FunctionSpec& function : capability.functions)
@@ -178,7 +178,7 @@ TEST_F(PromptTest, NamesWhatCountsAsAHostCall) {
   }
 }
 
-TEST_F(PromptTest, TellsPythonOfTheIntegersOfNumpy) {
+TEST_F(PromptTest, DescribesIntegersOfNumpyForPython) {
   prompt_ = prompt_in({kPython});
   EXPECT_TRUE(has("np.int64"));
   ActionLanguage bare = kPython;

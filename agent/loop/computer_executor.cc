@@ -197,7 +197,7 @@ class Computer {
 
   Result<std::string> content_of(const std::string& path) {
     MEMBRANE_ASSIGN(const linux::FileFacts facts, computer_->stat(path, true));
-    if (!S_ISREG(facts.mode)) return fail(ErrorCode::kInvalidInput, path + " is no file");
+    if (!S_ISREG(facts.mode)) return fail(ErrorCode::kInvalidInput, path + " is not a file");
     if (facts.size > kMostFileBytes)
       return fail(ErrorCode::kTooLong, path + " has " + std::to_string(facts.size) + " bytes",
                   "Take it apart by commands.");
@@ -229,7 +229,7 @@ class Computer {
     const auto text = content_of(path_of(path_in(program)));
     if (!text) return refused(text.error());
     if (text->contains('\0'))
-      return refused("binary", path_in(program) + " is no text",
+      return refused("binary", path_in(program) + " is not text",
                      "Look at it by commands: file, od, strings.");
     sandbox::Report report;
     report.stdout_text =
@@ -252,8 +252,7 @@ class Computer {
   }
 
   sandbox::Report diff() {
-    if (!options_.diff)
-      return refused("diff", "what has changed cannot be told here", "In a repository: git diff.");
+    if (!options_.diff) return refused("diff", "changes cannot be listed here", "In a repository: git diff.");
     auto patch = options_.diff(*computer_);
     if (!patch) return refused(patch.error());
     sandbox::Report report;

@@ -56,7 +56,7 @@ TEST_F(ComputerExecutorTest, RunsCommandsInOneSandbox) {
   EXPECT_EQ(made_, 1);
 }
 
-TEST_F(ComputerExecutorTest, ACommandsReportTellsWhatItAskedOfTheWorld) {
+TEST_F(ComputerExecutorTest, ACommandsReportListsItsHostCalls) {
   options_.after_command = [](sandbox::Report& report) {
     report.host_calls.emplace_back().name = "http.request";
   };
@@ -68,7 +68,7 @@ TEST_F(ComputerExecutorTest, ACommandHasNoMoreTimeThanItAskedFor) {
   EXPECT_EQ(act(kRunEntry, "sleep", {"1"}).outcome, sandbox::Outcome::kTimedOut);
 }
 
-TEST_F(ComputerExecutorTest, AModelIsToldWhatItCanDoAboutALimit) {
+TEST_F(ComputerExecutorTest, AModelLearnsWhatToDoAboutALimit) {
   options_.policy.limits.wall_ms = 2'000;
   EXPECT_EQ(
       act(kRunEntry, "sleep", {"1"}).errors.at(0).hint,
@@ -95,7 +95,7 @@ TEST_F(ComputerExecutorTest, WritesAndReadsBelowItsDirectory) {
   EXPECT_EQ(act(kReadEntry, "", {"b.txt"}).outcome, sandbox::Outcome::kInvalid);
 }
 
-TEST_F(ComputerExecutorTest, AnEditReplacesWhatStandsThereOnce) {
+TEST_F(ComputerExecutorTest, AnEditReplacesTextThatOccursOnce) {
   act(kWriteEntry, "a b b c\n", {"f"});
   EXPECT_TRUE(act(kEditEntry, "X", {"f"}, "a b").stdout_text.contains("line 1"));
   EXPECT_EQ(act(kReadEntry, "", {"f"}).stdout_text, "X b c\n");
@@ -118,7 +118,7 @@ TEST_F(ComputerExecutorTest, UndoSetsFilesBack) {
   EXPECT_EQ(act(kUndoEntry, "").outcome, sandbox::Outcome::kInvalid);
 }
 
-TEST_F(ComputerExecutorTest, ADiffIsThereWhereItCanBeHad) {
+TEST_F(ComputerExecutorTest, ADiffIsOfferedWhereItIsPossible) {
   EXPECT_EQ(act(kDiffEntry, "").outcome, sandbox::Outcome::kInvalid);
   executor_ = nullptr;
   options_.diff = [](linux::LiveComputer&) { return Result<std::string>("diff --git a/f b/f\n"); };
@@ -143,7 +143,7 @@ TEST_F(ComputerExecutorTest, CopiesADirectoryIn) {
   std::filesystem::remove_all(folder);
 }
 
-// A model behind a server, by tool calls; what it is told.
+// A model that acts by tool calls, and the observations that it gets.
 TEST_F(ComputerExecutorTest, AModelWorksByCommandsAndEdits) {
   ModelServer server(
       {streamed_call("write_file", {{"path", "a.c"}, {"content", "int x = 1;\n"}}, "call_1"),
@@ -167,15 +167,15 @@ TEST_F(ComputerExecutorTest, AModelWorksByCommandsAndEdits) {
   EXPECT_EQ(result.stop, Stop::kAnswered);
   EXPECT_EQ(result.totals.steps, 4u);
   EXPECT_EQ(result.totals.repairs, 1u);
-  std::vector<std::string> told;
+  std::vector<std::string> observations;
   for (const Message& message : loop.messages())
-    if (message.role == Role::kTool) told.push_back(message.content);
-  ASSERT_EQ(told.size(), 6u);
-  EXPECT_TRUE(told[1].contains("edited /root/a.c at line 1"));
-  EXPECT_TRUE(told[2].contains("stands 0 times"));
-  EXPECT_TRUE(told[3].contains("exit code 4"));
-  EXPECT_TRUE(told[4].contains("int x = 2;"));
-  EXPECT_FALSE(told[4].contains("fuel"));
+    if (message.role == Role::kTool) observations.push_back(message.content);
+  ASSERT_EQ(observations.size(), 6u);
+  EXPECT_TRUE(observations[1].contains("edited /root/a.c at line 1"));
+  EXPECT_TRUE(observations[2].contains("stands 0 times"));
+  EXPECT_TRUE(observations[3].contains("exit code 4"));
+  EXPECT_TRUE(observations[4].contains("int x = 2;"));
+  EXPECT_FALSE(observations[4].contains("fuel"));
 }
 
 }  // namespace

@@ -108,7 +108,7 @@ TEST_F(ExecutorTest, StateStaysThroughAConversation) {
   EXPECT_EQ(run("js", "typeof x").result, "'undefined'") << "another conversation knows nothing of it";
 }
 
-TEST_F(ExecutorTest, AStepThatRunsOutOfFuelIsUndoneAndTheNextGoesOn) {
+TEST_F(ExecutorTest, AStepThatRunsOutOfFuelIsUndoneAndTheNextContinues) {
   open_all({"js"});
   if (IsSkipped()) return;
   run("js", "let x = 20");
@@ -121,7 +121,7 @@ TEST_F(ExecutorTest, AStepThatRunsOutOfFuelIsUndoneAndTheNextGoesOn) {
   EXPECT_EQ(run("js", "x").outcome, Outcome::kOutOfFuel);
 }
 
-TEST_F(ExecutorTest, ACancelEndsTheStepAndTheNextGoesOn) {
+TEST_F(ExecutorTest, ACancelEndsTheStepAndTheNextContinues) {
   open_all({"js"});
   if (IsSkipped()) return;
   run("js", "let x = 20");
@@ -167,7 +167,7 @@ TEST_F(ExecutorTest, ATaskInPython) {
   EXPECT_NE(observations_[3].find("/tmp/a.txt (4 bytes)"), std::string::npos);
 }
 
-TEST_F(ExecutorTest, ATaskInJavaScriptAndWatIsToldOfAnUnknownLanguageAndReplays) {
+TEST_F(ExecutorTest, ATaskInJavaScriptAndWatLearnsOfAnUnknownLanguageAndReplays) {
   open_all({"js"});
   if (IsSkipped()) return;
   const std::vector<ActionLanguage> languages{language_of_package(options_.templates["js"]->package()),

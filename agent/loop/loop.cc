@@ -122,11 +122,11 @@ void Loop::cut_history() {
     const bool task_is_old = old_task + 1 != last_task.base();
     auto first = task_is_old ? old_task : std::find_if(history_.begin(), history_.end(), is_reply);
     if (first == history_.end()) break;
-    auto behind = std::find_if(first + 1, history_.end(),
-                               [&](const Entry& e) { return is_reply(e) || e.part == Part::kTask; });
-    if (behind == history_.end()) break;  // the last one stays
-    digest_.push_back(digest_of(task_is_old ? *first : *(behind - 1)));
-    history_.erase(first, behind);
+    auto next = std::find_if(first + 1, history_.end(),
+                             [&](const Entry& e) { return is_reply(e) || e.part == Part::kTask; });
+    if (next == history_.end()) break;  // the last one stays
+    digest_.push_back(digest_of(task_is_old ? *first : *(next - 1)));
+    history_.erase(first, next);
     ++cut;
   }
   if (digest_.size() > kMaxDigestLines) digest_.erase(digest_.begin(), digest_.end() - kMaxDigestLines);
@@ -319,7 +319,7 @@ void Loop::nudge(Run& run, const Completion& completion) {
                   : "Nothing was run and nothing was answered. Write " +
                         std::string(acts_in_computer(options_.languages) ? "a command" : "a program") +
                         " in a fenced block in " + list_of(options_.languages) +
-                        ", or the final answer behind ANSWER: at the start of a line.");
+                        ", or the final answer after ANSWER: at the start of a line.");
 }
 
 // The model may still answer, but not run anything.

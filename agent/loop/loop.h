@@ -94,7 +94,7 @@ class Observer {
   virtual void on_program(const Program&) {}
   virtual void on_stdout(std::string_view /*piece*/) {}
   virtual void on_report(const Program&, const sandbox::Report&) {}
-  virtual void on_observation(std::string_view /*what the model is told*/) {}
+  virtual void on_observation(std::string_view /*what the model is shown*/) {}
   virtual void on_note(std::string_view /*a line for the person*/) {}
   virtual void on_end(const TaskResult&) {}
 };

@@ -199,7 +199,7 @@ TEST_F(LoopTest, ToolsAreOfferedUnlessTurnedOff) {
   EXPECT_TRUE(model_.queries[1].tools.empty());
 }
 
-TEST_F(LoopTest, TheConversationGoesOnUntilReset) {
+TEST_F(LoopTest, TheConversationContinuesUntilReset) {
   model_.script = {says("ANSWER: one"), says("ANSWER: two"), says("ANSWER: three")};
   run("first");
   run("second");
@@ -209,7 +209,7 @@ TEST_F(LoopTest, TheConversationGoesOnUntilReset) {
   EXPECT_EQ(conversation(2), "system: SYSTEM\nuser: third\n");
 }
 
-TEST_F(LoopTest, TheExecutorIsToldOfLanguageAndConversation) {
+TEST_F(LoopTest, TheExecutorGetsLanguageAndConversation) {
   options_.languages = {{.name = "python", .title = "Python", .tags = {"python", "py"}}, wat()};
   std::vector<uint64_t> conversations;
   executor_ = [&](const Program&, const StepContext& context) {
@@ -301,7 +301,7 @@ TEST_F(LoopTest, QuestionsAboutHostFunctionsAreBounded) {
   EXPECT_NE(notes_.observations.at(0).find("was cut"), std::string::npos);
 }
 
-TEST_F(LoopTest, ASecondProgramIsSaidToBePassedOver) {
+TEST_F(LoopTest, ASecondProgramIsReportedAsIgnored) {
   model_.script = {says("```wat\n(module)\n```\n```wat\n(module $b)\n```"), says("ANSWER: ok")};
   run();
   EXPECT_EQ(programs_.size(), 1u);
@@ -310,7 +310,7 @@ TEST_F(LoopTest, ASecondProgramIsSaidToBePassedOver) {
 
 // -- circles ------------------------------------------------------------------------------------
 
-TEST_F(LoopTest, TheSameFailureThriceIsSaidAndFiveTimesStopped) {
+TEST_F(LoopTest, TheSameFailureIsReportedAtThreeTimesAndStoppedAtFive) {
   executor_ = [](const Program&, const StepContext&) { return outcome(Outcome::kTrapped, "unreachable"); };
   for (int i = 0; i < 5; ++i) model_.script.push_back(runs("(module)"));
   model_.script.push_back(says("ANSWER: I could not"));
@@ -331,7 +331,7 @@ TEST_F(LoopTest, WordsWithoutAnActionAreAskedAboutOnceThenTaken) {
   EXPECT_NE(conversation(1).find("Nothing was run"), std::string::npos);
 }
 
-TEST_F(LoopTest, RepliesThatAreCutOrEmptyAreNoAnswers) {
+TEST_F(LoopTest, CutOrEmptyRepliesAreNotAnswers) {
   model_.script = {says("Well, ", Finish::kLength), says("the ", Finish::kCut),
                    says("answer", Finish::kLength)};
   EXPECT_EQ(run().stop, Stop::kStuck);
@@ -392,7 +392,7 @@ TEST_F(LoopTest, TokensAreTakenAndBounded) {
   EXPECT_NE(result.error->hint.find("--tokens"), std::string::npos);
 }
 
-TEST_F(LoopTest, AnswersOfTheServersOwnLimitsAreNoTokenBudget) {
+TEST_F(LoopTest, TheServersOwnLimitsAreNotTheTokenBudget) {
   model_.script = {fail(ErrorCode::kExhausted, "quota")};
   EXPECT_EQ(run().stop, Stop::kModelFailed);
 }

@@ -273,7 +273,7 @@ Result<std::vector<float>> decode_embedding(std::string_view body) {
   out.reserve(numbers.size());
   for (const json& number : numbers) {
     if (!number.is_number() || !std::isfinite(number.get<float>()))
-      return malformed("an embedding holds what is no number", body);
+      return malformed("an embedding has an item that is not a number", body);
     out.push_back(number.get<float>());
   }
   return out;

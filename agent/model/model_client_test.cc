@@ -189,7 +189,7 @@ TEST_F(ModelClientTest, TakesAVeryLongLine) {
   EXPECT_EQ(answer().content.size(), 2'000'000u);
 }
 
-TEST_F(ModelClientTest, CommentsAndOtherEventsAreNoAnswer) {
+TEST_F(ModelClientTest, CommentsAndOtherEventsAreIgnored) {
   serve({{{"body",
            ": keep-alive\n\nevent: ping\ndata: {}\n\ndata: "
            "{\"choices\":[{\"delta\":{\"content\":\"x\"},\"finish_reason\":\"stop\"}]}\r\n\r\ndata: [DONE]"},
@@ -274,7 +274,7 @@ TEST_F(ModelClientTest, LearnsWhatTheServerDoesNotTake) {
   EXPECT_EQ(body["messages"], (json{{{"role", "user"}, {"content", "Be brief.\n\nSay hello."}}}));
 }
 
-TEST_F(ModelClientTest, WithoutToolsTheConversationIsToldInText) {
+TEST_F(ModelClientTest, WithoutToolsTheConversationIsSentAsText) {
   config_.tools = false;
   serve({streamed({"ok"})});
   query_.messages.push_back({Role::kAssistant, "", {{"c1", "run", "{}"}}, {}});
@@ -371,7 +371,7 @@ TEST_F(ModelClientTest, DoesNotWaitBeyondTheDeadline) {
   EXPECT_TRUE(clock_.waits.empty());
 }
 
-TEST_F(ModelClientTest, AQuotaThatIsGoneIsNotRetried) {
+TEST_F(ModelClientTest, AnExhaustedQuotaIsNotRetried) {
   serve({api_error(429, "You exceeded your current quota", "insufficient_quota")});
   EXPECT_EQ(failure().code, ErrorCode::kExhausted);
   EXPECT_TRUE(clock_.waits.empty());
@@ -392,7 +392,7 @@ TEST_F(ModelClientTest, RefusalsAreNotRetriedAndSayWhatToDo) {
   EXPECT_TRUE(clock_.waits.empty());
 }
 
-TEST_F(ModelClientTest, AConversationBeyondTheModelsWindowIsToldApart) {
+TEST_F(ModelClientTest, AConversationBeyondTheModelsWindowIsRecognised) {
   serve({api_error(400, "This model's maximum context length is 4096 tokens."),
          api_error(400, "Too many tokens.", "context_length_exceeded"),
          api_error(500, "the request exceeds the available context size")});
@@ -455,7 +455,7 @@ TEST_F(ModelClientTest, AStreamThatEndsWithoutItsMarkIsCut) {
   EXPECT_EQ(answer().content, "whole");
 }
 
-TEST_F(ModelClientTest, ACutBehindTheEndIsNone) {
+TEST_F(ModelClientTest, ACutAfterTheEndIsIgnored) {
   serve({{{"events", {event({{"content", "all"}}), event(json::object(), "stop")}}, {"end", "reset"}}});
   EXPECT_EQ(answer().content, "all");
   EXPECT_TRUE(retries_.empty());
@@ -510,7 +510,7 @@ TEST_F(ModelClientTest, AnErrorUnderStatus200IsAFailureOfTheServer) {
   EXPECT_NE(failed.message.find("no provider"), std::string::npos);
 }
 
-TEST_F(ModelClientTest, WhatIsNoAnswerIsNamed) {
+TEST_F(ModelClientTest, OtherAnswersAreNamed) {
   serve({{{"body", "<!doctype html><p>Welcome"}, {"headers", {{"Content-Type", "text/html"}}}},
          {{"body", "OK"}, {"headers", {{"Content-Type", "text/plain"}}}},
          {{"body", ""}},
@@ -576,7 +576,7 @@ TEST_F(ModelClientTest, AnEndlessAnswerIsRefused) {
   EXPECT_TRUE(clock_.waits.empty());
 }
 
-TEST_F(ModelClientTest, NobodyThereIsSaidSo) {
+TEST_F(ModelClientTest, AMissingServerIsReported) {
   const int held =
       socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);  // bound, but not listening: connections are refused
   sockaddr_in address{};

@@ -72,7 +72,7 @@ TEST(Sse, EverySplitGivesTheSameEvents) {
   for (size_t piece = 1; piece < stream.size(); ++piece) EXPECT_EQ(parse(stream, piece), whole) << piece;
 }
 
-TEST(Sse, WhatTheStreamEndedInIsShown) {
+TEST(Sse, AnIncompleteLastEventIsShown) {
   SseParser parser([](const SseEvent&) { FAIL(); });
   EXPECT_FALSE(parser.unfinished());
   ASSERT_TRUE(parser.feed("data: [DO"));

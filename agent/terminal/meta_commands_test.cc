@@ -27,10 +27,10 @@ TEST(MetaCommands, AnUnknownOneSaysWhichThereAre) {
   const auto found = meta_line(MetaPlace::kSession, ":frk 3");
   ASSERT_TRUE(found);
   EXPECT_EQ(found->command, nullptr);
-  const std::string told = unknown_meta(MetaPlace::kSession, found->word);
-  EXPECT_TRUE(told.starts_with("There is no command :frk. Did you mean :fork? There are :help, :fork, "))
-      << told;
-  EXPECT_TRUE(told.ends_with(" and :quit.")) << told;
+  const std::string message = unknown_meta(MetaPlace::kSession, found->word);
+  EXPECT_TRUE(message.starts_with("There is no command :frk. Did you mean :fork? There are :help, :fork, "))
+      << message;
+  EXPECT_TRUE(message.ends_with(" and :quit.")) << message;
 }
 
 TEST(MetaCommands, AreCompletedWithTheirPrefix) {

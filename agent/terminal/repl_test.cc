@@ -76,7 +76,7 @@ TEST_F(ReplTest, ALineIsATask) {
   EXPECT_EQ(messages_.at(1).content, "What is it?");
 }
 
-TEST_F(ReplTest, LinesGoOnBehindABackslashAndInsideAFence) {
+TEST_F(ReplTest, LinesContinueAfterABackslashAndInsideAFence) {
   type("one\\\ntwo\n", R"({"content":"ANSWER: x"})");
   EXPECT_EQ(messages_.at(1).content, "one\ntwo");
   type("Mend this:\n```wat\n(module)\n\n```\n", R"({"content":"ANSWER: x"})");
@@ -187,7 +187,7 @@ TEST_F(ReplTest, AHistoryThatIsALinkOrAPipeIsLeftAlone) {
   EXPECT_EQ(fs::file_size(precious), 9u);
 }
 
-TEST_F(ReplTest, ACancelEndsTheStepAndTheSessionGoesOn) {
+TEST_F(ReplTest, ACancelEndsTheStepAndTheSessionContinues) {
   executor_ = [this](const Program&, const StepContext&) {
     cancel_ = true;  // as SIGINT would
     Report report;
@@ -200,7 +200,7 @@ TEST_F(ReplTest, ACancelEndsTheStepAndTheSessionGoesOn) {
   EXPECT_TRUE(has(out, "── answer\nyes\n")) << out;
 }
 
-TEST_F(ReplTest, ToldOnceThatCtrlDLeaves) {
+TEST_F(ReplTest, ExplainsOnceThatCtrlDLeaves) {
   class Interrupted final : public LineReader {
     int n_ = 0;
     LineEvent read(std::string_view, std::string&) override {
@@ -216,7 +216,7 @@ TEST_F(ReplTest, ToldOnceThatCtrlDLeaves) {
 
 // -- the person -------------------------------------------------------------------------
 
-TEST(ConsolePerson, AsksAndHears) {
+TEST(ConsolePerson, AsksAndGetsAnAnswer) {
   std::istringstream in("blue\n");
   std::ostringstream out;
   StreamLineReader reader(in, &out);
@@ -262,7 +262,7 @@ TEST(Interrupt, SetsAFlag) {
   EXPECT_TRUE(interrupt.flag());
 }
 
-TEST(InterruptDeathTest, ThreeThatNobodyHeardEndTheProcess) {
+TEST(InterruptDeathTest, ThreeWithoutEffectEndTheProcess) {
   EXPECT_EXIT(
       {
         Interrupt interrupt;

@@ -30,7 +30,7 @@ class Planner:
         self.now = 0
 
     def plan(self, changed):
-        """The constraints that follow from a change, each behind those that give its inputs."""
+        """The constraints that follow from a change, each after those that give its inputs."""
         self.now += 1
         order = []
 

@@ -1,4 +1,4 @@
-// Node's side of `tools/bench peers`; what the lines mean is told in membrane_peer.cc. The tier is chosen by
+// Node's side of `tools/bench peers`; for the meaning of the lines see membrane_peer.cc. The tier is chosen by
 // flags of the command line.
 import { readFileSync } from "node:fs";
 import { createInterface } from "node:readline";

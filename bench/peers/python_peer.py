@@ -1,4 +1,4 @@
-"""Engines that are had as Python packages, for `tools/bench peers`; what the lines mean is told in
+"""Engines that come as Python packages, for `tools/bench peers`; for the meaning of the lines see
 membrane_peer.cc.
 
     python_peer.py wasmtime|wasmtime-fuel|wasm3

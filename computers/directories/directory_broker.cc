@@ -127,11 +127,11 @@ class DirectoryBroker::Served {
       note_use(*request, answer);
     }
     answer.head.bytes = static_cast<uint32_t>(answer.bytes.size());
-    std::string told(reinterpret_cast<const char*>(&answer.head), sizeof answer.head);
-    told += answer.bytes;
+    std::string reply(reinterpret_cast<const char*>(&answer.head), sizeof answer.head);
+    reply += answer.bytes;
     // The kernel process is waiting for the answer, so there is room, or the socket is not ours.
-    return ::send(ours_.number(), told.data(), told.size(), MSG_NOSIGNAL | MSG_DONTWAIT) ==
-           static_cast<ssize_t>(told.size());
+    return ::send(ours_.number(), reply.data(), reply.size(), MSG_NOSIGNAL | MSG_DONTWAIT) ==
+           static_cast<ssize_t>(reply.size());
   }
   [[nodiscard]] std::optional<Request> request_in(std::string_view message) const {
     Request request;
@@ -255,9 +255,9 @@ HostResult<void> DirectoryBroker::Served::look(const Request& request, Answer& a
     case GrantedAct::kRoom: {
       const auto room = broker_.path_room(request.path);
       if (!room) return std::unexpected(room.error());
-      const linux::GrantedRoom told = {room->most_bytes, room->free_bytes, room->most_files,
-                                       room->free_files};
-      answer.bytes.assign(reinterpret_cast<const char*>(&told), sizeof told);
+      const linux::GrantedRoom reply = {room->most_bytes, room->free_bytes, room->most_files,
+                                        room->free_files};
+      answer.bytes.assign(reinterpret_cast<const char*>(&reply), sizeof reply);
       return {};
     }
     case GrantedAct::kOpen: {

@@ -107,7 +107,7 @@ TEST_F(DirectoryBrokerTest, ChangesNothingThatIsGrantedForReading) {
   EXPECT_TRUE(std::filesystem::exists(folder_ / "in" / "a"));
 }
 
-TEST_F(DirectoryBrokerTest, TellsPermissionsAndLinksAsTheyAre) {
+TEST_F(DirectoryBrokerTest, ReportsPermissionsAndLinksAsTheyAre) {
   std::filesystem::permissions(folder_ / "in" / "a", std::filesystem::perms(0640));
   open(policy::FsMode::kWrite);
   EXPECT_EQ(ask({}, "a").head.mode, 0640u);
@@ -141,7 +141,7 @@ TEST_F(DirectoryBrokerTest, ListsInParts) {
   EXPECT_EQ(ask({.act = GrantedAct::kList, .offset = UINT64_MAX}, "below").bytes, "");
 }
 
-TEST_F(DirectoryBrokerTest, HearsNoMoreOfWhatIsNoRequest) {
+TEST_F(DirectoryBrokerTest, EndsAConnectionAfterAMalformedRequest) {
   GrantedRequest lies = {.act = GrantedAct::kStatus};
   lies.path_bytes = 4000;
   GrantedRequest unknown = {.act = static_cast<GrantedAct>(99)};
@@ -157,7 +157,7 @@ TEST_F(DirectoryBrokerTest, HearsNoMoreOfWhatIsNoRequest) {
   }
 }
 
-TEST_F(DirectoryBrokerTest, RefusesWhatIsNoDirectory) {
+TEST_F(DirectoryBrokerTest, RefusesWhatIsNotADirectory) {
   policy::FsGrant grant;
   grant.guest = "/data";
   grant.host = (folder_ / "secret").string();
@@ -192,9 +192,9 @@ TEST_F(DirectoryBrokerTest, AFileThatTheHostReplacesIsAnotherOne) {
   EXPECT_EQ(root->look_up("a").value(), now);
   const std::byte byte{'N'};
   ASSERT_TRUE(now->write(0, {&byte, 1}));
-  std::string told;
-  std::getline(std::ifstream(folder_ / "in" / "a"), told);
-  EXPECT_EQ(told, "Newer text");
+  std::string content;
+  std::getline(std::ifstream(folder_ / "in" / "a"), content);
+  EXPECT_EQ(content, "Newer text");
 }
 
 TEST_F(DirectoryBrokerTest, TheRoomThatIsLeftIsTheGrants) {

@@ -47,7 +47,7 @@ TEST(Authority, IsTrustedForEachHost) {
     EXPECT_EQ(error_of_program(authority, host, certificate), "") << host;
 }
 
-TEST(Authority, IsOfOneSandbox) {
+TEST(Authority, BelongsToOneSandbox) {
   Authority authority, other;
   EXPECT_EQ(error_of_program(authority, "example.org", other.certificate().value()),
             "certificate verify failed");
@@ -90,7 +90,7 @@ TEST(Authority, IsNeededByGrantsOfRequestsOverTls) {
   EXPECT_FALSE(needs_authority({}));
 }
 
-TEST(Authority, VariablesThatAreThereStay) {
+TEST(Authority, ExistingVariablesStay) {
   policy::HttpGrant grant;
   grant.url = "https://example.org/*";
   grant.methods = {"GET"};
@@ -165,7 +165,7 @@ TEST(TlsStream, EndsAConnectionThatSaysNothingForTooLong) {
   while (!is_over && client.change_key()) {}
 }
 
-TEST(TlsStream, RefusesAHandshakeThatIsNone) {
+TEST(TlsStream, RefusesAnInvalidHandshake) {
   Authority authority;
   Ends ends;
   const auto context = authority.context_for("example.org").value();

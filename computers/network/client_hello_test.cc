@@ -14,14 +14,14 @@ std::string name_of(std::string_view bytes) {
 }
 bool is_refused(std::string_view bytes) { return name_of(bytes).starts_with("refused"); }
 
-TEST(ClientHello, TellsItsServersName) {
+TEST(ClientHello, FindsItsServersName) {
   EXPECT_EQ(name_of(client_hello("example.org")), "example.org");
   EXPECT_EQ(name_of(client_hello("EXAMPLE.org")), "example.org");
   EXPECT_EQ(name_of(client_hello("example.org") + "what follows"), "example.org");
   EXPECT_EQ(name_of(client_hello(std::nullopt)), "");
 }
 
-TEST(ClientHello, WantsMoreUntilItIsThere) {
+TEST(ClientHello, WantsMoreUntilItIsComplete) {
   const std::string whole = client_hello("example.org");
   for (size_t size = 0; size < whole.size(); ++size)
     EXPECT_EQ(name_of(whole.substr(0, size)), "more") << size;
@@ -31,7 +31,7 @@ TEST(ClientHello, ReadsWhatIsCutIntoRecords) {
   EXPECT_EQ(name_of(in_records(hello_message("example.org"), 7)), "example.org");
 }
 
-TEST(ClientHello, RefusesWhatIsNone) {
+TEST(ClientHello, RefusesOtherMessages) {
   EXPECT_TRUE(is_refused("GET / HTTP/1.1\r\n"));
   EXPECT_TRUE(is_refused(in_records(std::string("\x02\x00\x00\x00", 4), 4)));          // of a server
   EXPECT_TRUE(is_refused(in_records(std::string("\x01\xff\xff\xff", 4), 4)));          // of 16 MiB

@@ -434,7 +434,7 @@ HostResult<void> Gateway::open_tunnel(Connection& connection, const Heard& heard
 
 HostResult<std::unique_ptr<Stream>> Gateway::decrypt(const Heard& heard, SocketStream& stream) {
   // Renewed before the program needs it; older certificates that it has read are still valid.
-  if (const Status told = tell_hosts_again_if_due(); !told) return std::unexpected(error_of(told.error()));
+  if (const Status shown = tell_hosts_again_if_due(); !shown) return std::unexpected(error_of(shown.error()));
   const auto context = authority_->context_for(heard.url.host);
   if (!context) return std::unexpected(error_of(context.error()));
   return TlsStream::accept(stream, heard.hello.bytes, *context);

@@ -163,7 +163,7 @@ RawServer::Handler echo_twice() {
 }
 const std::string kAccessDenied("\x15\x03\x03\x00\x02\x02\x31", 7);
 
-TEST_F(GatewayTest, TellsWhichHostsAreReachable) {
+TEST_F(GatewayTest, ListsReachableHosts) {
   allow({"GET"}, "https://*.example.org/*");
   allow({"GET"}, "http://localhost:8000/*");
   open();
@@ -180,7 +180,7 @@ TEST_F(GatewayTest, TellsWhichHostsAreReachable) {
   EXPECT_EQ(text, options_.authority->certificate().value());
 }
 
-TEST_F(GatewayTest, GreetsLaterWhenItIsToldTo) {
+TEST_F(GatewayTest, GreetsLaterOnRequest) {
   allow({"GET"}, "https://example.org/*");
   options_.greets_later = true;
   open();
@@ -192,7 +192,7 @@ TEST_F(GatewayTest, GreetsLaterWhenItIsToldTo) {
   EXPECT_GT(greeting.certificate_bytes, 0u);
 }
 
-TEST_F(GatewayTest, TellsNoCertificateWhereNoneIsNeeded) {
+TEST_F(GatewayTest, SendsNoCertificateWhereNoneIsNeeded) {
   allow({"CONNECT", "GET"}, "https://example.org/*");
   allow({"GET"}, "http://example.org/a");
   open();
@@ -265,7 +265,7 @@ TEST_F(GatewayTest, SendsRequestsOfOneConnectionOneAfterTheOther) {
   EXPECT_TRUE(server.requests()[0].contains("Content-Length: 3\r\n"));
 }
 
-TEST_F(GatewayTest, AnswersWhatIsNoHttp) {
+TEST_F(GatewayTest, AnswersOtherProtocolsThanHttp) {
   const RawServer server(hello());
   allow({"GET"}, server.url("/*"));
   open();
@@ -311,7 +311,7 @@ TEST_F(GatewayTest, AnOwnersSandboxesShareABoundOfConnections) {
   EXPECT_TRUE(answer.starts_with("HTTP/1.1 200 ")) << answer;
 }
 
-TEST_F(GatewayTest, TakesAllThatWasSaidBeforeItEnds) {
+TEST_F(GatewayTest, ReadsEverythingBeforeItEnds) {
   for (int i = 0; i < 100; ++i) {
     open();
     ASSERT_TRUE(tell({.event = NetworkEvent::kRefusedName}, "example.org"));
@@ -388,7 +388,7 @@ TEST_F(GatewayTest, AGrantOfAllConnectionsGivesNoMoreThanASingleOneOfTheHost) {
   EXPECT_TRUE(server.requests().empty());
 }
 
-TEST_F(GatewayTest, DecryptsForTheNameOfTheHostAlone) {
+TEST_F(GatewayTest, DecryptsOnlyForTheNameOfTheHost) {
   const RawServer server(echo());
   allow({"GET"}, "https://example.test:" + std::to_string(server.port()) + "/*").addresses = {"127.0.0.1"};
   names_.addresses["example.test"] = "127.0.0.1";
@@ -399,7 +399,7 @@ TEST_F(GatewayTest, DecryptsForTheNameOfTheHostAlone) {
   EXPECT_EQ(tls_error_, "tlsv1 alert access denied");
 }
 
-TEST_F(GatewayTest, DecryptsHttp1Alone) {
+TEST_F(GatewayTest, DecryptsOnlyHttp1) {
   const RawServer server(echo());
   allow({"GET"}, "https://127.0.0.1:" + std::to_string(server.port()) + "/b");
   open();
@@ -412,7 +412,7 @@ TEST_F(GatewayTest, DecryptsHttp1Alone) {
   EXPECT_EQ(tls_error_, "tlsv1 alert no application protocol");
 }
 
-TEST_F(GatewayTest, TellsOfProgramsThatDoNotTrustIt) {
+TEST_F(GatewayTest, ReportsProgramsThatDoNotTrustIt) {
   const RawServer server(echo());
   allow({"GET"}, "https://127.0.0.1:" + std::to_string(server.port()) + "/b");
   open();
@@ -588,7 +588,7 @@ TEST_F(GatewayTest, HoldsNoMoreOfAnswersThanItHasRoomFor) {
   EXPECT_TRUE(slow.read_until("\r\n\r\n").starts_with("HTTP/1.1 200 "));
   EXPECT_TRUE(request("127.0.0.1", server, get(server, "127.0.0.1")).starts_with("HTTP/1.1 503 "));
   EXPECT_EQ(slow.read_all().size(), kBytes);
-  // Its room is released once the connection is over, which the program is told earlier.
+  // Its room is released after the connection has ended; the program learns of the end earlier.
   std::string answer;
   do answer = request("127.0.0.1", server, get(server, "127.0.0.1"));
   while (answer.starts_with("HTTP/1.1 503 "));

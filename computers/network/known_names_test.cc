@@ -51,7 +51,7 @@ TEST(KnownNamesTest, ThreadsWaitForOneAnswer) {
   EXPECT_EQ(resolver.asked, 1);
 }
 
-TEST(KnownNamesTest, WhoWaitsTooLongIsToldSo) {
+TEST(KnownNamesTest, AWaitThatIsTooLongIsReported) {
   Counting resolver;
   resolver.waits = true;
   KnownNames names(resolver);

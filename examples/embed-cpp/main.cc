@@ -4,7 +4,7 @@
 #include <iostream>
 #include <map>
 
-// The program that the model wrote. It knows one function: shop.price, name of a thing -> cents.
+// The program that the model wrote. It knows one function: shop.price, name of an item -> cents.
 constexpr const char* kProgram = R"((import "shop" "price" (func $price (param i32) (result i32)))
 (import "io" "print" (func $io.print (param i32)))
 (func (export "run") (param $count i32) (result i32)
@@ -28,7 +28,7 @@ int main() {
        [&](membrane::HostCall& call) -> std::expected<std::vector<membrane::Value>, std::string> {
          const auto name = call.read_string(std::get<int32_t>(call.arguments()[0]));
          const auto found = prices.find(name.value_or(""));
-         if (found == prices.end()) return std::unexpected("there is no such thing in the shop");  // a trap
+         if (found == prices.end()) return std::unexpected("the shop has no such item");  // a trap
          return std::vector<membrane::Value>{found->second};
        }});
   if (!defined) return std::cerr << defined.error().message << '\n', 1;

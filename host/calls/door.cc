@@ -320,7 +320,7 @@ std::string Door::answer_session(std::string_view what, std::string_view request
   if (what == "memory") return answer_of(static_cast<int64_t>(guest_.memory().size()));
   return refused(
       {Errno::kInvalid,
-       "a session is asked for its 'next', its 'input', a 'file' or its 'memory', or told a 'result'",
+       "a session can be asked for its 'next', its 'input', a 'file' or its 'memory', or be given a 'result'",
        {}});
 }
 

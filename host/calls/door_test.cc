@@ -71,7 +71,7 @@ TEST_F(DoorTest, AFileIsTheSessionsToRead) {
   EXPECT_EQ(ask_text(R"({"session":"file"})")["error"]["errno"], "EINVAL");
 }
 
-TEST_F(DoorTest, RequestsAboutFilesAreForWhoHasNoOtherFunctionsForThem) {
+TEST_F(DoorTest, RequestsAboutFilesAreForLanguagesWithoutOtherFunctionsForThem) {
   const std::string request = R"({"files":"open","path":"/x"})";
   EXPECT_EQ(ask_text(request)["error"]["errno"], "ENOTSUP");
   session_.has_files = true;
@@ -82,7 +82,7 @@ TEST_F(DoorTest, RequestsAboutFilesAreForWhoHasNoOtherFunctionsForThem) {
             true);
 }
 
-TEST_F(DoorTest, AProgramIsToldHowMuchMemoryItHas) {
+TEST_F(DoorTest, AProgramLearnsHowMuchMemoryItHas) {
   EXPECT_EQ(ask_text(R"({"session":"memory"})")["value"], machine_.guest.memory().size());
 }
 
@@ -205,13 +205,13 @@ TEST_F(DoorTest, RequestsAndAnswersHaveTheMemoryThatIsLeft) {
   EXPECT_EQ(value("str.repeat", {"x", 10'000'000}).get<std::string>().size(), 10'000'000u);
 }
 
-TEST_F(DoorTest, NamesThatAreLongAreToldShortly) {
+TEST_F(DoorTest, LongNamesAreCutInErrors) {
   const std::string answer = door_.answer(R"({"call":")" + std::string(1'000'000, 'x') + R"("})");
   EXPECT_LT(answer.size(), 1'000u);
   EXPECT_EQ(json::parse(answer)["error"]["errno"], "ENOENT");
 }
 
-TEST_F(DoorTest, TheEndOfTheRunIsTold) {
+TEST_F(DoorTest, TheEndOfTheRunIsReported) {
   EXPECT_EQ(door_.answer(R"({"call":"agent.submit","arguments":["42"]})"), "");
   EXPECT_EQ(door_.end(), CallEnd::kExit);
   EXPECT_EQ(machine_.guest.answer, "42");
@@ -226,7 +226,7 @@ TEST_F(DoorTest, AFunctionWithoutAnErrnoThatFailsIsAnErrorAndNoTrap) {
   EXPECT_EQ(door_.end(), CallEnd::kReturn);
 }
 
-TEST_F(DoorTest, NamesThatAreNoneAreToldWithTheNearest) {
+TEST_F(DoorTest, UnknownNamesAreReportedWithTheNearest) {
   const json answer = call("http.gt", {"x"});
   EXPECT_EQ(answer["error"]["errno"], "ENOENT");
   EXPECT_NE(answer["error"]["message"].get<std::string>().find("http.get"), std::string::npos) << answer;
@@ -275,7 +275,7 @@ TEST_F(DoorTest, RequestsThatNestOrCountTooMuchAreRefusedBeforeTheyAreParsed) {
   EXPECT_EQ(ask_text(std::string(Door::kMaxRequestBytes + 1, ' '))["error"]["errno"], "E2BIG");
 }
 
-TEST_F(DoorTest, ASessionIsAskedAndTold) {
+TEST_F(DoorTest, ASessionGetsCodeAndGivesResults) {
   EXPECT_EQ(ask({{"session", "next"}}), json::parse(session_.turn));
   const std::string result = R"({"session":"result","outcome":"ok","value":[[[[1]]]]})";
   EXPECT_EQ(ask_text(result), json({{"value", nullptr}}));

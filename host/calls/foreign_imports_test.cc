@@ -45,7 +45,7 @@ TEST(ForeignImports, SayWhatTheModuleWasMadeFor) {
             std::string::npos);
 }
 
-TEST(ForeignImports, OfOthersSayNothing) {
+TEST(ForeignImports, OfOthersAreIgnored) {
   for (const auto& [module, name] :
        {std::pair{"env", "print"}, {"http", "get"}, {"wasi_snapshot_preview1", "fd_writ"}})
     EXPECT_EQ(made_for(module, name), "");

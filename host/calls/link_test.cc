@@ -48,7 +48,7 @@ TEST(Link, AnUnknownNameInAKnownModuleGetsTheList) {
   EXPECT_EQ(linkage.error()[0].hint, "kv has: get, set, delete, exists, keys");
 }
 
-TEST(Link, AnotherSignatureIsSaidWithTheRightOne) {
+TEST(Link, AWrongSignatureIsReportedWithTheRightOne) {
   const auto linkage =
       link_imports(module_with("http", "get", {{ValType::kI32, ValType::kI32}, {ValType::kI32}}));
   ASSERT_FALSE(linkage);

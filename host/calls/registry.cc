@@ -6,17 +6,17 @@ namespace membrane::host {
 
 std::span<const Capability> capabilities() {
   static const Capability kAll[] = {
-      {"io", "What the program is given, what it prints, and its result.", "", io_functions(), false,
+      {"io", "The input and arguments of the program, its output, and its result.", "", io_functions(), false,
        "input is all of it."},
       {"http", "Requests to the URLs that the policy grants.", "--allow 'http:GET:https://example.org/*'",
        http_functions(), false,
-       "A status such as 404 is no failure: ask status. headers: a JSON object or \"\"."},
+       "A status such as 404 is not a failure: see status. headers: a JSON object or \"\"."},
       {"kv", "A key-value store.", "--allow kv", kv_functions()},
-      {"fs", "Files beneath the directories that the policy grants.", "--allow fs:read:./data:/data",
+      {"fs", "Files in the directories that the policy grants.", "--allow fs:read:./data:/data",
        fs_functions()},
       {"ai", "Language models, paid from the run's tokens.", "--allow ai", ai_functions()},
-      {"sql", "Questions to SQLite databases; nothing can be changed.", "--allow sql:papers:./papers.db",
-       sql_functions(), false, "Rows are a JSON array of objects; parameters a JSON array or \"\"."},
+      {"sql", "Queries of SQLite databases, read-only.", "--allow sql:papers:./papers.db", sql_functions(),
+       false, "Rows are a JSON array of objects; parameters a JSON array or \"\"."},
       {"json", "Reading and building JSON.", "", json_functions(), false,
        "path: `a.b[0].c`, `[0].a`, \"\" for all. get and at give a string without quotes, else JSON. Walk "
        "arrays with "
@@ -28,7 +28,7 @@ std::span<const Capability> capabilities() {
        "list.join."},
       {"list", "Lines, fields and items, many strings in one, for (each …).", "", list_functions(), false,
        "lines keeps empty ones but the last; words ends at any space; sort is by bytes."},
-      {"map", "Numbers by texts, in the program's memory.", "", map_functions(), true,
+      {"map", "Maps from texts to numbers, in the program's memory.", "", map_functions(), true,
        "No key counts as 0; the value of set may be a string's address. top: keys, the largest value first, "
        "ties by name."},
       {"builder", "Long texts and lists, piece by piece, in the program's memory.", "", builder_functions(),

@@ -44,15 +44,16 @@ std::string typed(std::string_view name, Type type) {
 
 // Failures that all functions with an errno share are listed once, in the rules.
 constexpr std::string_view kRules =
-    R"(A string in memory is a u32 length in bytes, little endian, and then the bytes; where a function takes or gives
-a string, the i32 is the address of the length. `(i32.load p)` is the length, the bytes start at `p + 4`.
-Results that are strings are put into the program's memory by the host, behind the program's data; they stay until the run ends.
-A function that can fail gives an i32 errno as its last result: 0 is success. After a failure the other result is the empty string, or 0.
-A function without an errno cannot fail; a pointer outside the memory, or no memory for the result, is a trap there.
+    R"(A string in memory is a u32 length in bytes, little endian, and then the bytes. Where a function takes or returns
+a string, the i32 is the address of the length: `(i32.load p)` is the length, and the bytes start at `p + 4`.
+The host puts strings that it returns into the program's memory, after the program's data; they stay until the run ends.
+A function that can fail returns an i32 errno as its last result: 0 is success. After a failure the other result is the empty string, or 0.
+A function without an errno cannot fail: a pointer outside the memory, or no memory for the result, is a trap.
 )";
 
 constexpr std::string_view kSharedFailures =
-    "Every function with an errno can also give EFAULT (a pointer or length outside the memory), ENOMEM (no "
+    "Every function with an errno can also return EFAULT (a pointer or length outside the memory), ENOMEM "
+    "(no "
     "memory for the "
     "result) and EINVAL (a text is not UTF-8); those that reach the world also EBUDGET (the run's calls, "
     "bytes or tokens are "
@@ -73,8 +74,8 @@ void append_function(std::string& page, const FunctionSpec& function) {
   if (function.cost.per_byte != 0)
     page.append(" and ")
         .append(std::to_string(function.cost.per_byte))
-        .append(" for each byte of strings taken and given");
-  if (function.cost.works) page.append(", besides [what is done for it](fuel.md#what-is-done)");
+        .append(" for each byte of strings taken and returned");
+  if (function.cost.works) page.append(", besides [the work for it](fuel.md#what-is-done)");
   page.append(function.effect == Effect::kWorld ? "; counts as a host call.\n" : ".\n");
   page.append("\n```wat\n").append(function.example).append("\n```\n");
   if (!function.prints.empty()) {
@@ -125,7 +126,7 @@ void append_rules(std::string& page) {
   page +=
       "Examples are the body of a function, in the text that `membrane check --expand` turns into plain WAT: "
       "`(string \"…\")` is the "
-      "address of a literal, and `(call $f! …)` traps when the errno is not 0 and leaves the other "
+      "address of a literal, and `(call $f! …)` traps when the errno is not 0, and leaves the other "
       "result.\n\n"
       "| errno | number | meaning |\n| --- | --- | --- |\n";
 #define ERRNO(id, name, number, sentence) \

@@ -20,7 +20,7 @@ constexpr FunctionSpec kFunctions[] = {
      .name = "submit",
      .params = {{"answer", Type::kBytes}},
      .effect = Effect::kOutput,
-     .summary = "Gives the final answer of the task and ends the program; nothing after it runs.",
+     .summary = "Submits the final answer of the task and ends the program; nothing after it runs.",
      .details = "The outcome of the run is `ok`. Bytes that are not UTF-8 become U+FFFD.",
      .example = R"((call $io.print (string "done"))
 (call $agent.submit (string "The newest paper is from 2022."))
@@ -35,9 +35,9 @@ constexpr FunctionSpec kFunctions[] = {
      .can_fail = true,
      .effect = Effect::kWorld,
      .cost = {.base = 1'000, .per_byte = 1},
-     .summary = "Asks the person who runs the agent; ENOTSUP when nobody is there.",
+     .summary = "Asks the person who runs the agent; ENOTSUP when there is no one.",
      .failures = {{Errno::kAccess, "no grant allows it"},
-                  {Errno::kUnsupported, "nobody is there to answer"},
+                  {Errno::kUnsupported, "no one is there to answer"},
                   {Errno::kTimedOut, "no answer came in time"}},
      .example = R"((call $io.print (call $agent.ask! (string "Which year do you mean?"))))",
      .handler = ask},

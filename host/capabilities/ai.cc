@@ -60,8 +60,8 @@ constexpr FunctionSpec kFunctions[] = {
      .can_fail = true,
      .effect = Effect::kWorld,
      .cost = kCost,
-     .summary = "Asks the model and gives its answer. Spends the run's tokens.",
-     .details = "The answer may be cut at the grant's limit of tokens for a call.",
+     .summary = "Asks the model and returns its answer. Spends the run's tokens.",
+     .details = "The answer may be cut off at the grant's limit of tokens per call.",
      .failures = {kNoGrant, kNoTokens, kNoModel, kSlow, kFailed},
      .example = R"((call $io.print (call $ai.complete! (string "Name three prime numbers."))))",
      .handler = complete},
@@ -74,7 +74,7 @@ constexpr FunctionSpec kFunctions[] = {
      .effect = Effect::kWorld,
      .cost = kCost,
      .summary =
-         "The same with a system prompt (\"\" for none) and a limit for the answer (0: the grant's own).",
+         R"(As ai.complete, with a system prompt ("" for none) and a limit of tokens for the answer (0: the grant's own).)",
      .failures = {kNoGrant, kNoTokens, kNoModel, kSlow, kFailed, {Errno::kInvalid, "max_tokens is negative"}},
      .example =
          R"((call $io.print (call $ai.complete_with! (string "Answer in one word.") (string "What is the capital of France?") (i32.const 10))))",
@@ -100,8 +100,8 @@ constexpr FunctionSpec kFunctions[] = {
      .can_fail = true,
      .effect = Effect::kWorld,
      .cost = kCost,
-     .summary = "How alike two texts are in meaning: the cosine of their embeddings, -1 to 1. Two calls of "
-                "the model.",
+     .summary = "How similar two texts are in meaning: the cosine of their embeddings, -1 to 1. Calls the "
+                "model twice.",
      .failures = {kNoGrant,
                   kNoTokens,
                   kNoModel,

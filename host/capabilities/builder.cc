@@ -89,7 +89,7 @@ class Builder {
       bytes_ = read(builder_ + 12);
     }
     if (!is_there || size_ > capacity_ || !holds(bytes_, capacity_))
-      return refuse(Errno::kInvalid, "the address is that of no builder, or its memory was written over");
+      return refuse(Errno::kInvalid, "the address is not a builder's, or its memory was overwritten");
     return {};
   }
   void write_header() {
@@ -153,7 +153,7 @@ constexpr FunctionSpec kFunctions[] = {
      .result = Type::kI32,
      .result_name = "builder",
      .cost = {.base = 100, .per_byte = 0},
-     .summary = "An empty builder. Its address stands for it.",
+     .summary = "An empty builder; the result is its address.",
      .example = BUILDER_EXAMPLE(R"((call $io.print_i32 (call $builder.size $b)))"),
      .prints = "0",
      .handler = make},
@@ -161,9 +161,9 @@ constexpr FunctionSpec kFunctions[] = {
      .name = "add",
      .params = {kBuilder, kText},
      .cost = kAddCost,
-     .summary = "Appends the text; a thousand times costs a thousand times as much as once.",
-     .details = "Where (set $s (concat $s …)) in a loop copies all of the text each time. A builder has at "
-                "most 64 MiB.",
+     .summary = "Appends the text. In a loop, the total cost is proportional to the text.",
+     .details =
+         "(set $s (concat $s …)) in a loop copies the whole text each time. A builder holds at most 64 MiB.",
      .example = BUILDER_EXAMPLE(
          R"((for $i 0 3 (call $builder.add $b "ab")) (call $io.print (call $builder.text $b)))"),
      .prints = "ababab",
@@ -172,8 +172,8 @@ constexpr FunctionSpec kFunctions[] = {
      .name = "item",
      .params = {kBuilder, kText},
      .cost = kAddCost,
-     .summary = "Appends the text as an item of a list, which builder.text then gives.",
-     .details = "Items for (each …) and list.*: a builder with items takes no other text.",
+     .summary = "Appends the text as an item of a list, which builder.text then returns.",
+     .details = "For (each …) and list.*. A builder with items takes no other text.",
      .example = BUILDER_EXAMPLE(
          R"((call $builder.item $b "b") (call $builder.item $b "a") (call $io.print (call $list.join (call $list.sort (call $builder.text $b)) ", ")))"),
      .prints = "a, b",
@@ -184,7 +184,7 @@ constexpr FunctionSpec kFunctions[] = {
      .result = Type::kI32,
      .result_name = "bytes",
      .cost = {.base = 20, .per_byte = 0},
-     .summary = "How many bytes there are by now; an item has 4 more than its text.",
+     .summary = "The size in bytes so far; an item has 4 more than its text.",
      .example =
          BUILDER_EXAMPLE(R"((call $builder.add $b "abc") (call $io.print_i32 (call $builder.size $b)))"),
      .prints = "3",
@@ -195,7 +195,7 @@ constexpr FunctionSpec kFunctions[] = {
      .result = Type::kBytes,
      .result_name = "text",
      .summary =
-         "What was added so far, as a string, or as a list when it was items. The builder stays as it is.",
+         "What was added so far, as a string, or as a list if it was items. The builder stays as it is.",
      .example = BUILDER_EXAMPLE(
          R"((call $builder.add $b "a") (call $builder.add $b "b") (call $io.print (call $builder.text $b)))"),
      .prints = "ab",

@@ -55,7 +55,7 @@ TEST(Builder, CostsAsMuchForEachPiece) {
   EXPECT_LT(cost_of(100'000), 11 * first);
 }
 
-TEST(Builder, WhatIsNoBuilderIsATrap) {
+TEST(Builder, AnInvalidBuilderIsATrap) {
   Machine machine;
   for (const int bad : {0, 64, -1, INT32_MAX}) {
     const CallResult outcome = machine.call("builder.size", {bad});

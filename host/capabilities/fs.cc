@@ -54,9 +54,8 @@ constexpr Failure kDirectory{Errno::kIsDir, "the path names a directory"};
 constexpr Failure kBadPath{Errno::kInvalid, "the path is not absolute, or is malformed"};
 constexpr Failure kTooMuch{Errno::kQuota, "the file or the run's files would be larger or more than granted"};
 constexpr std::string_view kPaths =
-    "A path is absolute and of the program's own name space: the one that the grant gives "
-    "(`fs:read:./data:/data` shows "
-    "`./data` as `/data`).";
+    "A path is absolute, and as the program sees it, which the grant decides: `fs:read:./data:/data` shows "
+    "`./data` as `/data`.";
 
 constexpr FunctionSpec kFunctions[] = {
     {.module = "fs",
@@ -78,7 +77,7 @@ constexpr FunctionSpec kFunctions[] = {
      .can_fail = true,
      .effect = Effect::kWorld,
      .cost = {.base = 400, .per_byte = 1},
-     .summary = "Makes the file, or replaces what is in it.",
+     .summary = "Writes the whole file: makes it, or replaces its contents.",
      .details = kPaths,
      .failures = {kNoWrite,
                   {Errno::kNotFound, "the directory of the file does not exist"},
@@ -93,7 +92,7 @@ constexpr FunctionSpec kFunctions[] = {
      .can_fail = true,
      .effect = Effect::kWorld,
      .cost = {.base = 400, .per_byte = 1},
-     .summary = "Adds the bytes at the end of the file; makes it when there is none.",
+     .summary = "Appends the bytes to the file; makes it when there is none.",
      .details = kPaths,
      .failures = {kNoWrite,
                   {Errno::kNotFound, "the directory of the file does not exist"},
@@ -111,7 +110,7 @@ constexpr FunctionSpec kFunctions[] = {
      .effect = Effect::kWorld,
      .cost = {.base = 400, .per_byte = 1},
      .summary =
-         R"(What is in the directory, sorted by name: [{"name":"a.txt","directory":false,"size":12}].)",
+         R"(The entries of the directory, sorted by name: [{"name":"a.txt","directory":false,"size":12}].)",
      .details = kPaths,
      .failures = {{Errno::kNotFound, "there is no such directory"},
                   {Errno::kNotDir, "the path names a file"},
@@ -127,7 +126,7 @@ constexpr FunctionSpec kFunctions[] = {
      .can_fail = true,
      .effect = Effect::kWorld,
      .cost = {.base = 200, .per_byte = 1},
-     .summary = "How many bytes the file has; ENOENT when there is none.",
+     .summary = "The size of the file in bytes; ENOENT when there is none.",
      .details = kPaths,
      .failures = {kNone, kNoGrant, kBadPath},
      .example = R"((call $io.print_i64 (call $fs.size! (string "/data/notes.txt"))))",
@@ -152,7 +151,7 @@ constexpr FunctionSpec kFunctions[] = {
      .can_fail = true,
      .effect = Effect::kWorld,
      .cost = {.base = 400, .per_byte = 1},
-     .summary = "Removes the file; ENOENT when there is none. Directories stay.",
+     .summary = "Removes the file; ENOENT when there is none. Does not remove directories.",
      .details = kPaths,
      .failures = {kNone, kNoWrite, kDirectory, kBadPath},
      .example = R"((call $fs.remove! (string "/out/log.txt")))",

@@ -266,7 +266,7 @@ constexpr List<Failure, 6> kFailures = {
     {Errno::kInvalid, "the URL, the method or a header is malformed"},
     {Errno::kTooBig, "the request or the answer is larger than granted"},
     {Errno::kTimedOut, "the server did not answer in time"},
-    {Errno::kConnection, "the name does not resolve, or nobody answers there"},
+    {Errno::kConnection, "the name does not resolve, or no server answers there"},
     {Errno::kProtocol, "the answer is not HTTP"}};
 
 constexpr FunctionSpec kFunctions[] = {
@@ -278,7 +278,7 @@ constexpr FunctionSpec kFunctions[] = {
      .can_fail = true,
      .effect = Effect::kWorld,
      .cost = kCost,
-     .summary = "Fetches the URL. A status like 404 is no error: errno is 0 and the body is the server's "
+     .summary = "Fetches the URL. A status like 404 is not an error: errno is 0 and the body is the server's "
                 "page; see http.status.",
      .details = "Redirects are followed as far as the grant allows. Compressed bodies are unpacked. The URL "
                 "is absolute, "
@@ -294,7 +294,7 @@ constexpr FunctionSpec kFunctions[] = {
      .can_fail = true,
      .effect = Effect::kWorld,
      .cost = kCost,
-     .summary = "Sends the body by POST and gives the answer's body, as http.get does.",
+     .summary = "Sends the body by POST and returns the body of the answer, as http.get does.",
      .failures = kFailures,
      .example =
          R"((call $io.print (call $http.post! (string "https://example.org/items") (string "application/json") (string "{\"n\":1}"))))",
@@ -309,7 +309,8 @@ constexpr FunctionSpec kFunctions[] = {
      .cost = kCost,
      .summary =
          R"(Sends any request. headers is a JSON object of strings, {"Accept":"text/plain"}, or ""; body may be "".)",
-     .details = "Secrets need not be known to the program: a grant can put them into headers at the egress.",
+     .details =
+         "The program need not know secrets: a grant can put them into headers when the request leaves.",
      .failures = kFailures,
      .example =
          R"((call $io.print (call $http.request! (string "GET") (string "https://example.org/") (string "{\"Accept\":\"text/plain\"}") (string ""))))",
@@ -324,9 +325,8 @@ constexpr FunctionSpec kFunctions[] = {
      .cost = kCost,
      .summary =
          R"(http.request with the whole answer: {"status":200,"url":"…","headers":{"content-type":"…"},"body":"…"}.)",
-     .details = "`url` is where the last redirect led. Names of headers are in lower case; several of one "
-                "name are joined "
-                "by `, `. A body that is not UTF-8 comes as `body_base64` instead of `body`.",
+     .details = "`url` is the URL after redirects. Names of headers are in lower case; values of a repeated "
+                "header are joined by `, `. A body that is not UTF-8 is in `body_base64` instead of `body`.",
      .failures = kFailures,
      .example =
          R"((call $io.print (call $json.get! (call $http.exchange! (string "HEAD") (string "https://example.org/") (string "") (string "")) (string "headers"))))",
@@ -340,15 +340,15 @@ constexpr FunctionSpec kFunctions[] = {
      .can_fail = true,
      .effect = Effect::kWorld,
      .cost = kCost,
-     .summary =
-         R"(Fetches several URLs at once: requests is a JSON array of URLs, answers one of what http.exchange gives.)",
-     .details = "At most 64 requests, of which eight are under way at a time; the answers are in the order "
-                "of the requests. Each is decided, paid for, journaled and reported as one of http.exchange, "
-                "and costs a host call. A request may also be an object with `url` and, as wanted, `method`, "
-                "`headers`, and `body` or `body_base64`. One that fails has "
-                "`{\"errno\":\"EACCES\",\"message\":\"…\",\"grant\":\"…\"}` for its answer. `http.status` "
-                "and `http.header` tell nothing of it.",
-     .failures = {{Errno::kInvalid, "the text is no JSON, or a request in it has another shape"},
+     .summary = "Fetches several URLs at once: requests is a JSON array of URLs, answers a JSON array of "
+                "answers as http.exchange returns them.",
+     .details = "At most 64 requests, of which eight run at a time; the answers are in the order of the "
+                "requests. Each is decided, paid for, journaled and reported like an http.exchange, and "
+                "costs a host call. A request may also be an object with `url` and, optionally, `method`, "
+                "`headers`, and `body` or `body_base64`. The answer of a failed request is "
+                "`{\"errno\":\"EACCES\",\"message\":\"…\",\"grant\":\"…\"}`. `http.status` and `http.header` "
+                "do not refer to these answers.",
+     .failures = {{Errno::kInvalid, "the text is not JSON, or a request in it is malformed"},
                   {Errno::kTooBig, "there are more than 64 requests"}},
      .example =
          R"((call $io.print (call $http.get_many! (string "[\"https://example.org/\",\"https://example.org/more\"]"))))",
@@ -358,8 +358,7 @@ constexpr FunctionSpec kFunctions[] = {
      .name = "status",
      .result = Type::kI32,
      .result_name = "status",
-     .summary =
-         "The status of the last answer (200, 404, …); 0 before the first and after a request that failed.",
+     .summary = "The status of the last answer (200, 404, …); 0 before the first and after a failed request.",
      .example = "(call $io.print_i32 (call $http.status))",
      .prints = "0",
      .handler = status},
@@ -369,8 +368,8 @@ constexpr FunctionSpec kFunctions[] = {
      .result = Type::kText,
      .result_name = "value",
      .can_fail = true,
-     .summary = "A header of the last answer, by its name in any case; ENOENT when it has none.",
-     .details = "When a header came more than once this is the first. `Set-Cookie` is never shown.",
+     .summary = "A header of the last answer; its name may be in any case; ENOENT when there is none.",
+     .details = "If the header was repeated, this is the first. `Set-Cookie` is never shown.",
      .failures = {{Errno::kNotFound, "the last answer has no such header, or there was none"}},
      .example = R"((drop (call $http.get! (string "https://example.org/")))
 (call $io.print (call $http.header! (string "content-type"))))",

@@ -55,7 +55,7 @@ constexpr FunctionSpec kFunctions[] = {
      .can_fail = true,
      .effect = Effect::kWorld,
      .cost = {.base = 1'000, .per_byte = 1},
-     .summary = "Sets the value of the key, over what it was.",
+     .summary = "Sets the value of the key, or replaces it.",
      .failures = {kNoWrite,
                   {Errno::kQuota,
                    "the store would hold more keys or bytes than granted, or the key or value is too long"},
@@ -86,7 +86,7 @@ constexpr FunctionSpec kFunctions[] = {
      .can_fail = true,
      .effect = Effect::kWorld,
      .cost = {.base = 200, .per_byte = 1},
-     .summary = "1 when there is such a key, else 0.",
+     .summary = "1 when the key exists, else 0.",
      .failures = {kNoGrant, kBadKey},
      .example = R"((call $io.print_i32 (call $kv.exists! (string "never set"))))",
      .prints = "0",
@@ -99,8 +99,8 @@ constexpr FunctionSpec kFunctions[] = {
      .can_fail = true,
      .effect = Effect::kWorld,
      .cost = {.base = 300, .per_byte = 1},
-     .summary = "The keys that start with the prefix, sorted, as a JSON array; \"\" gives all.",
-     .details = "Keys that the grant's prefix hides are not shown.",
+     .summary = R"(The keys that start with the prefix, sorted, as a JSON array; "" lists all.)",
+     .details = "Keys outside of the grant's prefix are not shown.",
      .failures = {{Errno::kAccess, "no grant allows it"}},
      .example = R"((call $kv.set! (string "day/2") (string "x"))
 (call $kv.set! (string "day/1") (string "y"))

@@ -233,7 +233,7 @@ constexpr FunctionSpec kFunctions[] = {
      .result_name = "list",
      .cost = {.base = 20, .per_byte = 2},
      .summary =
-         "The lines of the text, without their line breaks; a break at the end begins no further line.",
+         "The lines of the text, without their line breaks; a break at the end starts no further line.",
      .example = R"((call $io.print_i32 (call $list.count (call $list.lines (string "one\ntwo\n")))))",
      .prints = "2",
      .handler = lines},
@@ -255,7 +255,7 @@ constexpr FunctionSpec kFunctions[] = {
      .result = Type::kBytes,
      .result_name = "list",
      .cost = {.base = 20, .per_byte = 2},
-     .summary = "What stands between white space; no item is empty.",
+     .summary = "The words of the text, separated by white space; no item is empty.",
      .example = R"((call $io.print (call $list.join (call $list.words (string " to  be\n")) (string "|"))))",
      .prints = "to|be",
      .handler = words},
@@ -267,7 +267,7 @@ constexpr FunctionSpec kFunctions[] = {
      .can_fail = true,
      .cost = {.base = 50, .per_byte = 4},
      .summary = "The items of a JSON array: strings without their quotes, anything else as JSON.",
-     .failures = {{Errno::kInvalid, "the text is no JSON array, or is nested more than 200 deep"},
+     .failures = {{Errno::kInvalid, "the text is not a JSON array, or is nested more than 200 deep"},
                   {Errno::kTooBig,
                    "the text is larger than 16 MiB, has more than 1000000 values and names, or needs more "
                    "memory than is left"}},
@@ -280,7 +280,7 @@ constexpr FunctionSpec kFunctions[] = {
      .params = {kList},
      .result = Type::kI32,
      .result_name = "count",
-     .summary = "How many items the list has.",
+     .summary = "The number of items in the list.",
      .example = R"((call $io.print_i32 (call $list.count (call $list.words (string "to be")))))",
      .prints = "2",
      .handler = count},
@@ -290,9 +290,9 @@ constexpr FunctionSpec kFunctions[] = {
      .result = Type::kBytes,
      .result_name = "text",
      .can_fail = true,
-     .summary = "The item at the index, from 0; negative counts from the end; ENOENT past the last. It goes "
-                "through the whole list: take (each …) in loops.",
-     .failures = {{Errno::kNotFound, "there is no such item"}, {Errno::kInvalid, "the text is no list"}},
+     .summary = "The item at the index, from 0; negative counts from the end; ENOENT past the last. It walks "
+                "the whole list: use (each …) in loops.",
+     .failures = {{Errno::kNotFound, "there is no such item"}, {Errno::kInvalid, "the text is not a list"}},
      .example =
          R"((call $io.print (call $list.at! (call $list.words (string "to be or not")) (i32.const -1))))",
      .prints = "not",
@@ -313,7 +313,7 @@ constexpr FunctionSpec kFunctions[] = {
      .result = Type::kBytes,
      .result_name = "list",
      .cost = kSortCost,
-     .summary = "The items in the order of their bytes.",
+     .summary = "The items sorted by their bytes.",
      .example =
          R"((call $io.print (call $list.join (call $list.sort (call $list.words (string "b c a"))) (string " "))))",
      .prints = "a b c",
@@ -324,8 +324,8 @@ constexpr FunctionSpec kFunctions[] = {
      .result = Type::kBytes,
      .result_name = "list",
      .cost = kSortCost,
-     .summary = "The items in the order of the numbers that they are, the least first; equal ones keep their "
-                "order, and what is no number comes last.",
+     .summary = "The items sorted as numbers, smallest first; equal ones keep their order, and items that "
+                "are not numbers come last.",
      .example =
          R"((call $io.print (call $list.join (call $list.sort_numbers (call $list.words (string "10 9 1e3"))) (string " "))))",
      .prints = "9 10 1e3",
@@ -336,7 +336,7 @@ constexpr FunctionSpec kFunctions[] = {
      .result = Type::kBytes,
      .result_name = "list",
      .cost = {.base = 50, .per_byte = 3},
-     .summary = "The items from the last to the first.",
+     .summary = "The items in reverse order.",
      .example =
          R"((call $io.print (call $list.join (call $list.reverse (call $list.words (string "a b c"))) (string " "))))",
      .prints = "c b a",
@@ -347,7 +347,7 @@ constexpr FunctionSpec kFunctions[] = {
      .result = Type::kBytes,
      .result_name = "list",
      .cost = {.base = 50, .per_byte = 3},
-     .summary = "Without the items that equal the one before; sort first to drop all repetitions.",
+     .summary = "The items without those that equal the previous one; sort first to drop all duplicates.",
      .example =
          R"((call $io.print (call $list.join (call $list.unique (call $list.words (string "a a b"))) (string " "))))",
      .prints = "a b",

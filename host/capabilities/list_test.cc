@@ -55,7 +55,7 @@ TEST(List, AtCountsFromBothEnds) {
   EXPECT_EQ(machine.fails("list.at", {list, -4}), Errno::kNotFound);
 }
 
-TEST(List, WhatIsNoListIsATrapThatSaysSo) {
+TEST(List, AnInvalidListIsATrapThatSaysSo) {
   Machine machine;
   for (const char* text : {"abc", "plain text", "\x05\x01\x01\x01"}) {
     const CallResult outcome = machine.call("list.count", {text});

@@ -124,7 +124,7 @@ class Map {
   Map(Call& call, uint32_t at) : call_(call), map_(at) {}
 
   static std::unexpected<HostError> broken() {
-    return refuse(Errno::kInvalid, "the address is that of no map, or its memory was written over");
+    return refuse(Errno::kInvalid, "the address is not a map's, or its memory was overwritten");
   }
 
   [[nodiscard]] uint64_t slot_count() const { return capacity_ * kSlotsPerEntry; }
@@ -315,7 +315,7 @@ constexpr FunctionSpec kFunctions[] = {
      .result = Type::kI32,
      .result_name = "map",
      .cost = {.base = 200, .per_byte = 0},
-     .summary = "An empty map from texts to numbers. Its address stands for it.",
+     .summary = "An empty map from texts to numbers; the result is its address.",
      .example = MAP_EXAMPLE(R"((call $io.print_i32 (call $map.count $m)))"),
      .prints = "0",
      .handler = make},
@@ -323,7 +323,7 @@ constexpr FunctionSpec kFunctions[] = {
      .name = "add",
      .params = {kMap, kKey, kNumber},
      .cost = kCost,
-     .summary = "Adds to the number of the key, which is 0 when it is new.",
+     .summary = "Adds to the number of the key, which starts at 0.",
      .details = "Numbers are kept as f64, so whole ones are exact up to 2^53.",
      .example = MAP_EXAMPLE(
          R"((call $map.add $m "a" 2) (call $map.add $m "a" 3) (call $io.print_i32 (call $map.get $m "a")))"),
@@ -342,7 +342,7 @@ constexpr FunctionSpec kFunctions[] = {
      .name = "set",
      .params = {kMap, kKey, kNumber},
      .cost = kCost,
-     .summary = "Sets the number of the key, over what it was; it may be the address of a string.",
+     .summary = "Sets or replaces the number of the key; it may be the address of a string.",
      .example = MAP_EXAMPLE(R"((call $map.set $m "a" 7) (call $io.print_i32 (call $map.get $m "a")))"),
      .prints = "7",
      .handler = set},
@@ -361,7 +361,7 @@ constexpr FunctionSpec kFunctions[] = {
      .result = Type::kI32,
      .result_name = "value",
      .cost = kCost,
-     .summary = "The number of the key, 0 when there is none; a trap when it is no i32.",
+     .summary = "The number of the key, 0 when there is none; traps when it is not an i32.",
      .example = MAP_EXAMPLE(R"((call $io.print_i32 (call $map.get $m "nothing")))"),
      .prints = "0",
      .handler = get},
@@ -381,7 +381,7 @@ constexpr FunctionSpec kFunctions[] = {
      .result = Type::kI32,
      .result_name = "found",
      .cost = kCost,
-     .summary = "1 when the key is there, else 0.",
+     .summary = "1 when the map has the key, else 0.",
      .example = MAP_EXAMPLE(R"((call $map.set $m "a" 0) (call $io.print_i32 (call $map.has $m "a")))"),
      .prints = "1",
      .handler = has},
@@ -391,7 +391,7 @@ constexpr FunctionSpec kFunctions[] = {
      .result = Type::kI32,
      .result_name = "count",
      .cost = kCost,
-     .summary = "How many keys there are.",
+     .summary = "The number of keys.",
      .example = MAP_EXAMPLE(R"((call $map.set $m "a" 7) (call $io.print_i32 (call $map.count $m)))"),
      .prints = "1",
      .handler = count},
@@ -412,9 +412,8 @@ constexpr FunctionSpec kFunctions[] = {
      .result = Type::kBytes,
      .result_name = "list",
      .cost = {.base = 40, .per_byte = 2, .works = true},
-     .summary =
-         "So many keys with the largest numbers, the largest first; those with equal ones in the order of "
-         "their bytes.",
+     .summary = "So many keys with the largest numbers, largest first; keys with equal numbers are sorted by "
+                "their bytes.",
      .example = MAP_EXAMPLE(
          R"((call $map.set $m "b" 1) (call $map.set $m "a" 2) (call $io.print (call $list.join (call $map.top $m 10) (string " "))))"),
      .prints = "a b",

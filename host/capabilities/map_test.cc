@@ -53,7 +53,7 @@ TEST(Map, KeepsItsOwnCopyOfAKey) {
   EXPECT_EQ(machine.number("map.get", {static_cast<int>(map), "abcd"}), 1);
 }
 
-TEST(Map, WhatIsNoMapIsATrap) {
+TEST(Map, AnInvalidMapIsATrap) {
   Machine machine;
   for (const int bad : {0, 64, -1, INT32_MAX}) {
     const CallResult outcome = machine.call("map.count", {bad});

@@ -37,7 +37,7 @@ HostResult<Value> value(Call& call) {
   MEMBRANE_ASSIGN(const std::string rows,
                   call.broker.sql_query(call.text(0), call.text(1), call.text(2), call.work));
   MEMBRANE_ASSIGN(const std::vector<ordered_json> column, first_column(call, rows));
-  if (column.empty()) return refuse(Errno::kNotFound, "the query gives no row");
+  if (column.empty()) return refuse(Errno::kNotFound, "the query returns no row");
   return text_of(column[0]);
 }
 
@@ -72,12 +72,11 @@ constexpr FunctionSpec kFunctions[] = {
      .effect = Effect::kWorld,
      .cost = kCost,
      .summary =
-         R"(Runs one SELECT (SQLite) and gives the rows: [{"id":1,"title":"…"}]; no rows are []. parameters is a JSON array bound to ?1, ?2, … or "".)",
-     .details = "`database` is the name that the grant gives it. Blobs come as base64 text, NULL as null, "
-                "infinities as the texts "
-                "`inf` and `-inf`; a column name that comes twice gets `_2` at its end. Functions that only "
-                "compute can be used "
-                "(also JSON functions, dates, window functions); `random()` and the like cannot.",
+         R"(Runs one SELECT (SQLite) and returns the rows: [{"id":1,"title":"…"}]; no rows are []. parameters is a JSON array bound to ?1, ?2, … or "".)",
+     .details =
+         "`database` is its name in the grant. Blobs are base64 text, NULL is null, infinities are the texts "
+         "`inf` and `-inf`; a repeated column name gets `_2` at its end. Functions that only compute can be "
+         "used (also JSON functions, dates, window functions); `random()` and the like cannot.",
      .failures = {kNoGrant, kUnknown, kWrong, kTooMuch, kSlow, kDamaged},
      .example =
          R"((call $io.print (call $sql.query! (string "papers") (string "SELECT title FROM paper WHERE year > ?1") (string "[2020]"))))",
@@ -91,7 +90,7 @@ constexpr FunctionSpec kFunctions[] = {
      .effect = Effect::kWorld,
      .cost = kCost,
      .summary = "The first column of the first row, as text without quotes; ENOENT when there is no row.",
-     .details = "NULL gives the text `null`.",
+     .details = "NULL is the text `null`.",
      .failures = {{Errno::kNotFound, "there is no row, or no such table, column or function"},
                   kNoGrant,
                   kWrong,

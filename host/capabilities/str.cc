@@ -319,7 +319,7 @@ HostResult<Value> url_join(Call& call) {
 
 HostResult<Value> zeros(Call& call) {
   const int32_t count = call.i32(0);
-  if (count < 0) return refuse(Errno::kInvalid, "there is no string of " + std::to_string(count) + " bytes");
+  if (count < 0) return refuse(Errno::kInvalid, "a string cannot have " + std::to_string(count) + " bytes");
   MEMBRANE_TRY(call.check_size(static_cast<uint64_t>(count)));
   return std::string(static_cast<size_t>(count), '\0');
 }
@@ -363,7 +363,7 @@ constexpr Param kNeedle{"needle", Type::kBytes};
 constexpr Param kSeparator{"separator", Type::kBytes};
 constexpr Param kIndex{"index", Type::kI32};
 constexpr Param kWidth{"width", Type::kI32};
-constexpr Failure kNoNumber{Errno::kInvalid, "the text is no such number, is empty, or is out of range"};
+constexpr Failure kNoNumber{Errno::kInvalid, "the text is not such a number, is empty, or is out of range"};
 
 constexpr FunctionSpec kFunctions[] = {
     {.module = "str",
@@ -372,7 +372,7 @@ constexpr FunctionSpec kFunctions[] = {
      .result = Type::kI32,
      .result_name = "bytes",
      .cost = {.base = 10, .per_byte = 0},
-     .summary = "How many bytes the text has; the same as (i32.load text).",
+     .summary = "The length of the text in bytes; the same as (i32.load text).",
      .example = R"((call $io.print_i32 (call $str.length (string "hello"))))",
      .prints = "5",
      .handler = length},
@@ -381,7 +381,7 @@ constexpr FunctionSpec kFunctions[] = {
      .params = {kText},
      .result = Type::kI32,
      .result_name = "count",
-     .summary = "How many characters (code points) the text has.",
+     .summary = "The number of characters (code points) in the text.",
      .example = R"((call $io.print_i32 (call $str.char_count (string "h\c3\a9"))))",
      .prints = "2",
      .handler = char_count,
@@ -400,7 +400,8 @@ constexpr FunctionSpec kFunctions[] = {
      .params = {kText, kOther},
      .result = Type::kI32,
      .result_name = "order",
-     .summary = "-1, 0 or 1 as text comes before, equals or comes after other, by bytes; ISO dates sort so.",
+     .summary =
+         "-1, 0 or 1 as text comes before, equals or comes after other, by bytes; this orders ISO dates.",
      .example = R"((call $io.print_i32 (call $str.compare (string "2017-05-01") (string "2022-01-01"))))",
      .prints = "-1",
      .handler = compare},
@@ -427,7 +428,7 @@ constexpr FunctionSpec kFunctions[] = {
      .params = {kText, kNeedle},
      .result = Type::kI32,
      .result_name = "found",
-     .summary = "1 when needle is somewhere in text, else 0; \"\" always is.",
+     .summary = R"(1 when text contains needle, else 0; every text contains "".)",
      .example = R"((call $io.print_i32 (call $str.contains (string "a needle here") (string "needle"))))",
      .prints = "1",
      .handler = contains},
@@ -467,7 +468,7 @@ constexpr FunctionSpec kFunctions[] = {
      .params = {kText, kNeedle},
      .result = Type::kI32,
      .result_name = "times",
-     .summary = "How often needle comes in text, without overlaps; 0 for an empty needle.",
+     .summary = "How often needle occurs in text, without overlaps; 0 for an empty needle.",
      .example = R"((call $io.print_i32 (call $str.count (string "banana") (string "an"))))",
      .prints = "2",
      .handler = count},
@@ -477,8 +478,8 @@ constexpr FunctionSpec kFunctions[] = {
      .result = Type::kBytes,
      .result_name = "text",
      .can_fail = true,
-     .summary = "What stands between the first left and the next right after it; ENOENT when one is missing. "
-                "\"\" as right: to the end.",
+     .summary =
+         R"(The text between the first left and the next right after it; ENOENT when one is missing. "" as right: to the end.)",
      .failures = {{Errno::kNotFound, "the text has no `left`, or no `right` after it"}},
      .example =
          R"((call $io.print (call $str.between! (string "<b>bold</b>") (string "<b>") (string "</b>"))))",
@@ -489,7 +490,7 @@ constexpr FunctionSpec kFunctions[] = {
      .params = {kText, kOther},
      .result = Type::kBytes,
      .result_name = "text",
-     .summary = "Both, one after the other.",
+     .summary = "Both texts, one after the other.",
      .example = R"((call $io.print (call $str.concat (string "ab") (string "cd"))))",
      .prints = "abcd",
      .handler = concat,
@@ -499,10 +500,10 @@ constexpr FunctionSpec kFunctions[] = {
      .params = {kText, {"start", Type::kI32}, {"end", Type::kI32}},
      .result = Type::kBytes,
      .result_name = "text",
-     .summary = "The bytes from start up to but not end. Negative places count from the end; places outside "
-                "are moved inside; no character is cut.",
-     .details = "A place inside a character of UTF-8 is moved back to its start. When start is not before "
-                "end the result is empty.",
+     .summary = "The bytes from start up to but not including end. Negative positions count from the end; "
+                "positions outside are clamped; no character is cut.",
+     .details = "A position inside a UTF-8 character is moved back to the character's start. When start is "
+                "not before end the result is empty.",
      .example = R"((call $io.print (call $str.slice (string "2017-05-01") (i32.const 0) (i32.const 4))))",
      .prints = "2017",
      .handler = slice},
@@ -511,7 +512,7 @@ constexpr FunctionSpec kFunctions[] = {
      .params = {kText},
      .result = Type::kBytes,
      .result_name = "text",
-     .summary = "Without spaces, tabs and line breaks at both ends.",
+     .summary = "The text without spaces, tabs and line breaks at both ends.",
      .example = R"((call $io.print (call $str.trim (string "  x \n"))))",
      .prints = "x",
      .handler = trim},
@@ -520,7 +521,7 @@ constexpr FunctionSpec kFunctions[] = {
      .params = {kText},
      .result = Type::kBytes,
      .result_name = "text",
-     .summary = "With A to Z in lower case; other letters stay.",
+     .summary = "The text with A to Z in lower case; other letters stay.",
      .example = R"((call $io.print (call $str.lower (string "Wasm"))))",
      .prints = "wasm",
      .handler = lower},
@@ -529,7 +530,7 @@ constexpr FunctionSpec kFunctions[] = {
      .params = {kText},
      .result = Type::kBytes,
      .result_name = "text",
-     .summary = "With a to z in upper case; other letters stay.",
+     .summary = "The text with a to z in upper case; other letters stay.",
      .example = R"((call $io.print (call $str.upper (string "Wasm"))))",
      .prints = "WASM",
      .handler = upper},
@@ -539,7 +540,7 @@ constexpr FunctionSpec kFunctions[] = {
      .result = Type::kBytes,
      .result_name = "text",
      .cost = {.base = 20, .per_byte = 2},
-     .summary = "With every from replaced by to; unchanged when from is empty.",
+     .summary = "The text with every from replaced by to; unchanged when from is empty.",
      .example = R"((call $io.print (call $str.replace (string "a-b-c") (string "-") (string "+"))))",
      .prints = "a+b+c",
      .handler = replace},
@@ -548,7 +549,7 @@ constexpr FunctionSpec kFunctions[] = {
      .params = {kText, {"times", Type::kI32}},
      .result = Type::kBytes,
      .result_name = "text",
-     .summary = "The text so many times; empty for 0 or less.",
+     .summary = "The text repeated so many times; empty for 0 or less.",
      .example = R"((call $io.print (call $str.repeat (string "ab") (i32.const 3))))",
      .prints = "ababab",
      .handler = repeat},
@@ -557,7 +558,7 @@ constexpr FunctionSpec kFunctions[] = {
      .params = {kText, kWidth},
      .result = Type::kBytes,
      .result_name = "text",
-     .summary = "With spaces before it until it is width bytes wide; unchanged when it is.",
+     .summary = "The text, padded with spaces on the left to width bytes; unchanged when it is that wide.",
      .example = R"((call $io.print (call $str.pad_left (string "7") (i32.const 3))))",
      .prints = "  7",
      .handler = pad_left},
@@ -566,7 +567,7 @@ constexpr FunctionSpec kFunctions[] = {
      .params = {kText, kWidth},
      .result = Type::kBytes,
      .result_name = "text",
-     .summary = "With spaces after it until it is width bytes wide; unchanged when it is.",
+     .summary = "The text, padded with spaces on the right to width bytes; unchanged when it is that wide.",
      .example =
          R"((call $io.print (call $str.concat (call $str.pad_right (string "7") (i32.const 3)) (string "|"))))",
      .prints = "7  |",
@@ -576,7 +577,8 @@ constexpr FunctionSpec kFunctions[] = {
      .params = {kText},
      .result = Type::kI32,
      .result_name = "count",
-     .summary = "How many lines the text has; a line break at the end begins no further line; \"\" has none.",
+     .summary =
+         R"(The number of lines in the text; a line break at the end starts no further line; "" has none.)",
      .example = R"((call $io.print_i32 (call $str.line_count (string "one\ntwo\n"))))",
      .prints = "2",
      .handler = line_count,
@@ -599,7 +601,7 @@ constexpr FunctionSpec kFunctions[] = {
      .params = {kText, kSeparator},
      .result = Type::kI32,
      .result_name = "count",
-     .summary = "How many fields str.field can give; at least 1.",
+     .summary = "The number of fields that str.field can return; at least 1.",
      .example = R"((call $io.print_i32 (call $str.field_count (string "a,b,,d") (string ","))))",
      .prints = "4",
      .handler = field_count,
@@ -610,9 +612,9 @@ constexpr FunctionSpec kFunctions[] = {
      .result = Type::kBytes,
      .result_name = "text",
      .can_fail = true,
-     .summary = "The field at the index, from 0, of a text cut at each separator; negative counts from the "
+     .summary = "The field at the index, from 0, of a text split at each separator; negative counts from the "
                 "end; ENOENT past the last.",
-     .details = "Fields may be empty. An empty separator cuts nothing: field 0 is the whole text.",
+     .details = "Fields may be empty. An empty separator splits nothing: field 0 is the whole text.",
      .failures = {{Errno::kNotFound, "there is no such field"}},
      .example =
          R"((call $io.print (call $str.field! (string "10.0.0.7 GET /index") (string " ") (i32.const 1))))",
@@ -625,7 +627,7 @@ constexpr FunctionSpec kFunctions[] = {
      .result = Type::kText,
      .result_name = "json",
      .cost = {.base = 20, .per_byte = 3},
-     .summary = "The fields as a JSON array of strings, for json.at and json.length; 1000000 at most.",
+     .summary = "The fields as a JSON array of strings, for json.at and json.length; at most 1000000.",
      .example = R"((call $io.print (call $str.split (string "a,b") (string ","))))",
      .prints = R"(["a","b"])",
      .handler = split,
@@ -676,7 +678,7 @@ constexpr FunctionSpec kFunctions[] = {
      .params = {{"value", Type::kF64}, {"decimals", Type::kI32}},
      .result = Type::kText,
      .result_name = "text",
-     .summary = "With so many digits behind the point, 0 to 20; other counts are moved inside.",
+     .summary = "The number with so many digits after the point, 0 to 20; other counts are clamped.",
      .example = "(call $io.print (call $str.fixed (f64.const 3.14159) (i32.const 2)))",
      .prints = "3.14",
      .handler = fixed},
@@ -686,7 +688,7 @@ constexpr FunctionSpec kFunctions[] = {
      .result = Type::kI32,
      .result_name = "value",
      .can_fail = true,
-     .summary = "The decimal number that the whole text is, white space around it and a sign allowed; EINVAL "
+     .summary = "The whole text as a decimal number, with an optional sign and white space around it; EINVAL "
                 "otherwise.",
      .failures = {kNoNumber},
      .example = R"((call $io.print_i32 (i32.add (call $str.to_i32! (string " 41 ")) (i32.const 1))))",
@@ -728,7 +730,8 @@ constexpr FunctionSpec kFunctions[] = {
      .params = {kText},
      .result = Type::kText,
      .result_name = "text",
-     .summary = "Fit for a query of a URL: letters, digits, - . _ ~ stay, every other byte becomes %XX.",
+     .summary =
+         "Encodes the text for a URL's query: letters, digits, - . _ ~ stay, every other byte becomes %XX.",
      .example = R"((call $io.print (call $str.url_encode (string "a b&c"))))",
      .prints = "a%20b%26c",
      .handler = url_encode},
@@ -739,10 +742,9 @@ constexpr FunctionSpec kFunctions[] = {
      .result_name = "url",
      .can_fail = true,
      .cost = {.base = 500, .per_byte = 10},
-     .summary =
-         "The URL that a reference (a link) stands for on the page base: /a, ../b.html, ?q=1 and whole URLs; "
-         "without its fragment. EINVAL when base is no URL of http or https, or the result is none.",
-     .failures = {{Errno::kInvalid, "base is no URL of http or https, or the result is none"}},
+     .summary = "The URL of a reference (a link) on the page base: /a, ../b.html, ?q=1 and whole URLs; "
+                "without its fragment. EINVAL when base or the result is not an http or https URL.",
+     .failures = {{Errno::kInvalid, "base or the result is not an http or https URL"}},
      .example =
          R"((call $io.print (call $str.url_join! (string "https://example.org/a/b.html") (string "../c.html"))))",
      .prints = "https://example.org/c.html",
@@ -752,7 +754,7 @@ constexpr FunctionSpec kFunctions[] = {
      .params = {{"count", Type::kI32}},
      .result = Type::kBytes,
      .result_name = "bytes",
-     .summary = "So many bytes that are 0: (alloc n) is the address of the first.",
+     .summary = "So many zero bytes: (alloc n) is the address of the first.",
      .example = "(call $io.print_i32 (call $str.length (call $str.zeros (i32.const 8))))",
      .prints = "8",
      .handler = zeros,
@@ -762,7 +764,7 @@ constexpr FunctionSpec kFunctions[] = {
      .params = {kText},
      .result = Type::kText,
      .result_name = "text",
-     .summary = "As Base64, with padding.",
+     .summary = "The bytes as Base64, with padding.",
      .example = R"((call $io.print (call $str.to_base64 (string "hello"))))",
      .prints = "aGVsbG8=",
      .handler = to_base64,
@@ -774,7 +776,7 @@ constexpr FunctionSpec kFunctions[] = {
      .result_name = "bytes",
      .can_fail = true,
      .summary =
-         "The bytes that the Base64 stands for; EINVAL when it is none (no white space, padding complete).",
+         "The bytes that the Base64 encodes; EINVAL when it is malformed (no white space, complete padding).",
      .failures = {{Errno::kInvalid, "the text is not Base64 with its padding"}},
      .example = R"((call $io.print (call $str.from_base64! (string "aGVsbG8="))))",
      .prints = "hello",
@@ -786,8 +788,8 @@ constexpr FunctionSpec kFunctions[] = {
      .result = Type::kBytes,
      .result_name = "text",
      .cost = {.base = 50, .per_byte = 2},
-     .summary = "What a person would read of an HTML page: no tags, scripts or styles, entities decoded, "
-                "white space folded.",
+     .summary = "The readable text of an HTML page: no tags, scripts or styles, entities decoded, white "
+                "space folded.",
      .example =
          R"((call $io.print (call $str.html_text (string "<h1>A &amp; B</h1><p>One  <b>two</b></p>"))))",
      .prints = "A & B\nOne two",
@@ -799,7 +801,7 @@ constexpr FunctionSpec kFunctions[] = {
      .result_name = "json",
      .cost = {.base = 50, .per_byte = 3},
      .summary =
-         R"(The links of an HTML page in order: [{"href":"/a.html","text":"A"}]; href is as written, so it may be relative; 100000 at most.)",
+         R"(The links of an HTML page in order: [{"href":"/a.html","text":"A"}]; href is as written, so it may be relative; at most 100000.)",
      .example = R"((call $io.print (call $str.html_links (string "<a href='/a.html'>A</a>"))))",
      .prints = R"([{"href":"/a.html","text":"A"}])",
      .handler = links_of_html},

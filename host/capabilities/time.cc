@@ -125,8 +125,7 @@ constexpr FunctionSpec kFunctions[] = {
      .cost = {.base = 50, .per_byte = 1},
      .summary = "Milliseconds since 1970-01-01T00:00:00Z.",
      .details = "The clock is virtual unless the policy grants the real one: it starts at the policy's "
-                "instant (2000-01-01T00:00:00Z) "
-                "and moves on by 1 ms at each call.",
+                "instant (2000-01-01T00:00:00Z) and advances by 1 ms at each call.",
      .example = "(call $io.print (call $time.format! (call $time.now_ms!)))",
      .prints = "2000-01-01T00:00:00.000Z",
      .handler = now_ms},
@@ -150,7 +149,7 @@ constexpr FunctionSpec kFunctions[] = {
      .summary = "The instant of a date (2024-02-29) or a time (2024-02-29T12:30:00Z, +02:00, fractions, a "
                 "space for T); UTC without an offset; EINVAL for anything else.",
      .details = "Seconds may be left out. Digits of the fraction past the third are dropped.",
-     .failures = {{Errno::kInvalid, "the text is no such date or time, or the day does not exist"}},
+     .failures = {{Errno::kInvalid, "the text is not such a date or time, or the day does not exist"}},
      .example = R"((call $io.print_i64 (call $time.parse! (string "1970-01-02"))))",
      .prints = "86400000",
      .handler = parse},

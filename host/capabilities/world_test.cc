@@ -26,7 +26,7 @@ TEST(Http, SeveralRequestsAreAnsweredInTheirOrderEachByItself) {
   EXPECT_EQ(machine.world.requests.back().headers, (Headers{{"X-A", "b"}}));
   EXPECT_EQ(machine.world.requests.back().body, "c");
   const auto& records = machine.dispatcher.records();
-  ASSERT_EQ(records.size(), 3u) << "each is told by itself";
+  ASSERT_EQ(records.size(), 3u) << "each is reported by itself";
   EXPECT_EQ(records[0].arguments, "GET, http://h/a");
   EXPECT_EQ(records[0].bytes_in, 2u);
   EXPECT_EQ(records[1].code, Errno::kAccess);
@@ -49,7 +49,7 @@ TEST(Http, SeveralRequestsCostWhatEachOfThemDoes) {
   EXPECT_GE(cost_of(R"(["http://h/","http://h/","http://h/"])"), of_one + 2'000);
 }
 
-TEST(Http, WhatIsNoListOfRequestsIsRefused) {
+TEST(Http, AMalformedListOfRequestsIsRefused) {
   Machine machine;
   for (const char* const wrong :
        {"", "{}", "[1]", "[[]]", R"([{"method":"GET"}])", R"([{"url":5}])", R"([{"url":"u","x":"y"}])",

@@ -111,7 +111,7 @@ bool contains(const std::string& text, std::string_view part) { return text.find
 
 // -- answers in pieces -------------------------------------------------------------
 
-TEST_F(Egress, HandsOnAnAnswerAsItComes) {
+TEST_F(Egress, PassesOnAnAnswerAsItComes) {
   RawServer server([](RawConnection& connection, const std::string&) {
     connection.send(
         "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\nX-A: b\r\nSet-Cookie: c=d\r\n\r\n5\r\nhello\r\n");
@@ -817,7 +817,7 @@ TEST_F(Egress, RedirectsKeepOrDropTheBodyAsTheyShould) {
   }
 }
 
-TEST_F(Egress, EachServerThatWasReachedIsHeardOf) {
+TEST_F(Egress, EachReachedServerIsReported) {
   std::vector<std::string> heard;
   bool follows = true;
   const auto ask = [&](const std::string& url) {
@@ -860,7 +860,7 @@ TEST_F(Egress, EachServerThatWasReachedIsHeardOf) {
   EXPECT_EQ(heard, std::vector<std::string>{first});
 }
 
-TEST_F(Egress, WhatIsHeardOfHasNoSecretInIt) {
+TEST_F(Egress, WhatIsReportedHasNoSecretInIt) {
   RawServer server([](RawConnection& connection, const std::string& request) {
     connection.send(request.starts_with("GET / ")
                         ? http_response("302 Found", "Location: /the-secret-key\r\n", "")
@@ -995,7 +995,7 @@ TEST_F(Egress, SecretsDoNotFollowARedirectToAnotherGrant) {
   EXPECT_FALSE(contains(other.requests().at(0), "sekret")) << other.requests().at(0);
 }
 
-TEST_F(Egress, SecretsDoNotStandInTheReasonOfARefusal) {
+TEST_F(Egress, SecretsAreNotInTheReasonOfARefusal) {
   RawServer server([](RawConnection& connection, const std::string&) {
     connection.send(
         http_response("302 x", "Location: https://sekret-key-123.evil.test/sekret-key-123\r\n", ""));
@@ -1378,7 +1378,7 @@ TEST_F(Egress, RefusesNonsenseChunks) {
   }
 }
 
-TEST_F(Egress, RefusesWhatIsNoHttp) {
+TEST_F(Egress, RefusesOtherProtocols) {
   for (const char* bytes : {"SSH-2.0-OpenSSH_9.2\r\n", "220 mail ESMTP\r\n", "<html>HTTP/0.9</html>", "",
                             "HTTP/9.9 200 OK\r\n\r\n", "HTTP/1.1 abc\r\n\r\n"}) {
     RawServer server(answer(bytes));
@@ -1438,7 +1438,7 @@ TEST_F(Egress, AClosedPortIsAConnectionError) {
   expect_refused(get(url), Errno::kConnection, "connection failed");
 }
 
-TEST_F(Egress, AServerWithoutTlsIsNoSecureServer) {
+TEST_F(Egress, AServerWithoutTlsIsNotSecure) {
   RawServer server(
       [](RawConnection& connection, const std::string&) { connection.send("HTTP/1.1 200 OK\r\n\r\nplain"); });
   const std::string url = "https://127.0.0.1:" + std::to_string(server.port());

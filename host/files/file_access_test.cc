@@ -151,7 +151,7 @@ TEST_P(Files, KeepsTheModeOfAReplacedFile) {
   EXPECT_EQ(fs::status(root / "inside/a.txt").permissions(), fs::perms::owner_all);
 }
 
-TEST_P(Files, ListsSortedAndTellsSizes) {
+TEST_P(Files, ListsSortedAndWithSizes) {
   allow("/data", "inside", FsMode::kRead);
   fs::create_directory(root / "inside/z");
   put("inside/B", "12");

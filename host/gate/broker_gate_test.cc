@@ -227,7 +227,7 @@ TEST(BrokerGate, WhatFellShortIsGivenUpBySeveralRequestsAtOnce) {
   EXPECT_EQ(lines[1].code, Errno::kOk);
 }
 
-TEST(BrokerGate, DirectoriesAreToldOnceForNothing) {
+TEST(BrokerGate, DirectoriesAreListedOnceForFree) {
   TestWorld world;
   Journal journal;
   policy::Budget budget(policy::Limits{.host_calls = 2});

@@ -29,7 +29,7 @@ class Ledger : public testing::Test {
   CallLedger ledger;
 };
 
-TEST_F(Ledger, EveryCallThatAProgramCanMakeIsTold) {
+TEST_F(Ledger, EveryCallThatAProgramCanMakeIsListed) {
   world.pages["http://h/"] = {.status = 200, .headers = {}, .body = "page", .final_url = "http://h/"};
   world.embeddings["x"] = {1};
   world.embeddings["y"] = {1};
@@ -83,7 +83,7 @@ TEST_F(Ledger, EveryCallThatAProgramCanMakeIsTold) {
   }
 }
 
-TEST_F(Ledger, WhatWasDoneIsTold) {
+TEST_F(Ledger, EverythingThatWasDoneIsListed) {
   machine.call("fs.write", {"/data/a", "12"});
   machine.call("fs.read", {"/data/a"});
   EXPECT_EQ(difference({}), "leaves out fs.write of /data/a, 12");
@@ -198,7 +198,7 @@ TEST_F(Ledger, HeadersAreHiddenInNoOtherCall) {
 
 // -- order and bounds
 
-TEST_F(Ledger, FailuresStandInTheOrderOfTheirRequests) {
+TEST_F(Ledger, FailuresAreInTheOrderOfTheirRequests) {
   machine.call("fs.read", {"/data/none"});
   machine.call("http.get", {"http://denied/"});
   machine.call("kv.get", {"none"});
@@ -213,7 +213,7 @@ TEST_F(Ledger, FailuresStandInTheOrderOfTheirRequests) {
 }
 
 // Requests without a line are skipped.
-TEST_F(Ledger, ALineIsOfTheNextRequestThatFits) {
+TEST_F(Ledger, ALineBelongsToTheNextRequestThatFits) {
   ask("fs.open", {"/data/a", ""}, nullptr, 7);
   ask("fs.close", {"7"});
   ledger.begin();
@@ -242,7 +242,7 @@ TEST_F(Ledger, TwoTextsAreEmbeddedOneAfterTheOther) {
   EXPECT_TRUE(difference(other));
 }
 
-TEST_F(Ledger, AReasonIsToldToItsEnd) {
+TEST_F(Ledger, AReasonIsListedToItsEnd) {
   const std::string reason(900, 'r');
   const HostError denied{Errno::kAccess, reason, "--allow kv:" + reason};
   ask("kv.get", {"k"}, &denied);
@@ -323,7 +323,7 @@ TEST_F(Ledger, NoRequestsHaveNoLine) {
   EXPECT_EQ(difference(lines()), std::nullopt);
 }
 
-TEST_F(Ledger, ARefusalIsToldWithItsReason) {
+TEST_F(Ledger, ARefusalIsListedWithItsReason) {
   machine.call("http.get", {"http://denied/"});
   ASSERT_EQ(lines().size(), 1u);
   auto other = lines();
@@ -335,7 +335,7 @@ TEST_F(Ledger, ARefusalIsToldWithItsReason) {
 }
 
 // Its answer came, and a worker claims that there was none.
-TEST_F(Ledger, ASuccessIsNotToldAsAFailureOfTheWorld) {
+TEST_F(Ledger, ASuccessIsNotListedAsAFailureOfTheWorld) {
   world.embeddings["x"] = world.embeddings["y"] = {1};
   machine.call("kv.set", {"k", "v"});
   machine.call("kv.get", {"k"});
@@ -357,7 +357,7 @@ TEST_F(Ledger, ASuccessIsNotToldAsAFailureOfTheWorld) {
     }
 }
 
-TEST_F(Ledger, AFailureAfterASuccessIsTold) {
+TEST_F(Ledger, AFailureAfterASuccessIsListed) {
   machine.call("sql.value", {"db", "SELECT 1", ""});  // returns no row
   ASSERT_EQ(lines().at(0).code, Errno::kNotFound);
   EXPECT_EQ(difference(lines()), std::nullopt);
@@ -367,7 +367,7 @@ TEST_F(Ledger, AFailureAfterASuccessIsTold) {
   EXPECT_EQ(difference(lines()), std::nullopt);
 }
 
-TEST_F(Ledger, AFileThatIsOnlyMadeShorterIsTold) {
+TEST_F(Ledger, AFileThatIsOnlyMadeShorterIsListed) {
   const std::string_view open[] = {"/data/a", "w"}, resize[] = {"7", "0"}, close[] = {"7"};
   ledger.note("fs.open", open, nullptr, 0, 7);
   ledger.note("fs.resize", resize, nullptr, 0, {});
@@ -457,7 +457,7 @@ TEST_F(Ledger, RequestsThatAreOnlyCountedAreLeftOutOfNoList) {
 
 // -- how a call ends
 
-TEST_F(Ledger, ASuccessIsToldAsAFailureOnlyWhereOneCanFollow) {
+TEST_F(Ledger, ASuccessIsListedAsAFailureOnlyWhereOneCanFollow) {
   ask("http.request", {"POST", "https://bank/", "pay", "Content-Type", "text/plain"});
   const auto difference_for = [&](Errno code, std::string_view name = "http.post") {
     return difference({{.name = std::string(name),
@@ -511,7 +511,7 @@ TEST_F(Ledger, AListThatFitsNothingIsRefusedSoon) {
   EXPECT_EQ(difference(lines), "lists calls in no order that a program makes them in");
 }
 
-TEST_F(Ledger, FilesThatStayOpenAreToldWhenTheyAreClosed) {
+TEST_F(Ledger, FilesThatStayOpenAreListedWhenTheyAreClosed) {
   const std::string_view open[] = {"/data/a", ""}, read[] = {"7", "0", "100"}, close[] = {"7"};
   ledger.note("fs.open", open, nullptr, 0, 7);
   ledger.note("fs.read_at", read, nullptr, 100, {});

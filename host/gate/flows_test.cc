@@ -107,7 +107,7 @@ TEST_F(Rule, BothKindsCloseEveryWayOut) {
   EXPECT_EQ(report.egress[2].decision, Leaving::kClosed);
 }
 
-TEST_F(Rule, AnAnswerOverHttpIsOfUntrustedOriginUnlessItsGrantSaysOtherwise) {
+TEST_F(Rule, AnHttpAnswerIsUntrustedUnlessItsGrantSaysOtherwise) {
   EXPECT_TRUE(get("https://own.example/"));
   EXPECT_TRUE(guard.report().state.untrusted_reads.first.empty());
   EXPECT_TRUE(get("https://web.example/"));
@@ -115,7 +115,7 @@ TEST_F(Rule, AnAnswerOverHttpIsOfUntrustedOriginUnlessItsGrantSaysOtherwise) {
   EXPECT_EQ(guard.report().state.untrusted_reads.first[0].target, "GET https://web.example/");
 }
 
-TEST_F(Rule, SeveralRequestsAtOnceAreHeldToWhatTheFirstBroughtIn) {
+TEST_F(Rule, SeveralRequestsAtOnceCountWhatTheFirstRead) {
   read_private();
   const std::vector<HttpRequest> requests(2, {"GET", "https://web.example/", {}, ""});
   const auto answers = gate.http_many(requests);
@@ -140,7 +140,7 @@ TEST_F(Rule, EachHopOfARedirectCounts) {
 }
 
 // The error contains a host name that a stranger chose.
-TEST_F(Rule, WhatWasSaidBeforeARequestFailedCounts) {
+TEST_F(Rule, AnswersBeforeARequestFailedCount) {
   for (const Errno code : {Errno::kConnection, Errno::kInvalid, Errno::kAccess, Errno::kProtocol}) {
     world.pages.clear();
     world.redirects["https://web.example/"] = {};
@@ -195,7 +195,7 @@ TEST_F(Rule, AReplayCountsTheSameHops) {
   EXPECT_EQ(again.report().state, guard.report().state);
 }
 
-TEST_F(Rule, WhatIsNotGrantedIsNobodysQuestion) {
+TEST_F(Rule, WhatIsNotGrantedIsNotAskedAbout) {
   read_untrusted();
   read_private();
   EXPECT_FALSE(get("https://else.example/"));
@@ -213,7 +213,7 @@ TEST_F(Rule, ItsStateIsTakenAlong) {
   EXPECT_FALSE(guard.report().state.is_closed()) << "the parent has not read what its fork has";
 }
 
-TEST_F(Rule, AConversationHearsOfReadsAtOnce) {
+TEST_F(Rule, AConversationNotesReadsAtOnce) {
   read_private();
   const auto own = std::make_shared<Flows>(), conversation = std::make_shared<Flows>();
   own->add(guard.report().state);
@@ -238,7 +238,7 @@ TEST_F(Rule, AConversationHearsOfReadsAtOnce) {
   const FlowsShared with_nobody(own, nullptr);
 }
 
-TEST_F(Rule, WhatIsReadManyTimesIsToldOnce) {
+TEST_F(Rule, RepeatedReadsAreListedOnce) {
   for (int i = 0; i < 100; ++i) read_private();
   for (int i = 0; i < 100; ++i) {
     world.files["/inbox/" + std::to_string(i)] = "x";
@@ -274,7 +274,7 @@ TEST_F(AskingRule, APersonDecidesEachRequest) {
   EXPECT_EQ(report.egress[2].decision, Leaving::kUnanswered);
 }
 
-TEST_F(AskingRule, WhatNobodyAnsweredUntilTheEndIsTold) {
+TEST_F(AskingRule, AQuestionWithoutAnAnswerIsReportedAtTheEnd) {
   read_untrusted();
   read_private();
   answer = Approval::kNobody;
@@ -287,7 +287,7 @@ TEST_F(AskingRule, WhatNobodyAnsweredUntilTheEndIsTold) {
   EXPECT_EQ(guard.report().unanswered, "");
 }
 
-TEST_F(AskingRule, NobodyIsAskedWithoutEnd) {
+TEST_F(AskingRule, QuestionsAreBounded) {
   read_untrusted();
   read_private();
   answer = Approval::kNo;
@@ -354,7 +354,7 @@ class Reads : public Rule {
   }
 };
 
-TEST_F(Reads, OfFilesWhatIsInThemAndWhatTheyAreCalled) {
+TEST_F(Reads, CoverContentsAndNamesOfFiles) {
   const HostError missing{Errno::kNotFound, "no", {}};
   EXPECT_TRUE(is_private("fs.read", {"/inbox/a"}));
   EXPECT_TRUE(is_private("fs.list", {"/inbox"}));
@@ -364,12 +364,12 @@ TEST_F(Reads, OfFilesWhatIsInThemAndWhatTheyAreCalled) {
   EXPECT_FALSE(is_private("fs.status", {"/inbox"})) << "that the granted directory is there";
   EXPECT_FALSE(is_private("fs.read", {"/inbox/a"}, {.error = &missing}));
   const HostError too_large{Errno::kNoMemory, "/inbox/a has 123 bytes", {}};
-  EXPECT_TRUE(is_private("fs.read", {"/inbox/a"}, {.error = &too_large})) << "its size was told";
+  EXPECT_TRUE(is_private("fs.read", {"/inbox/a"}, {.error = &too_large})) << "its size was shown";
   EXPECT_FALSE(is_private("fs.read", {"/plain/a"}));
   EXPECT_FALSE(is_private("fs.write", {"/inbox/a", "x"}));
 }
 
-TEST_F(Reads, HowAChangeFailsSaysWhatIsThere) {
+TEST_F(Reads, HowAChangeFailsRevealsWhatExists) {
   const auto fails = [&](Errno code, std::string_view function, const Arguments& arguments) {
     const HostError error{code, "so it is", {}};
     return is_private(function, arguments, {.error = &error});
@@ -398,7 +398,7 @@ TEST_F(Reads, HowAChangeFailsSaysWhatIsThere) {
   EXPECT_FALSE(fails(Errno::kAccess, "fs.write", {"/inbox/a", "x"})) << "the policy says so";
 }
 
-TEST_F(Reads, WhatIsEmptyIsThereAllTheSame) {
+TEST_F(Reads, EmptyOnesCountToo) {
   EXPECT_TRUE(is_private("fs.read", {"/inbox/a"}, {.has_content = false}));
   EXPECT_FALSE(is_private("fs.find_link", {"/inbox/a"}, {.has_content = false}));
   world.kv_set("bit 7", "").value();
@@ -412,7 +412,7 @@ TEST_F(Reads, HowLargeAGrantedFileIs) {
   EXPECT_FALSE(is_private("fs.stat", {"/inbox"}, {.is_directory = true}));
 }
 
-TEST_F(Reads, AFileThatIsMadeAnewIsReadWhenItIsRead) {
+TEST_F(Reads, AFileThatIsMadeAgainIsReadWhenItIsRead) {
   const FlowGuard::Answer opened{.handle = 3};
   guard.note("fs.open", std::vector<std::string_view>{"/inbox/new", "wct"}, opened);
   guard.note("fs.write_at", std::vector<std::string_view>{"3", "0", "x"}, {});
@@ -421,7 +421,7 @@ TEST_F(Reads, AFileThatIsMadeAnewIsReadWhenItIsRead) {
   EXPECT_FALSE(guard.report().state.private_reads.first.empty());
 }
 
-TEST(SqlReads, AnErrorOfAQueryTellsOfTheData) {
+TEST(SqlReads, AnErrorOfAQueryRevealsData) {
   const policy::Policy policy = policy_with(R"(
 [trifecta]
 egress = "close"

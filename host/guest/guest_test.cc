@@ -57,7 +57,7 @@ TEST(GuestStrings, AMemoryOfNoPagesHoldsNone) {
   EXPECT_EQ(guest.write_string("x").error().code, Errno::kNoMemory);
 }
 
-TEST(GuestStrings, WhatLiesInTheMemoryIsCopiedRightEvenWhenTheMemoryMoves) {
+TEST(GuestStrings, StringsInTheMemoryAreCopiedRightEvenWhenTheMemoryMoves) {
   VectorGuest guest;
   const std::string text(60'000, 'x');
   uint32_t pointer = guest.put(text);

@@ -93,7 +93,7 @@ TEST_F(JournalFile, WhatWasChangedOrCutIsFoundBeforeItIsUsed) {
   EXPECT_FALSE(JournalFileReader::open(path_));
 }
 
-TEST_F(JournalFile, ThatChangesWhileItAnswersAnswersNoMore) {
+TEST_F(JournalFile, ThatChangesWhileItAnswersStopsAnswering) {
   Journal journal;
   fill(journal);
   put(journal.to_text());

@@ -70,7 +70,7 @@ TEST(JournalJson, IsGivenAwayInPieces) {
   EXPECT_LE(most, 512u << 10);
 }
 
-TEST(JournalJson, WhatIsNotCanonicalIsNoText) {
+TEST(JournalJson, TextsThatAreNotCanonicalAreEncoded) {
   for (const std::string_view bad :
        {R"(")", R"("a)", R"("\)", R"("\u0041")", R"("\u000a")", R"("\u001F")", R"("\u00ff")", R"("\u00")",
         R"("\/")", R"("\x")", "\"\n\"", "\"\xFF\"", "x", "", R"({"base64":"A"})", R"({"base64":"AA==")",

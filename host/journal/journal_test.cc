@@ -24,7 +24,7 @@ Journal sample() {
   return journal;
 }
 
-TEST(Journal, ComesBackFromItsText) {
+TEST(Journal, IsReadFromItsText) {
   const Journal journal = sample();
   const auto again = Journal::parse(journal.to_text());
   ASSERT_TRUE(again) << again.error().message;
@@ -88,7 +88,7 @@ TEST(Journal, ACutOrReorderedOneIsFound) {
   EXPECT_TRUE(Journal::parse(lines[0] + lines[1])) << "a beginning is a journal: the head tells them apart";
 }
 
-TEST(Journal, WhatIsNotOneIsRefused) {
+TEST(Journal, OtherTextsAreRefused) {
   const std::string header = "{\"membrane_journal\":1}\n";
   for (const std::string& bad :
        {std::string("{\"membrane_journal\":2}\n"), std::string("x\n"), header + "{}\n", header + "[]\n",

@@ -34,7 +34,7 @@ TEST(Deadline, TheEarliestOfItsEndsCounts) {
   EXPECT_EQ(deadline.left_ms(), 0u);
 }
 
-TEST(Watchdog, CallsFromAThreadOfItsOwnWhenTheTimeIsOver) {
+TEST(Watchdog, CallsFromAThreadOfItsOwnWhenTheTimeIsUp) {
   policy::Budget budget;
   std::latch called(1);
   std::thread::id caller;

@@ -56,7 +56,7 @@ TEST_F(ADatabase, IsLookedUpByName) {
   }
 }
 
-TEST_F(ADatabase, ThatIsNotThereIsToldOf) {
+TEST_F(ADatabase, ThatDoesNotExistIsReported) {
   setenv("TZDIR", (directory_ / "nowhere").c_str(), 1);
   const auto none = find_time_zone("Test/Zone");
   ASSERT_FALSE(none);

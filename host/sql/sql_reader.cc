@@ -626,7 +626,7 @@ HostResult<std::string> SqlReader::Impl::collect(sqlite::Statement& statement) {
     if (code == SQLITE_DONE) break;
     if (code != SQLITE_ROW) return failure(code);
     if (count == grant_.max_rows)
-      return refuse(Errno::kTooBig, "the query gives more than " + std::to_string(grant_.max_rows) +
+      return refuse(Errno::kTooBig, "the query returns more than " + std::to_string(grant_.max_rows) +
                                         " rows, the limit; add LIMIT, WHERE or an aggregate");
     if (count != 0) rows += ',';
     MEMBRANE_TRY(append_row(rows, statement, keys));
@@ -646,7 +646,7 @@ HostResult<void> SqlReader::Impl::append_row(std::string& rows, const sqlite::St
     if (rows.size() + bytes < grant_.max_result_bytes)
       rows += value_at(statement.handle(), static_cast<int>(column));
     if (rows.size() + bytes >= grant_.max_result_bytes)
-      return refuse(Errno::kTooBig, "the query gives more than " + std::to_string(grant_.max_result_bytes) +
+      return refuse(Errno::kTooBig, "the query returns more than " + std::to_string(grant_.max_result_bytes) +
                                         " bytes, the limit; select fewer columns or rows");
   }
   rows += '}';

@@ -92,7 +92,7 @@ TEST_F(Sql, GivesRowsAsJson) {
       R"([{"i":1},{"i":2},{"i":3}])");
 }
 
-TEST_F(Sql, NamesThatComeTwiceAreToldApart) {
+TEST_F(Sql, RepeatedNamesAreNumbered) {
   EXPECT_EQ(query("SELECT 1 AS a, 2 AS a, 3 AS a").value(), R"([{"a":1,"a_2":2,"a_3":3}])");
 }
 
@@ -336,7 +336,7 @@ TEST_F(Sql, AStatementTooLongIsRefused) {
   EXPECT_NE(error(deep + "1" + std::string(500, ')')), Errno::kOk);
 }
 
-TEST_F(Sql, AReaderGoesOnAfterAnError) {
+TEST_F(Sql, AReaderContinuesAfterAnError) {
   const auto reader = open();
   EXPECT_FALSE(reader->query("DROP TABLE paper", "", run_, work_));
   EXPECT_EQ(reader->query("SELEC", "", run_, work_).error().code, Errno::kInvalid);

@@ -455,7 +455,7 @@ TEST(AllFindings, HaveATestHere) {
 }
 
 // docs/diagnostics.md is generated from the table: a heading for each section, a row for each code.
-TEST(AllFindings, StandInTheirPage) {
+TEST(AllFindings, AreInTheirPage) {
   std::ifstream file(std::string(MEMBRANE_SOURCE_DIR) + "/docs/diagnostics.md");
   std::stringstream page;
   page << file.rdbuf();

@@ -109,7 +109,7 @@ TEST(Expand, AddsTheMemoryThatLoadsAndStoresNeed) {
             "\"__heap_base\") i32 (i32.const 1024))");
 }
 
-TEST(Expand, MovesNumberedFunctionsBehindAddedImports) {
+TEST(Expand, MovesNumberedFunctionsAfterAddedImports) {
   EXPECT_EQ(
       expanded("(import \"a\" \"b\" (func)) (table 2 funcref) (elem (i32.const 0) 0 1) (func (export "
                "\"main\") call 0 call 1 "
@@ -181,7 +181,7 @@ TEST(Expand, TakesValuesAtTheEndOfASequence) {
   EXPECT_EQ(body("", "1 2.5", "(result i64 f64)"), "(i64.const 1) (f64.const 2.5)");
 }
 
-TEST(Expand, TellsTheConditionOfAnIfFromItsLabel) {
+TEST(Expand, DistinguishesTheConditionOfAnIfFromItsLabel) {
   EXPECT_EQ(body("(local $x i32)", "(if $x (then))"), "(if (local.get $x) (then))");
   EXPECT_EQ(body("(local $x i32)", "(if $x $x (then (br $x)))"), "(if $x (local.get $x) (then (br $x)))");
   EXPECT_EQ(body("(local $x i32)", "(if $x (result i32) (then 1) (else 2))", "(result i32)"),
@@ -254,7 +254,7 @@ TEST(Expand, WalksOverLists) {
   EXPECT_NE(code.find(expected), std::string::npos) << code;
 }
 
-TEST(Expand, TellsTheIndexOfEachFromItsList) {
+TEST(Expand, DistinguishesTheIndexOfEachFromItsList) {
   const auto takes_index = [](std::string_view code) {
     return body("(local $text i32) (local $list i32)", code).find("(i32.const -1)") != std::string::npos;
   };

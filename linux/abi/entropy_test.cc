@@ -21,7 +21,7 @@ TEST(EntropyTest, ASeedGivesTheSameEachTime) {
   EXPECT_NE(first, take(one));
 }
 
-TEST(EntropyTest, GoesOnFromWhereAStreamStood) {
+TEST(EntropyTest, ContinuesFromAStreamsPosition) {
   Entropy one(7), two;
   take(one);
   two.go_on_from(*one.stream());

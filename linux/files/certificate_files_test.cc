@@ -73,7 +73,7 @@ TEST_F(CertificateFilesTest, AreReadWithTheCertificateAndStayAsTheyAre) {
   EXPECT_EQ(location->node->attributes().mode, S_IFREG | 0600u);
 }
 
-TEST_F(CertificateFilesTest, AnEmptyOneHasTheCertificateAlone) {
+TEST_F(CertificateFilesTest, AnEmptyOneHasOnlyTheCertificate) {
   const LocationRef location = file("/etc/ssl/cert.pem");
   EXPECT_EQ(text_of(**with_certificate(location->node, *location->parent->node, kOwn)), kOwn);
 }
@@ -87,7 +87,7 @@ TEST_F(CertificateFilesTest, CopiesAreChargedAndBounded) {
   EXPECT_EQ(with_certificate(location->node, *location->parent->node, kOwn).error(), EFBIG);
 }
 
-TEST_F(CertificateFilesTest, WhatIsNotCopiedIsGivenBack) {
+TEST_F(CertificateFilesTest, RoomThatIsNotUsedIsReturned) {
   const LocationRef location = file("/etc/ssl/cert.pem", "mine");
   const uint64_t used = usage_of(*location->node)->used_bytes;
   static_cast<void>(with_certificate(location->node, *location->parent->node, kOwn));

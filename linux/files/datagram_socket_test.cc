@@ -73,7 +73,7 @@ TEST(DatagramSocket, SendsOverTheLoopback) {
   EXPECT_TRUE(sockets.send(client, "lost", {.to = at_v4({127, 0, 0, 1}, 9)}));
 }
 
-TEST(DatagramSocket, IsToldThatNobodyIsThereWhenItIsConnected) {
+TEST(DatagramSocket, LearnsThatNobodyReceivesWhenItIsConnected) {
   Sockets sockets;
   auto client = sockets.make(AF_INET6, SOCK_DGRAM);
   EXPECT_TRUE(client->connect(sockets.caller, at_v6(1, 9)));

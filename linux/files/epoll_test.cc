@@ -20,7 +20,7 @@ epoll_event wanted(uint32_t events, uint64_t data = 0) {
 }
 
 // "1:4 2:1": data and events.
-std::string told(EpollFile& epoll, size_t most = 10) {
+std::string shown(EpollFile& epoll, size_t most = 10) {
   std::vector<epoll_event> events(most);
   const size_t count = epoll.collect(events);
   std::string text;
@@ -36,56 +36,56 @@ void add_to(File& event_file, Caller& caller, uint64_t number = 1) {
   EXPECT_TRUE(event_file.write(caller, source));
 }
 
-TEST(Epoll, TellsOfAFileAsLongAsItIsReady) {
+TEST(Epoll, ReportsAFileAsLongAsItIsReady) {
   FakeCaller caller;
   auto epoll = make_epoll();
   auto file = make_event_file(0, 0).value();
   EXPECT_TRUE(epoll->add(3, file, wanted(EPOLLIN, 1)));
   CountingWaiter waiter;
   epoll->join(waiter);
-  EXPECT_EQ(told(*epoll), "");
+  EXPECT_EQ(shown(*epoll), "");
   EXPECT_EQ(epoll->ready(), 0);
   add_to(*file, caller);
   EXPECT_EQ(waiter.wakes, 1);
   EXPECT_EQ(epoll->ready(), POLLIN | POLLRDNORM);
-  EXPECT_EQ(told(*epoll), "1:1");
-  EXPECT_EQ(told(*epoll), "1:1");
+  EXPECT_EQ(shown(*epoll), "1:1");
+  EXPECT_EQ(shown(*epoll), "1:1");
   EXPECT_EQ(read_text(*file, caller, 8).size(), 8u);
-  EXPECT_EQ(told(*epoll), "");
+  EXPECT_EQ(shown(*epoll), "");
 }
 
-TEST(Epoll, TellsOfAnEdgeOnce) {
+TEST(Epoll, ReportsAnEdgeOnce) {
   FakeCaller caller;
   auto epoll = make_epoll();
   auto file = make_event_file(1, 0).value();
   EXPECT_TRUE(epoll->add(3, file, wanted(EPOLLIN | EPOLLET, 1)));
-  EXPECT_EQ(told(*epoll), "1:1");
-  EXPECT_EQ(told(*epoll), "");
+  EXPECT_EQ(shown(*epoll), "1:1");
+  EXPECT_EQ(shown(*epoll), "");
   add_to(*file, caller);
-  EXPECT_EQ(told(*epoll), "1:1");
+  EXPECT_EQ(shown(*epoll), "1:1");
   EXPECT_TRUE(epoll->modify(3, file, wanted(EPOLLIN | EPOLLET, 2)));
-  EXPECT_EQ(told(*epoll), "2:1");
+  EXPECT_EQ(shown(*epoll), "2:1");
 }
 
-TEST(Epoll, IsToldOnceUntilItIsModified) {
+TEST(Epoll, ReportsOnceUntilItIsModified) {
   FakeCaller caller;
   auto epoll = make_epoll();
   auto file = make_event_file(1, 0).value();
   EXPECT_TRUE(epoll->add(3, file, wanted(EPOLLIN | EPOLLONESHOT, 1)));
-  EXPECT_EQ(told(*epoll), "1:1");
+  EXPECT_EQ(shown(*epoll), "1:1");
   add_to(*file, caller);
-  EXPECT_EQ(told(*epoll), "");
+  EXPECT_EQ(shown(*epoll), "");
   EXPECT_TRUE(epoll->modify(3, file, wanted(EPOLLIN | EPOLLONESHOT, 1)));
-  EXPECT_EQ(told(*epoll), "1:1");
+  EXPECT_EQ(shown(*epoll), "1:1");
 }
 
-TEST(Epoll, TellsOfHangUpsUnasked) {
+TEST(Epoll, ReportsHangUpsUnasked) {
   auto epoll = make_epoll();
   PipePair pipe = make_pipe({}, 0).value();
   EXPECT_TRUE(epoll->add(3, pipe.reader, wanted(0, 1)));
-  EXPECT_EQ(told(*epoll), "");
+  EXPECT_EQ(shown(*epoll), "");
   pipe.writer = nullptr;
-  EXPECT_EQ(told(*epoll), "1:" + std::to_string(EPOLLHUP));
+  EXPECT_EQ(shown(*epoll), "1:" + std::to_string(EPOLLHUP));
 }
 
 TEST(Epoll, IsFairWhenThereIsRoomForFew) {
@@ -95,8 +95,8 @@ TEST(Epoll, IsFairWhenThereIsRoomForFew) {
     files.push_back(make_event_file(1, 0).value());
     EXPECT_TRUE(epoll->add(i, files.back(), wanted(EPOLLIN, static_cast<uint64_t>(i))));
   }
-  EXPECT_EQ(told(*epoll, 2), "0:1 1:1");
-  EXPECT_EQ(told(*epoll, 2), "2:1 0:1");
+  EXPECT_EQ(shown(*epoll, 2), "0:1 1:1");
+  EXPECT_EQ(shown(*epoll, 2), "2:1 0:1");
 }
 
 TEST(Epoll, ForgetsAFileThatIsClosed) {
@@ -104,7 +104,7 @@ TEST(Epoll, ForgetsAFileThatIsClosed) {
   auto file = make_event_file(1, 0).value();
   EXPECT_TRUE(epoll->add(3, file, wanted(EPOLLIN, 1)));
   file = nullptr;
-  EXPECT_EQ(told(*epoll), "");
+  EXPECT_EQ(shown(*epoll), "");
   EXPECT_TRUE(epoll->add(3, make_event_file(1, 0).value(), wanted(EPOLLIN, 1)));
 }
 
@@ -135,10 +135,10 @@ TEST(Epoll, WakesThroughInstancesThatWatchInstances) {
   outer->join(waiter);
   add_to(*file, caller);
   EXPECT_EQ(waiter.wakes, 1);
-  EXPECT_EQ(told(*outer), "1:1");
-  EXPECT_EQ(told(*inner), "2:1");
+  EXPECT_EQ(shown(*outer), "1:1");
+  EXPECT_EQ(shown(*inner), "2:1");
   EXPECT_EQ(read_text(*file, caller, 8).size(), 8u);
-  EXPECT_EQ(told(*outer), "");
+  EXPECT_EQ(shown(*outer), "");
 }
 
 TEST(Epoll, RefusesCirclesAndDepth) {
@@ -175,7 +175,7 @@ TEST(Epoll, MarksEachEntryOnceForAWake) {
       auto epoll = make_epoll();
       for (size_t j = 0; j < below.size(); ++j)
         EXPECT_TRUE(epoll->add(static_cast<int>(j), below[j], wanted(EPOLLIN)));
-      EXPECT_EQ(told(*epoll), "");
+      EXPECT_EQ(shown(*epoll), "");
       made.push_back(epoll);
       all.push_back(epoll);
     }

@@ -19,7 +19,7 @@ struct Room {
   NodeRef child = make_anonymous_node(AnonymousDevice::kMemory, S_IFREG | 0644);
 
   // "1:100:0:name": watch, mask in hexadecimal, cookie, name.
-  std::string told(size_t room = 4096) {
+  std::string events(size_t room = 4096) {
     const std::string bytes = read_text(*file, caller, room);
     if (bytes.starts_with("error")) return bytes;
     std::string text;
@@ -38,12 +38,12 @@ struct Room {
   }
 };
 
-TEST(Inotify, TellsWhatHappensInADirectory) {
+TEST(Inotify, ReportsWhatHappensInADirectory) {
   Room room;
   EXPECT_EQ(room.file->add_watch(room.directory, IN_CREATE | IN_DELETE).value(), 1);
   CountingWaiter waiter;
   room.file->join(waiter);
-  EXPECT_EQ(room.told(), "error 11");
+  EXPECT_EQ(room.events(), "error 11");
   room.all->announce(*room.directory, IN_CREATE, "new");
   room.all->announce(*room.directory, IN_MODIFY, "new");
   room.all->announce(*room.child, IN_CREATE, "elsewhere");
@@ -52,16 +52,16 @@ TEST(Inotify, TellsWhatHappensInADirectory) {
   int bytes = 0;
   EXPECT_TRUE(room.caller.ioctl(*room.file, FIONREAD, bytes));
   EXPECT_EQ(bytes, 16 + 16 + 16 + 32);
-  EXPECT_EQ(room.told(), "1:100:0:new 1:40000200:9:sixteen-bytes-ab ");
+  EXPECT_EQ(room.events(), "1:100:0:new 1:40000200:9:sixteen-bytes-ab ");
 }
 
-TEST(Inotify, TellsTheDirectoryAndTheFile) {
+TEST(Inotify, ReportsTheDirectoryAndTheFile) {
   Room room;
   EXPECT_TRUE(room.file->add_watch(room.directory, IN_MODIFY));
   EXPECT_TRUE(room.file->add_watch(room.child, IN_MODIFY));
   room.all->announce_both(room.directory.get(), "name", *room.child, IN_MODIFY);
   room.all->announce_both(nullptr, "name", *room.child, IN_MODIFY);  // as the last one
-  EXPECT_EQ(room.told(), "1:2:0:name 2:2:0: ");
+  EXPECT_EQ(room.events(), "1:2:0:name 2:2:0: ");
 }
 
 TEST(Inotify, ChangesAWatch) {
@@ -72,7 +72,7 @@ TEST(Inotify, ChangesAWatch) {
   EXPECT_EQ(room.file->add_watch(room.child, IN_MODIFY | IN_MASK_ADD).value(), 1);
   room.all->announce(*room.child, IN_MODIFY);
   room.all->announce(*room.child, IN_ATTRIB);
-  EXPECT_EQ(room.told(), "1:2:0: 1:4:0: ");
+  EXPECT_EQ(room.events(), "1:2:0: 1:4:0: ");
   EXPECT_EQ(room.file->add_watch(room.child, IN_MODIFY | 0x10000000).error(), EEXIST);
   EXPECT_EQ(room.file->add_watch(room.child, IN_ONLYDIR).error(), EINVAL);
 }
@@ -82,14 +82,14 @@ TEST(Inotify, EndsWatches) {
   EXPECT_TRUE(room.file->add_watch(room.child, IN_MODIFY | IN_ONESHOT));
   room.all->announce(*room.child, IN_MODIFY);
   room.all->announce(*room.child, IN_MODIFY);
-  EXPECT_EQ(room.told(), "1:2:0: 1:8000:0: ");
+  EXPECT_EQ(room.events(), "1:2:0: 1:8000:0: ");
   EXPECT_EQ(room.file->remove_watch(1).error(), EINVAL);
   EXPECT_EQ(room.file->add_watch(room.child, IN_DELETE_SELF).value(), 2);
   room.all->announce(*room.child, IN_DELETE_SELF);
-  EXPECT_EQ(room.told(), "2:400:0: 2:8000:0: ");
+  EXPECT_EQ(room.events(), "2:400:0: 2:8000:0: ");
   EXPECT_EQ(room.file->add_watch(room.child, IN_MODIFY).value(), 3);
   EXPECT_TRUE(room.file->remove_watch(3));
-  EXPECT_EQ(room.told(), "3:8000:0: ");
+  EXPECT_EQ(room.events(), "3:8000:0: ");
   EXPECT_TRUE(room.all->is_empty());
 }
 
@@ -101,7 +101,7 @@ TEST(Inotify, KeepsABoundedQueue) {
   int bytes = 0;
   EXPECT_TRUE(room.caller.ioctl(*room.file, FIONREAD, bytes));
   EXPECT_EQ(static_cast<size_t>(bytes), InotifyFile::kMostEvents * 32 + 16);
-  EXPECT_EQ(room.told(31), "error 22");
+  EXPECT_EQ(room.events(31), "error 22");
 }
 
 TEST(Inotify, LeavesNothingWhenItIsClosed) {

@@ -157,8 +157,8 @@ Try<int64_t> interface_request(Caller& caller, const Network* network, bool is_i
     const std::string_view name(wish.ifr_name, strnlen(wish.ifr_name, sizeof wish.ifr_name));
     found = find_interface(network, name);
     ifreq answer = wish;
-    if (const Done told = tell(found != nullptr ? *found : kInterfaces[0], request, is_inet, answer); !told)
-      return err(told.error());
+    if (const Done shown = tell(found != nullptr ? *found : kInterfaces[0], request, is_inet, answer); !shown)
+      return err(shown.error());
     if (found == nullptr) return err(ENODEV);
     wish = answer;
   }

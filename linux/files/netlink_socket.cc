@@ -50,15 +50,15 @@ std::vector<std::byte> report(std::span<const std::byte> request, int error, boo
   nlmsghdr header;
   std::memcpy(&header, request.data(), sizeof header);
   const bool is_cut = error == 0 || is_capped;
-  const auto told = is_cut ? request.first(sizeof header) : request;
+  const auto shown = is_cut ? request.first(sizeof header) : request;
   std::vector<std::byte> made;
-  append(made, nlmsghdr{.nlmsg_len = static_cast<uint32_t>(sizeof(nlmsghdr) + sizeof(int) + told.size()),
+  append(made, nlmsghdr{.nlmsg_len = static_cast<uint32_t>(sizeof(nlmsghdr) + sizeof(int) + shown.size()),
                         .nlmsg_type = NLMSG_ERROR,
                         .nlmsg_flags = static_cast<uint16_t>(is_cut ? NLM_F_CAPPED : 0),
                         .nlmsg_seq = header.nlmsg_seq,
                         .nlmsg_pid = port});
   append(made, -error);
-  made.insert(made.end(), told.begin(), told.end());
+  made.insert(made.end(), shown.begin(), shown.end());
   return made;
 }
 

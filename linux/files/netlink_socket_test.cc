@@ -112,7 +112,7 @@ struct Asking {
   }
 };
 
-TEST(NetlinkSocket, IsOfAFewProtocols) {
+TEST(NetlinkSocket, SupportsAFewProtocols) {
   Sockets sockets;
   const auto error_of = [&](int type, int protocol) {
     const auto made = make_socket(sockets.space, sockets.caller, AF_NETLINK, type, protocol);
@@ -148,7 +148,7 @@ TEST(NetlinkSocket, HasAPortOfItsOwn) {
   EXPECT_EQ(protocol, std::vector<std::byte>(4));
 }
 
-TEST(NetlinkSocket, TellsTheLoopback) {
+TEST(NetlinkSocket, ReportsTheLoopback) {
   Asking asking;
   const auto links = asking.ask(dump(RTM_GETLINK, AF_UNSPEC));
   ASSERT_EQ(links.size(), 2u);
@@ -175,7 +175,7 @@ TEST(NetlinkSocket, TellsTheLoopback) {
   EXPECT_EQ(asking.ask(dump(RTM_GETNEIGH, AF_INET)).size(), 1u);
 }
 
-TEST(NetlinkSocket, TellsTheInterfaceOfANetwork) {
+TEST(NetlinkSocket, ReportsTheInterfaceOfANetwork) {
   Asking asking;
   NoNetwork network;
   asking.sockets.space->network = &network;
@@ -188,7 +188,7 @@ TEST(NetlinkSocket, TellsTheInterfaceOfANetwork) {
   EXPECT_NE(asking.sockets.connected(AF_INET, SOCK_STREAM, at_v4({198, 18, 0, 1}, 5000)), nullptr);
 }
 
-TEST(NetlinkSocket, TellsOneLinkAndOneRoute) {
+TEST(NetlinkSocket, ReportsOneLinkAndOneRoute) {
   Asking asking;
   const ifinfomsg first = {
       .ifi_family = 0, .__ifi_pad = 0, .ifi_type = 0, .ifi_index = 1, .ifi_flags = 0, .ifi_change = 0};
@@ -253,7 +253,7 @@ TEST(NetlinkSocket, TakesRequestsOfAnyBytes) {
   EXPECT_EQ(asking.sockets.send(asking.socket, std::string(400'000, 'x')).error(), EMSGSIZE);
 }
 
-TEST(NetlinkSocket, LosesAnswersForWhichThereIsNoRoom) {
+TEST(NetlinkSocket, LosesAnswersWithoutRoom) {
   Asking asking;
   std::string many;
   for (int i = 0; i < 5000; ++i) many += dump(RTM_GETLINK, 0);
@@ -275,7 +275,7 @@ TEST(NetlinkSocket, IsPeekedAtAsIproute2Does) {
   EXPECT_EQ(peeked.whole_size, asking.sockets.receive(asking.socket).text.size());
 }
 
-TEST(Interfaces, AreToldByIoctl) {
+TEST(Interfaces, AreListedByIoctl) {
   Sockets sockets;
   auto socket = sockets.make(AF_INET, SOCK_DGRAM);
   struct Room {

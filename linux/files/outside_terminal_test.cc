@@ -77,7 +77,7 @@ TEST(OutsideTerminal, KeepsToTheLimitOfOutput) {
   EXPECT_TRUE(was_told);
 }
 
-TEST(OutsideTerminal, TellsTheForegroundOfItsSize) {
+TEST(OutsideTerminal, ReportsItsSizeToTheForeground) {
   Screen screen;
   EXPECT_TRUE(screen.terminal.terminal()->take(screen.caller, false));
   screen.terminal.resize({.ws_row = 50, .ws_col = 100, .ws_xpixel = 0, .ws_ypixel = 0});
@@ -88,7 +88,7 @@ TEST(OutsideTerminal, TellsTheForegroundOfItsSize) {
   EXPECT_EQ(screen.jobs.group_signals, (std::vector<std::pair<int, int>>{{100, SIGWINCH}}));
 }
 
-TEST(OutsideTerminal, HangsUpWhenTheOutsideIsGone) {
+TEST(OutsideTerminal, HangsUpWhenTheOutsideEnds) {
   Screen screen;
   EXPECT_TRUE(screen.terminal.terminal()->take(screen.caller, false));
   screen.terminal.end();

@@ -121,7 +121,7 @@ TEST(OutsideOutput, EndsAtTheLimit) {
   EXPECT_EQ(got, "abcdefg");
 }
 
-TEST(OutsideOutput, TellsThatTheSinkIsGone) {
+TEST(OutsideOutput, ReportsThatTheSinkIsGone) {
   FakeCaller caller;
   auto output = std::make_shared<OutsideOutput>(
       [](std::span<const std::byte>) -> Try<size_t> { return err(EPIPE); }, std::make_shared<OutputCount>());

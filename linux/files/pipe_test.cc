@@ -32,7 +32,7 @@ TEST(Pipe, GivesWhatWasWrittenThenEnds) {
   EXPECT_TRUE(pipe.reader->description().starts_with("pipe:["));
 }
 
-TEST(Pipe, TellsAWriterThatNooneReads) {
+TEST(Pipe, FailsForAWriterThatNobodyReads) {
   FakeCaller caller;
   auto pipe = make_pipe({}, 0).value();
   pipe.reader.reset();
@@ -98,7 +98,7 @@ TEST(Pipe, WakesItsOtherEnd) {
   EXPECT_EQ(waiter.wakes, 2);
 }
 
-TEST(Pipe, IsOpenedAnewByItsNode) {
+TEST(Pipe, IsOpenedAgainByItsNode) {
   FakeCaller caller;
   auto pipe = make_pipe({}, 0).value();
   auto another = pipe.reader->node()->open(caller, O_WRONLY).value();

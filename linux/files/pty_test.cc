@@ -146,7 +146,7 @@ TEST(Pty, BecomesTheTerminalOfALeaderThatOpensIt) {
   EXPECT_EQ(room.slave->ioctl(room.caller, TIOCNOTTY, 0).error(), ENOTTY);
 }
 
-TEST(Pty, TellsTheForegroundOfItsSize) {
+TEST(Pty, ReportsItsSizeToTheForeground) {
   Room room;
   EXPECT_TRUE(room.slave->ioctl(room.caller, TIOCSCTTY, 0));
   winsize size = {.ws_row = 24, .ws_col = 80, .ws_xpixel = 0, .ws_ypixel = 0};
@@ -175,7 +175,7 @@ TEST(Pty, HangsUpWhenTheMasterIsClosed) {
   EXPECT_EQ(room.slave->node()->open(room.caller, O_RDWR).error(), EIO);
 }
 
-TEST(Pty, TellsItsMasterThatNooneIsThere) {
+TEST(Pty, ReportsToItsMasterThatNobodyIsThere) {
   Room room;
   EXPECT_TRUE(write_text(*room.slave, room.caller, "bye"));
   EXPECT_EQ(room.master->ready() & POLLHUP, 0);
@@ -214,7 +214,7 @@ TEST(Pty, AnswersEveryRequestWithForeignArguments) {
   }
 }
 
-TEST(Pty, FlushesWhatIsAskedFor) {
+TEST(Pty, FlushesTheRequestedSide) {
   Room room;
   EXPECT_TRUE(write_text(*room.master, room.caller, "typed\n"));
   int there = 0;
@@ -226,7 +226,7 @@ TEST(Pty, FlushesWhatIsAskedFor) {
   EXPECT_EQ(room.slave->ioctl(room.caller, TCFLSH, 7).error(), EINVAL);
 }
 
-TEST(Pty, TellsInPackets) {
+TEST(Pty, ReportsInPackets) {
   Room room;
   int on = 1;
   EXPECT_TRUE(room.caller.ioctl(*room.master, TIOCPKT, on));

@@ -52,7 +52,7 @@ class NamesNode final : public Node {
   }
 };
 
-TEST(RegularFile, ReadsAndWritesWhereItStands) {
+TEST(RegularFile, ReadsAndWritesAtItsPosition) {
   FakeCaller caller;
   auto node = std::make_shared<TextNode>();
   RegularFile file(node, O_RDWR);
@@ -154,7 +154,7 @@ TEST(RegularFile, DoesAsAFileOfTheHost) {
   }
 }
 
-TEST(DirectoryFile, ListsFromWhereItStands) {
+TEST(DirectoryFile, ListsFromItsPosition) {
   DirectoryFile file(std::make_shared<NamesNode>(), O_RDONLY | O_DIRECTORY);
   const auto take = [&](size_t most) {
     std::string names;

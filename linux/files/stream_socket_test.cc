@@ -302,7 +302,7 @@ TEST(StreamSocket, SharesPortsAsItsOptionsSay) {
   EXPECT_TRUE(sockets.make(AF_INET, SOCK_STREAM)->bind(sockets.caller, at));
 }
 
-TEST(Socket, IsMadeOfWhatThereIs) {
+TEST(Socket, IsMadeOfSupportedKindsOnly) {
   Sockets sockets;
   const auto error = [&](int domain, int type, int protocol) {
     const auto made = make_socket(sockets.space, sockets.caller, domain, type, protocol);
@@ -420,7 +420,7 @@ TEST(StreamSocket, NoNumberOfLostSocketsUsesUpThoseOnTheirWay) {
   sockets.space->collect();  // those that came after the last time
 }
 
-TEST(Socket, TellsOfItsConnection) {
+TEST(Socket, ReportsItsConnection) {
   Sockets sockets;
   const auto facts_of = [](const SocketRef& socket) {
     tcp_info facts = {};

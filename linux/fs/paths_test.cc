@@ -144,7 +144,7 @@ TEST_F(PathsTest, MagicLinksLeadToPlaces) {
   EXPECT_EQ(go("mnt/x", {.beneath = true}), error(EXDEV));
 }
 
-TEST_F(PathsTest, MountsStandOverDirectories) {
+TEST_F(PathsTest, MountsHideDirectories) {
   const NodeRef other = make_tree({.device = 2});
   mounts.add(*at("/mnt")->node, other);
   make("/mnt/inside", {.mode = S_IFDIR | 0755});

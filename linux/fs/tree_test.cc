@@ -266,7 +266,7 @@ TEST_F(TreeTest, NothingIsMadeBeyondTheQuotas) {
   ASSERT_TRUE(put_text(a, "x", 60000));
 }
 
-TEST_F(TreeTest, WhatIsRemovedIsGivenBack) {
+TEST_F(TreeTest, RemovedFilesFreeTheirRoom) {
   const TreeUsage before = usage_of(*root).value();
   {
     const NodeRef d = make(root, "d", kDirectory), a = make(d, "a");
@@ -284,7 +284,7 @@ TEST_F(TreeTest, WhatIsRemovedIsGivenBack) {
 }
 
 // What was mapped is in a file of the host and not part of the kernel's own memory.
-TEST_F(TreeTest, ContentsInTheHeapAreTold) {
+TEST_F(TreeTest, ContentsInTheHeapAreReported) {
   const NodeRef written = make(root, "written"), mapped = make(root, "mapped");
   const uint64_t names = usage_of(*root)->used_bytes;
   EXPECT_GT(names, 0u);
@@ -302,7 +302,7 @@ TEST_F(TreeTest, ContentsInTheHeapAreTold) {
   EXPECT_TRUE(root->unlink("written"));
 }
 
-TEST_F(TreeTest, SparseFilesCostWhatIsInThem) {
+TEST_F(TreeTest, SparseFilesCostTheirContents) {
   root = make_tree({.most_bytes = 1 << 20});
   const NodeRef a = make(root, "a");
   ASSERT_TRUE(put_text(a, "end", uint64_t{1} << 40));

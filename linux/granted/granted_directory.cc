@@ -170,11 +170,11 @@ class GrantedNode final : public Node {
   }
   FileSystemRoom room() override {
     const auto asked = all_->client.ask({.act = GrantedAct::kRoom}, path_);
-    GrantedRoom told;
-    if (!asked || asked->bytes.size() != sizeof told) return {};
-    std::memcpy(&told, asked->bytes.data(), sizeof told);
-    return {told.most_bytes, std::min(told.free_bytes, told.most_bytes), told.most_files,
-            std::min(told.free_files, told.most_files)};
+    GrantedRoom shown;
+    if (!asked || asked->bytes.size() != sizeof shown) return {};
+    std::memcpy(&shown, asked->bytes.data(), sizeof shown);
+    return {shown.most_bytes, std::min(shown.free_bytes, shown.most_bytes), shown.most_files,
+            std::min(shown.free_files, shown.most_files)};
   }
   Done change(const AttributeChange& change) override {
     if (change.uid.value_or(0) != 0 || change.gid.value_or(0) != 0) return err(EPERM);

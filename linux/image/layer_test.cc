@@ -91,7 +91,7 @@ TEST_F(LayerTest, KeepsAConfiguration) {
   EXPECT_EQ(image_of(some_tree())->config(), "");
 }
 
-TEST_F(LayerTest, RefusesWhatIsNoImage) {
+TEST_F(LayerTest, RefusesWhatIsNotAnImage) {
   EXPECT_EQ(Layer::open(in("none")).error().code, ErrorCode::kUnavailable);
   EXPECT_EQ(Layer::open(directory_).error().code, ErrorCode::kInvalidInput);
   EXPECT_EQ(Layer::open(write_file("text", "hello")).error().code, ErrorCode::kInvalidInput);
@@ -115,7 +115,7 @@ TEST_F(LayerTest, RefusesHeadersThatPointElsewhere) {
   EXPECT_TRUE(refused([](LayerHeader& h) { h.version = 99; }));
 }
 
-TEST_F(LayerTest, WhatPointsElsewhereIsNotThere) {
+TEST_F(LayerTest, LinksThatLeadElsewhereAreAbsent) {
   LayerTree tree;
   ASSERT_TRUE(tree.put("file", file("text")));
   const auto first = image_of(tree);

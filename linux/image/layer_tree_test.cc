@@ -59,7 +59,7 @@ TEST_F(LayerTreeTest, HardLinksAreOneFile) {
   EXPECT_EQ(look(tree, "b/c"), "x");
 }
 
-TEST_F(LayerTreeTest, RemovingIsOfLayersBefore) {
+TEST_F(LayerTreeTest, RemovingAffectsEarlierLayers) {
   LayerTree tree;
   ASSERT_TRUE(tree.put("old", file("x")));
   ASSERT_TRUE(tree.put("directory/old", file("x")));
@@ -95,7 +95,7 @@ TEST_F(LayerTreeTest, HasNoMoreThanItsLimit) {
   EXPECT_EQ(tree.put("c", file("x")).error().code, ErrorCode::kTooLong);
 }
 
-TEST_F(LayerTreeTest, VisitsDirectoriesFirstAndSaysWhatHardLinksAreOf) {
+TEST_F(LayerTreeTest, VisitsDirectoriesFirstAndNamesTheTargetsOfHardLinks) {
   LayerTree tree;
   ASSERT_TRUE(tree.put("b/x", file("x")));
   ASSERT_TRUE(tree.put("a", file("y")));

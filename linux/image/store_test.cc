@@ -43,7 +43,7 @@ TEST_F(StoreTest, KeepsImagesByName) {
   EXPECT_EQ(find_image(in("none")).error().code, ErrorCode::kNotFound);
 }
 
-TEST_F(StoreTest, NamesAreNoPaths) {
+TEST_F(StoreTest, NamesAreNotPaths) {
   const std::vector<std::string> names = {"",        ".",  "..",  "../x", "a/b",
                                           ".hidden", "-x", "a b", "a\n",  std::string("a\0", 2)};
   for (const std::string& name : names) EXPECT_FALSE(is_image_name(name)) << name;
@@ -64,7 +64,7 @@ TEST_F(StoreTest, AFailedImportLeavesWhatWasThere) {
   EXPECT_EQ(files, 1u);
 }
 
-TEST_F(StoreTest, RemovedAndReplacedOnesAreThereUntilTheyArePruned) {
+TEST_F(StoreTest, RemovedAndReplacedOnesStayUntilTheyArePruned) {
   const auto first = import_image(write_file("a.tar", archive), "x");
   const auto second = import_image(write_file("b.tar", TarText().file("b", "two").bytes()), "x");
   ASSERT_TRUE(first && second);
@@ -131,7 +131,7 @@ TEST_F(StoreTest, TakesNothingFromADirectoryThatEverybodyMayWriteTo) {
   EXPECT_EQ(import_image(in("a.tar"), "y").error().code, ErrorCode::kInvalidArgument);
 }
 
-TEST_F(StoreTest, WhatIsNoImageIsNotListed) {
+TEST_F(StoreTest, WhatIsNotAnImageIsNotListed) {
   ASSERT_TRUE(import_image(write_file("a.tar", archive), "x"));
   write_file("images/bad.image", "hello");
   write_file("images/notes.txt", "hello");

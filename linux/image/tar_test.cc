@@ -67,7 +67,7 @@ TEST_F(TarTest, NothingComesFromOutsideOrGoesThere) {
   EXPECT_EQ(apply(TarText().hard_link("h", "../../none")).error().code, ErrorCode::kInvalidInput);
 }
 
-TEST_F(TarTest, RefusesWhatIsNoArchive) {
+TEST_F(TarTest, RefusesWhatIsNotAnArchive) {
   EXPECT_EQ(apply("this is text, and long enough to be looked at").error().code, ErrorCode::kInvalidInput);
   const std::string whole = TarText().file("a", std::string(5000, 'x')).bytes();
   EXPECT_EQ(apply(whole.substr(0, 2000)).error().code, ErrorCode::kInvalidInput);

@@ -171,7 +171,7 @@ TEST_F(KeptTree, WritesOfOneAreNotSeenByAnother) {
   EXPECT_EQ(text_of(at(one, {"a"})).substr(4096, 4), "onea");
 }
 
-TEST_F(KeptTree, ContentsGoOnAsFilesDo) {
+TEST_F(KeptTree, ContentsAreKeptLikeFiles) {
   // The same steps on a tree and on a saved and restored copy give the same bytes and the same charge.
   std::mt19937 random(42);
   for (int round = 0; round < 40; ++round) {
@@ -218,7 +218,7 @@ TEST_F(KeptTree, ContentsGoOnAsFilesDo) {
   }
 }
 
-TEST_F(KeptTree, PrivateMappingsAreOfTheKeptFile) {
+TEST_F(KeptTree, PrivateMappingsReferToTheKeptFile) {
   const NodeRef root = make_tree({});
   put(root->create("a", kFile).value(), std::string(9000, 'a'));
   const NodeRef again = through_file(root, nullptr);

@@ -47,19 +47,19 @@ Try<RecordLock> record_of(Call& call, File& file, const struct flock& from, int 
 }
 
 // F_GETLK: the first conflicting lock, or F_UNLCK.
-Done tell_conflict(Call& call, const FileLocks& locks, const RecordLock& wanted, struct flock told) {
-  if (told.l_type != F_RDLCK && told.l_type != F_WRLCK) return err(EINVAL);
+Done tell_conflict(Call& call, const FileLocks& locks, const RecordLock& wanted, struct flock shown) {
+  if (shown.l_type != F_RDLCK && shown.l_type != F_WRLCK) return err(EINVAL);
   const RecordLock* const other = locks.conflict_with(wanted);
   if (other == nullptr) {
-    told.l_type = F_UNLCK;
-    return call.put(call.arg(2), told);
+    shown.l_type = F_UNLCK;
+    return call.put(call.arg(2), shown);
   }
-  told.l_type = other->is_exclusive ? F_WRLCK : F_RDLCK;
-  told.l_whence = SEEK_SET;
-  told.l_start = static_cast<int64_t>(other->first);
-  told.l_len = other->last >= INT64_MAX ? 0 : static_cast<int64_t>(other->last - other->first + 1);
-  told.l_pid = other->process;
-  return call.put(call.arg(2), told);
+  shown.l_type = other->is_exclusive ? F_WRLCK : F_RDLCK;
+  shown.l_whence = SEEK_SET;
+  shown.l_start = static_cast<int64_t>(other->first);
+  shown.l_len = other->last >= INT64_MAX ? 0 : static_cast<int64_t>(other->last - other->first + 1);
+  shown.l_pid = other->process;
+  return call.put(call.arg(2), shown);
 }
 
 // The lock lasts as long as its owner.

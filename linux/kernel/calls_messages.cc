@@ -56,11 +56,11 @@ Done read_control(Call& call, const msghdr& header, Outgoing& how) {
       if (how.files.size() > SocketFile::kMostFilesOfMessage) return err(EINVAL);
     } else if (control.level == SOL_SOCKET && control.type == SCM_CREDENTIALS) {
       if (data.size() != sizeof(ucred)) return err(EINVAL);
-      ucred told;
-      std::memcpy(&told, data.data(), sizeof told);
+      ucred shown;
+      std::memcpy(&shown, data.data(), sizeof shown);
       const Credentials& own = who(call);
-      const bool is_own = told.pid == call.process().id &&
-                          (told.uid == own.uid || told.uid == own.euid || told.uid == own.suid);
+      const bool is_own = shown.pid == call.process().id &&
+                          (shown.uid == own.uid || shown.uid == own.euid || shown.uid == own.suid);
       if (!is_own && own.euid != 0) return err(EPERM);
     } else if (control.level == SOL_SOCKET) {
       return err(EINVAL);
@@ -215,14 +215,14 @@ int64_t receive_message(Call& call, SocketFile& socket, uint64_t header_at, int 
     control.add(SCM_CREDENTIALS, std::as_bytes(std::span(&sender, 1)));
   }
   add_files(call, got.files, (flags & MSG_CMSG_CLOEXEC) != 0, control);
-  int told = flags & MSG_CMSG_CLOEXEC;
-  if (got.whole_size > got.size && socket.type() != SOCK_STREAM) told |= MSG_TRUNC;
-  if (got.is_end_of_record) told |= MSG_EOR;
-  if (control.is_cut()) told |= MSG_CTRUNC;
+  int shown = flags & MSG_CMSG_CLOEXEC;
+  if (got.whole_size > got.size && socket.type() != SOCK_STREAM) shown |= MSG_TRUNC;
+  if (got.is_end_of_record) shown |= MSG_EOR;
+  if (control.is_cut()) shown |= MSG_CTRUNC;
   const std::vector<std::byte> bytes = control.bytes();
   if (!bytes.empty()) CALL_TRY(call.task.write_memory(reinterpret_cast<uint64_t>(header.msg_control), bytes));
   CALL_TRY(call.put(header_at + offsetof(msghdr, msg_controllen), bytes.size()));
-  CALL_TRY(call.put(header_at + offsetof(msghdr, msg_flags), told));
+  CALL_TRY(call.put(header_at + offsetof(msghdr, msg_flags), shown));
   if (header.msg_name != nullptr) {
     const int room = static_cast<int>(std::min<socklen_t>(header.msg_namelen, INT32_MAX));
     CALL_TRY(write_address(call, got.from, reinterpret_cast<uint64_t>(header.msg_name), room));

@@ -14,11 +14,11 @@ int64_t give_both(Call& call, const FileRef& first, const FileRef& second, bool 
   Descriptors& table = *call.process().descriptors;
   CALL_ASSIGN(const int a, add_file(call, first, closes_on_exec));
   const auto b = add_file(call, second, closes_on_exec);
-  const Done told = b ? call.put(to, std::array<int, 2>{a, *b}) : Done(err(b.error()));
-  if (told) return 0;
+  const Done shown = b ? call.put(to, std::array<int, 2>{a, *b}) : Done(err(b.error()));
+  if (shown) return 0;
   static_cast<void>(table.remove(a));
   if (b) static_cast<void>(table.remove(*b));
-  return -told.error();
+  return -shown.error();
 }
 
 int64_t open_pipe(Call& call, uint64_t to, int flags) {

@@ -40,7 +40,7 @@ auto find_message(MessageQueue& queue, int64_t type, bool is_except) {
   return lowest != all.end() && lowest->type <= most ? lowest : all.end();
 }
 
-msqid_ds told(const MessageQueue& queue, int id) {
+msqid_ds shown(const MessageQueue& queue, int id) {
   msqid_ds status = {};
   status.msg_perm = told_owner(queue.owner, id);
   status.msg_stime = queue.sent_at;
@@ -142,7 +142,7 @@ int64_t sys_msgctl(Call& call) {
   switch (command) {
     case IPC_STAT:
     case MSG_STAT: CALL_TRY(may_use(call, queue->owner, 4)); [[fallthrough]];
-    case kStatAny: CALL_TRY(call.put(call.arg(2), told(*queue, id))); return is_place ? id : 0;
+    case kStatAny: CALL_TRY(call.put(call.arg(2), shown(*queue, id))); return is_place ? id : 0;
     case IPC_SET: return change(call, *queue);
     case IPC_RMID:
       CALL_TRY(may_control(call, queue->owner));

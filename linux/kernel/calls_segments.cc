@@ -14,7 +14,7 @@ namespace {
 using Segments = IpcTable<SharedSegment>;
 using SegmentRef = std::shared_ptr<SharedSegment>;
 
-constexpr uint64_t kMostBytes = UINT64_MAX - (1u << 24);  // SHMMAX, as it is told
+constexpr uint64_t kMostBytes = UINT64_MAX - (1u << 24);  // SHMMAX, as it is reported
 constexpr int kStatAny = 15;                              // SHM_STAT_ANY
 constexpr uint32_t kRemoved = 01000;                      // SHM_DEST
 
@@ -41,7 +41,7 @@ Attachments attachments_of(const Call& call, const SharedSegment& segment) {
   return found;
 }
 
-shmid_ds told(const Call& call, const SharedSegment& segment, int id) {
+shmid_ds shown(const Call& call, const SharedSegment& segment, int id) {
   shmid_ds status = {};
   status.shm_perm = told_owner(segment.owner, id);
   if (segment.memory == nullptr) status.shm_perm.mode |= kRemoved;
@@ -182,7 +182,7 @@ int64_t sys_shmctl(Call& call) {
   switch (command) {
     case IPC_STAT:
     case SHM_STAT: CALL_TRY(may_use(call, segment->owner, 4)); [[fallthrough]];
-    case kStatAny: CALL_TRY(call.put(call.arg(2), told(call, *segment, id))); return is_place ? id : 0;
+    case kStatAny: CALL_TRY(call.put(call.arg(2), shown(call, *segment, id))); return is_place ? id : 0;
     case IPC_SET: return change(call, *segment);
     case IPC_RMID: return remove(call, *segment);
     case SHM_LOCK:

@@ -137,7 +137,7 @@ void forget_undone(Kernel& kernel, int id, int semaphore) {
     });
 }
 
-semid_ds told(const SemaphoreSet& set, int id) {
+semid_ds shown(const SemaphoreSet& set, int id) {
   semid_ds status = {};
   status.sem_perm = told_owner(set.owner, id);
   status.sem_otime = set.operated_at;
@@ -166,10 +166,10 @@ int64_t get_all(Call& call, const SemaphoreSet& set) {
 }
 
 int64_t set_all(Call& call, SemaphoreSet& set, int id) {
-  std::vector<uint16_t> told(set.semaphores.size());
-  CALL_TRY(call.task.read_memory(call.arg(3), std::as_writable_bytes(std::span(told))));
+  std::vector<uint16_t> shown(set.semaphores.size());
+  CALL_TRY(call.task.read_memory(call.arg(3), std::as_writable_bytes(std::span(shown))));
   forget_undone(call.kernel, id, -1);
-  return set_values(call, set, id, std::vector<int>(told.begin(), told.end()), 0);
+  return set_values(call, set, id, std::vector<int>(shown.begin(), shown.end()), 0);
 }
 
 int64_t change(Call& call, SemaphoreSet& set) {
@@ -256,7 +256,7 @@ int64_t sys_semctl(Call& call) {
   switch (command) {
     case IPC_STAT:
     case SEM_STAT: CALL_TRY(may_use(call, set->owner, 4)); [[fallthrough]];
-    case kStatAny: CALL_TRY(call.put(call.arg(3), told(*set, id))); return is_place ? id : 0;
+    case kStatAny: CALL_TRY(call.put(call.arg(3), shown(*set, id))); return is_place ? id : 0;
     case IPC_SET: return change(call, *set);
     case IPC_RMID:
       CALL_TRY(may_control(call, set->owner));

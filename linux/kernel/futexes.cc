@@ -24,10 +24,10 @@ FutexKey key_of(const Task& task, uint64_t address) {
   if (after != areas.begin()) {
     const auto& [start, area] = *std::prev(after);
     if (area.is_shared && area.end > address && area.file != nullptr) {
-      const void* const behind = area.file->node() != nullptr
-                                     ? static_cast<const void*>(area.file->node().get())
-                                     : static_cast<const void*>(area.file.get());
-      return {behind, area.offset + (address - start)};
+      const void* const backing = area.file->node() != nullptr
+                                      ? static_cast<const void*>(area.file->node().get())
+                                      : static_cast<const void*>(area.file.get());
+      return {backing, area.offset + (address - start)};
     }
   }
   return {task.process->memory.get(), address};

@@ -23,7 +23,7 @@ TEST(GuestClockTest, TimePassesOnlyByWhatGuestsDo) {
   EXPECT_EQ(clock.now() - begin, seconds(100));
 }
 
-TEST(GuestClockTest, TheTimeOfDayBeginsWhereItIsTold) {
+TEST(GuestClockTest, TheTimeOfDayStartsAtTheGivenTime) {
   const GuestClock clock(1'500);
   const int64_t up = ns_of(clock.read(CLOCK_MONOTONIC));
   EXPECT_EQ(ns_of(clock.read(CLOCK_REALTIME)), up + 1'500'000'000);
@@ -31,7 +31,7 @@ TEST(GuestClockTest, TheTimeOfDayBeginsWhereItIsTold) {
   EXPECT_EQ(ns_of(clock.read(CLOCK_BOOTTIME)), up);
 }
 
-TEST(GuestClockTest, GoesOnFromWhereItStood) {
+TEST(GuestClockTest, ContinuesFromItsTime) {
   GuestClock clock(0);
   clock.pass_until(clock.now() + seconds(5));
   GuestClock other(0);

@@ -57,7 +57,7 @@ TEST(LimitsTest, SharedMemoryCounts) {
 }
 
 // A process may use little memory itself and much in pipes.
-TEST(LimitsTest, WhatLiesInPipesCounts) {
+TEST(LimitsTest, BytesInPipesCount) {
   expect_out_of_memory(4u << 20, [&, step = 0u](ScriptedThread& t) mutable {
     constexpr uint32_t kWrites = 16, kSteps = kWrites + 2;  // of a pipe
     const uint32_t at = step % kSteps;
@@ -120,7 +120,7 @@ TEST(LimitsTest, NoMoreTasksThanAllowedAndThatIsCounted) {
   EXPECT_EQ(on.kernel->limits_reached(), (LimitsReached{.tasks = 1}));
 }
 
-TEST(LimitsTest, ALinkIsNoDirectory) {
+TEST(LimitsTest, ALinkIsNotADirectory) {
   ScriptedKernel on;
   on.run(steps({[](ScriptedThread& t) {
                   t.put_text(kA, "/tmp");

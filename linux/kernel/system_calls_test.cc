@@ -126,7 +126,7 @@ TEST(Limits, OfOpenFilesAreRaisedByTheSuperuser) {
                     {set(101, 101), -EPERM}}));
 }
 
-TEST(Limits, OfPendingSignalsAreToldToWhoQueuesMore) {
+TEST(Limits, OfPendingSignalsAreReportedToTheSender) {
   const Step queue = [](ScriptedThread& t) {
     siginfo_t info = {};
     info.si_code = SI_QUEUE;

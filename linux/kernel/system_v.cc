@@ -38,21 +38,21 @@ IpcOwner new_owner(const Call& call, int key, int flags) {
 }
 
 ipc_perm told_owner(const IpcOwner& owner, int id) {
-  ipc_perm told = {};
-  told.__key = owner.key;
-  told.uid = owner.uid;
-  told.gid = owner.gid;
-  told.cuid = owner.creator_uid;
-  told.cgid = owner.creator_gid;
-  told.mode = owner.mode;
-  told.__seq = static_cast<unsigned short>(id / IpcTable<SharedSegment>::kPlaces);
-  return told;
+  ipc_perm shown = {};
+  shown.__key = owner.key;
+  shown.uid = owner.uid;
+  shown.gid = owner.gid;
+  shown.cuid = owner.creator_uid;
+  shown.cgid = owner.creator_gid;
+  shown.mode = owner.mode;
+  shown.__seq = static_cast<unsigned short>(id / IpcTable<SharedSegment>::kPlaces);
+  return shown;
 }
 
-void take_owner(IpcOwner& owner, const ipc_perm& told) {
-  owner.uid = told.uid;
-  owner.gid = told.gid;
-  owner.mode = told.mode & 0777;
+void take_owner(IpcOwner& owner, const ipc_perm& shown) {
+  owner.uid = shown.uid;
+  owner.gid = shown.gid;
+  owner.mode = shown.mode & 0777;
 }
 
 int64_t ipc_time(const Call& call) { return call.kernel.now(CLOCK_REALTIME).tv_sec; }

@@ -274,7 +274,7 @@ TEST(SemaphoreTest, WhatIsToBeUndoneIsForgottenWithItsSet) {
                 }}));
 }
 
-TEST(SemaphoreTest, WhoWaitsIsToldThatTheSetIsGone) {
+TEST(SemaphoreTest, AWaiterLearnsThatTheSetIsGone) {
   ScriptedKernel on;
   uint64_t id = 0;
   int64_t waited = 0;

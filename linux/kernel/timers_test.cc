@@ -40,7 +40,7 @@ void take(ScriptedThread& t, int signal) {
   t.call(SYS_rt_sigtimedwait, {kB, kC, kA, 8});
 }
 
-TEST(TimersTest, SendItsSignalOnceForWhatNobodyTook) {
+TEST(TimersTest, SendOneSignalForExpiriesThatWereNotTaken) {
   ScriptedKernel on;
   siginfo_t info = {};
   int64_t overrun = -1, pending = -1;

@@ -73,7 +73,7 @@ TEST(Dns, NamesWithOddBytesAreLookedForNowhere) {
   EXPECT_EQ(ask(dotted).name, "");
 }
 
-TEST(Dns, WhatIsNoQueryHasNoAnswerOrAnErrorOfFormat) {
+TEST(Dns, AMalformedQueryGetsNoAnswerOrAFormatError) {
   EXPECT_FALSE(ask("").answer);
   EXPECT_FALSE(ask(std::string(11, '\0')).answer);
   EXPECT_FALSE(ask(query("a", 1, std::string_view("\0\1\x81\x00\0\1\0\0\0\0\0\0", 12))).answer);

@@ -60,10 +60,10 @@ struct NetworkThreads {
     [[nodiscard]] std::string host() const { return {message.host, message.host_bytes}; }
   };
   Told hear() {
-    Told told;
+    Told shown;
     EXPECT_TRUE(
-        receive_message(owner.number(), std::as_writable_bytes(std::span(&told.message, 1)), &told.stream));
-    return told;
+        receive_message(owner.number(), std::as_writable_bytes(std::span(&shown.message, 1)), &shown.stream));
+    return shown;
   }
   [[nodiscard]] bool has_told() const {
     pollfd looked = {owner.number(), POLLIN, 0};
@@ -100,15 +100,15 @@ TEST(OutsideNetworkThreads, AConnectionReachesTheOwnerByItsName) {
   const auto address = net.look_up("example.org", 80);
   ASSERT_TRUE(address);
   const SocketRef guest = net.sockets.connected(AF_INET, SOCK_STREAM, *address);
-  const auto told = net.hear();
-  EXPECT_EQ(told.message.event, NetworkEvent::kConnecting);
-  EXPECT_EQ(told.host(), "example.org");
-  EXPECT_EQ(told.message.port, 80);
+  const auto shown = net.hear();
+  EXPECT_EQ(shown.message.event, NetworkEvent::kConnecting);
+  EXPECT_EQ(shown.host(), "example.org");
+  EXPECT_EQ(shown.message.port, 80);
   EXPECT_EQ(guest->peer().value().bytes, address->bytes);
   EXPECT_EQ(net.sockets.send(guest, "hello").value(), 5u);
-  EXPECT_EQ(read_some(told.stream), "hello");
+  EXPECT_EQ(read_some(shown.stream), "hello");
   EXPECT_EQ(net.sockets.receive(guest).text, "error " + std::to_string(EAGAIN));
-  EXPECT_EQ(send(told.stream.number(), "hi", 2, 0), 2);
+  EXPECT_EQ(send(shown.stream.number(), "hi", 2, 0), 2);
   net.until([&] { return (guest->ready() & POLLIN) != 0; });
   EXPECT_EQ(net.sockets.receive(guest).text, "hi");
 }
@@ -116,14 +116,14 @@ TEST(OutsideNetworkThreads, AConnectionReachesTheOwnerByItsName) {
 TEST(OutsideNetworkThreads, EachSideMayEndFirst) {
   NetworkThreads net("127.0.0.1 80\n");
   const SocketRef guest = net.sockets.connected(AF_INET, SOCK_STREAM, at_v4({127, 0, 0, 1}, 80));
-  auto told = net.hear();
-  EXPECT_EQ(told.host(), "127.0.0.1");
+  auto shown = net.hear();
+  EXPECT_EQ(shown.host(), "127.0.0.1");
   EXPECT_TRUE(net.sockets.send(guest, "all"));
   EXPECT_TRUE(guest->shutdown(SHUT_WR));
-  EXPECT_EQ(read_some(told.stream), "all");
-  EXPECT_EQ(read_some(told.stream), "");
-  EXPECT_EQ(send(told.stream.number(), "answer", 6, 0), 6);
-  told.stream.close();
+  EXPECT_EQ(read_some(shown.stream), "all");
+  EXPECT_EQ(read_some(shown.stream), "");
+  EXPECT_EQ(send(shown.stream.number(), "answer", 6, 0), 6);
+  shown.stream.close();
   net.until([&] { return (guest->ready() & POLLHUP) != 0; });
   EXPECT_EQ(net.sockets.receive(guest).text, "answer");
   EXPECT_EQ(net.sockets.receive(guest).text, "");
@@ -133,17 +133,17 @@ TEST(OutsideNetworkThreads, EachSideMayEndFirst) {
 TEST(OutsideNetworkThreads, WhatAClosedSocketHasSentArrives) {
   NetworkThreads net("127.0.0.1 80\n");
   SocketRef guest = net.sockets.connected(AF_INET, SOCK_STREAM, at_v4({127, 0, 0, 1}, 80));
-  const auto told = net.hear();
+  const auto shown = net.hear();
   EXPECT_TRUE(net.sockets.send(guest, "bye"));
   guest.reset();
-  EXPECT_EQ(read_some(told.stream), "bye");
-  EXPECT_EQ(read_some(told.stream), "");
+  EXPECT_EQ(read_some(shown.stream), "bye");
+  EXPECT_EQ(read_some(shown.stream), "");
 }
 
 TEST(OutsideNetworkThreads, BothSidesWaitForEachOther) {
   NetworkThreads net("127.0.0.1 80\n");
   const SocketRef guest = net.sockets.connected(AF_INET, SOCK_STREAM, at_v4({127, 0, 0, 1}, 80));
-  const auto told = net.hear();
+  const auto shown = net.hear();
   const std::string piece(10000, 'x');
   size_t sent = 0;
   for (auto once = net.sockets.send(guest, piece); once; once = net.sockets.send(guest, piece)) sent += *once;
@@ -152,7 +152,7 @@ TEST(OutsideNetworkThreads, BothSidesWaitForEachOther) {
   net.until([&] {
     std::array<char, 65536> bytes;
     for (ssize_t got = 1; got > 0;) {
-      got = recv(told.stream.number(), bytes.data(), bytes.size(), MSG_DONTWAIT);
+      got = recv(shown.stream.number(), bytes.data(), bytes.size(), MSG_DONTWAIT);
       if (got > 0) read += static_cast<size_t>(got);
     }
     return read == sent;
@@ -161,7 +161,7 @@ TEST(OutsideNetworkThreads, BothSidesWaitForEachOther) {
 
   size_t written = 0;
   for (ssize_t once = 1; once > 0;) {
-    once = send(told.stream.number(), piece.data(), piece.size(), MSG_DONTWAIT);
+    once = send(shown.stream.number(), piece.data(), piece.size(), MSG_DONTWAIT);
     if (once > 0) written += static_cast<size_t>(once);
     net.network->after_wake();
   }
@@ -174,26 +174,26 @@ TEST(OutsideNetworkThreads, BothSidesWaitForEachOther) {
   });
 }
 
-TEST(OutsideNetworkThreads, WhatIsNotGrantedIsUnreachableAndTold) {
+TEST(OutsideNetworkThreads, WhatIsNotGrantedIsUnreachableAndReported) {
   NetworkThreads net("example.org 80\n");
   FakeCaller& caller = net.sockets.caller;
   const SocketRef guest = net.sockets.make(AF_INET, SOCK_STREAM);
   EXPECT_EQ(guest->connect(caller, at_v4({93, 184, 216, 34}, 80)).error(), ENETUNREACH);
-  auto told = net.hear();
-  EXPECT_EQ(told.message.event, NetworkEvent::kRefusedHost);
-  EXPECT_EQ(told.host(), "93.184.216.34");
-  EXPECT_FALSE(told.stream);
+  auto shown = net.hear();
+  EXPECT_EQ(shown.message.event, NetworkEvent::kRefusedHost);
+  EXPECT_EQ(shown.host(), "93.184.216.34");
+  EXPECT_FALSE(shown.stream);
   EXPECT_FALSE(net.look_up("other.org", 80));
-  told = net.hear();
-  EXPECT_EQ(told.message.event, NetworkEvent::kRefusedName);
-  EXPECT_EQ(told.host(), "other.org");
+  shown = net.hear();
+  EXPECT_EQ(shown.message.event, NetworkEvent::kRefusedName);
+  EXPECT_EQ(shown.host(), "other.org");
   EXPECT_EQ(guest->connect(caller, *net.look_up("example.org", 22)).error(), ECONNREFUSED);
   EXPECT_EQ(guest->connect(caller, at_v4({127, 0, 0, 1}, 80)).error(), ECONNREFUSED);
   const SocketRef packets = net.sockets.make(AF_INET, SOCK_DGRAM);
   EXPECT_EQ(net.sockets.send(packets, "x", {.to = at_v4({93, 184, 216, 34}, 443)}).error(), ENETUNREACH);
 }
 
-TEST(OutsideNetworkThreads, RefusalsAreToldOrCounted) {
+TEST(OutsideNetworkThreads, RefusalsAreReportedOrCounted) {
   constexpr size_t kRefusals = 3000;
   NetworkThreads net("example.org 80\n");
   const SocketRef guest = net.sockets.make(AF_INET, SOCK_STREAM);
@@ -201,16 +201,16 @@ TEST(OutsideNetworkThreads, RefusalsAreToldOrCounted) {
     EXPECT_EQ(guest->connect(net.sockets.caller, at_v4({93, 184, 216, 34}, 80)).error(), ENETUNREACH);
   };
   for (size_t i = 0; i < kRefusals; ++i) refuse();
-  size_t told = 0, counted = 0;
+  size_t shown = 0, counted = 0;
   const auto hear_all = [&] {
-    for (; net.has_told(); ++told) counted += net.hear().message.untold;
+    for (; net.has_told(); ++shown) counted += net.hear().message.untold;
   };
   hear_all();
   EXPECT_EQ(counted, 0u);
-  EXPECT_LT(told, kRefusals);  // the owner did not listen, and the socket was full
+  EXPECT_LT(shown, kRefusals);  // the owner did not listen, and the socket was full
   refuse();
   hear_all();
-  EXPECT_EQ(told + counted, kRefusals + 1);
+  EXPECT_EQ(shown + counted, kRefusals + 1);
 }
 
 TEST(OutsideNetworkThreads, ThereIsABoundOfConnections) {

@@ -109,7 +109,7 @@ TEST_P(PlatformTest, ReadsTheClockWithoutAStop) {
   EXPECT_LE(read_ns, now_ns());
 }
 
-TEST(TrapClockTest, IsNotThereWhenTimeStampsTrap) {
+TEST(TrapClockTest, IsAbsentWhenTimeStampsTrap) {
   TrapOptions options;
   options.traps_time_stamps = true;
   auto started = start_trap_platform(options);
@@ -227,7 +227,7 @@ TEST_P(PlatformTest, WakesFromAnotherThread) {
 
 GUEST_CODE(count, "1: mov $39, %eax; incq 0x800000; mov 0x800000, %rdi; mov 0x810000, %rsi; syscall; jmp 1b");
 
-TEST_P(PlatformTest, ForksByCopyOnWriteAndSharesWhatIsShared) {
+TEST_P(PlatformTest, ForksByCopyOnWriteAndSharesSharedMemory) {
   const std::unique_ptr<Thread> parent = load_guest(*platform_, code_of(count));
   const int file = memfd_create("shared", MFD_CLOEXEC);
   ASSERT_EQ(ftruncate(file, 4096), 0);
@@ -436,7 +436,7 @@ TEST_P(PlatformTest, EndsWithThreadsThatRun) {
   EXPECT_EQ(count_children(), 0u);
 }
 
-TEST_P(PlatformTest, TellsThatAProcessHasEnded) {
+TEST_P(PlatformTest, ReportsThatAProcessHasEnded) {
   const std::unique_ptr<Thread> guest = load_guest(*platform_, code_of(spin));
   guest->resume();
   // A change that the host refuses: the mapping does not exist.

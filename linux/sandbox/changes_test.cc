@@ -33,8 +33,8 @@ class ChangesTest : public LiveTest {
     if (made) computer_ = std::move(*made);
   }
   // "+/a */b -/c", with types for anything but files.
-  std::string changes() { return told(*computer_); }
-  static std::string told(LiveComputer& computer) {
+  std::string changes() { return shown(*computer_); }
+  static std::string shown(LiveComputer& computer) {
     const auto all = computer.changes();
     if (!all) return all.error().to_string();
     std::string text;
@@ -105,7 +105,7 @@ TEST_F(ChangesTest, LinksThatLeadElsewhere) {
   EXPECT_EQ(after("ln -sf keep /data/link; mkfifo /data/pipe"), "*/data/link@ +/data/pipe");
 }
 
-TEST_F(ChangesTest, WhatIsMadeAndRemovedIsNot) {
+TEST_F(ChangesTest, FilesThatAreMadeAndRemovedAreNotChanges) {
   EXPECT_EQ(after("mkdir -p /a/b/c; echo x > /a/b/c/d; rm -r /a"), "");
 }
 
@@ -114,9 +114,9 @@ TEST_F(ChangesTest, AnEmptyBeginningHasAllAdded) {
   spec.image.clear();
   const auto made = start_computer(spec);
   ASSERT_TRUE(made);
-  EXPECT_EQ(told(**made), "");  // not even what is mounted
+  EXPECT_EQ(shown(**made), "");  // not even what is mounted
   EXPECT_TRUE((*made)->write_file("/a/b", "x", 0644));
-  EXPECT_EQ(told(**made), "+/a/ +/a/b");
+  EXPECT_EQ(shown(**made), "+/a/ +/a/b");
 }
 
 TEST_F(ChangesTest, AnImageHasABoundThatHolesCountFor) {
@@ -142,7 +142,7 @@ TEST_F(ChangesTest, ASavedOneBeginsAsTheOtherWas) {
   EXPECT_EQ((*again)->stat("/data", false)->mode, S_IFDIR | 0751u);
   EXPECT_EQ((*again)->stat("/data/new", false)->links, 2u);
   EXPECT_EQ((*again)->stat("/data/pipe", false)->mode, S_IFIFO | 0644u);
-  EXPECT_EQ(told(**again), "");
+  EXPECT_EQ(shown(**again), "");
   EXPECT_EQ(Layer::open(in("saved.image")).value()->config(), R"({"Env":["B=2"]})");
 }
 
@@ -159,7 +159,7 @@ TEST_F(ChangesTest, TheSameTreeIsTheSameImage) {
   EXPECT_EQ(save("third.image"), first);
 }
 
-TEST_F(ChangesTest, AConfigurationThatIsNoneIsRefused) {
+TEST_F(ChangesTest, AnInvalidConfigurationIsRefused) {
   const HostFile file(open(in("x.image").c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600));
   EXPECT_FALSE(computer_->save_image(file.number(), "[1]"));
 }

@@ -39,7 +39,7 @@ class KeepingTest : public LiveTest {
   }
 };
 
-TEST_F(KeepingTest, FilesGoOn) {
+TEST_F(KeepingTest, FilesContinue) {
   const Made first = make(spec());
   EXPECT_EQ(run(*first, "echo before > /tmp/a; mkdir /tmp/d; echo x > /etc/y"), "");
   const HostFile file = kept(*first, Keep::kFiles);
@@ -126,7 +126,7 @@ class KeptCommandTest : public KeepingTest {
   }
 };
 
-TEST_F(KeptCommandTest, AProgramGoesOnInEachFork) {
+TEST_F(KeptCommandTest, AProgramContinuesInEachFork) {
   const Made first = make(spec());
   Heard heard;
   const auto command = start(*first, kAnswering, heard);
@@ -166,7 +166,7 @@ TEST_F(KeptCommandTest, TheFilesAloneOfOneThatHadProcesses) {
   EXPECT_EQ(run(*files, "cat /tmp/a"), "here\n");
 }
 
-TEST_F(KeptCommandTest, AProgramThatComputesGoesOn) {
+TEST_F(KeptCommandTest, AProgramThatComputesContinues) {
   const Made first = make(spec());
   Heard heard;
   const auto command =
@@ -183,7 +183,7 @@ TEST_F(KeptCommandTest, AProgramThatComputesGoesOn) {
   EXPECT_NE(heard_fork.output(), "");
 }
 
-TEST_F(KeptCommandTest, APipelineGoesOn) {
+TEST_F(KeptCommandTest, APipelineContinues) {
   const Made first = make(spec());
   Heard heard;
   const auto command = start(*first, "(while read l; do echo \"<$l>\"; done) | cat | cat", heard);
@@ -199,7 +199,7 @@ TEST_F(KeptCommandTest, APipelineGoesOn) {
   EXPECT_EQ(heard_fork.output(), "<two>\n");
 }
 
-TEST_F(KeptCommandTest, ATerminalGoesOn) {
+TEST_F(KeptCommandTest, ATerminalContinues) {
   const Made first = make(spec());
   Heard heard;
   CommandSpec interactive = shell("");
@@ -234,9 +234,9 @@ TEST_F(KeptCommandTest, EverythingIsAsItWas) {
   std::vector<std::string> heard_of_forks;
   const auto ask = [&heard_of_forks](Command& of, Heard& its) {
     EXPECT_TRUE(of.write_input("check\n"));
-    const std::string told = its.wait_for(": ");
-    EXPECT_NE(told.find("all as it was: "), std::string::npos) << told;
-    heard_of_forks.push_back(told);
+    const std::string shown = its.wait_for(": ");
+    EXPECT_NE(shown.find("all as it was: "), std::string::npos) << shown;
+    heard_of_forks.push_back(shown);
   };
   for (int i = 0; i < 2; ++i) {
     const Made fork = restore(file);
@@ -305,7 +305,7 @@ TEST_F(KeptCommandTest, AKeptOneIsKeptAgainWithItsProcesses) {
   EXPECT_EQ(heard_third.output(), "3 c\nend\n");
 }
 
-TEST_F(KeptCommandTest, WhatIsFrozenStandsStill) {
+TEST_F(KeptCommandTest, AFrozenCommandIsStopped) {
   const Made computer = make(spec());
   Heard heard;
   const auto command = start(*computer, kAnswering, heard);
@@ -382,7 +382,7 @@ TEST_F(KeepingTest, TheKeptFileIsSealed) {
   EXPECT_EQ(fcntl(file.number(), F_GET_SEALS), F_SEAL_SEAL | F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE);
 }
 
-TEST_F(KeptCommandTest, StandsStillUntilItIsThawed) {
+TEST_F(KeptCommandTest, IsStoppedUntilItIsThawed) {
   const Made first = make(spec());
   Heard heard;
   const auto command = start(*first, kAnswering, heard);

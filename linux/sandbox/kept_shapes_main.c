@@ -95,8 +95,8 @@ static int leave_zombies(long count) {
     const pid_t child = fork();
     if (child == 0) _exit(0);
     if (child < 0) return errno == EAGAIN;  // they count as long as they are there
-    siginfo_t told;
-    waitid(P_PID, (id_t)child, &told, WEXITED | WNOWAIT);
+    siginfo_t shown;
+    waitid(P_PID, (id_t)child, &shown, WEXITED | WNOWAIT);
   }
   return 0;
 }

@@ -193,9 +193,9 @@ void serve(FrameSocket& socket, const KernelProcessOptions& options) {
   auto begun = begin(*first, prepared, network);
   const uint64_t number = first->number;
   first.reset();
-  const Result<std::string> told =
+  const Result<std::string> shown =
       begun ? Result<std::string>(pack(begun->answer)) : std::unexpected(begun.error());
-  if (!socket.send(FrameKind::kAnswer, number, pack_answer(told)) || !begun) return;
+  if (!socket.send(FrameKind::kAnswer, number, pack_answer(shown)) || !begun) return;
   static KernelServer serving(socket, *orders, *begun->kernel, network, begun->image_name);
   serving.adopt(std::move(begun->commands));
   if (begun->stands_still) serving.stand_still();

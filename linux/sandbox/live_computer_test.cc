@@ -38,7 +38,7 @@ TEST_F(LiveComputerTest, CommandsShareTheFiles) {
   EXPECT_EQ(run(*computer_, "cat /tmp/a"), "one\n");
 }
 
-TEST_F(LiveComputerTest, AnExitCodeAndASignalAreTold) {
+TEST_F(LiveComputerTest, AnExitCodeAndASignalAreReported) {
   run(*computer_, "exit 7", 7);
   const auto command = computer_->start(shell("kill -SEGV $$"), {});
   ASSERT_TRUE(command);
@@ -47,7 +47,7 @@ TEST_F(LiveComputerTest, AnExitCodeAndASignalAreTold) {
   EXPECT_EQ(end->status, SIGSEGV);
 }
 
-TEST_F(LiveComputerTest, AProgramThatIsNotThereIsTold) {
+TEST_F(LiveComputerTest, AMissingProgramIsReported) {
   CommandSpec command;
   command.arguments = {"/bin/nosuch"};
   const auto started = computer_->start(command, {});
@@ -90,7 +90,7 @@ TEST_F(LiveComputerTest, WaitingHasAnEnd) {
   EXPECT_EQ((*command)->wait(std::nullopt)->status, SIGKILL);
 }
 
-TEST_F(LiveComputerTest, ACommandThatIsLeftGoesOn) {
+TEST_F(LiveComputerTest, ACommandThatIsLeftContinues) {
   computer_->start(shell("cat; echo left > /tmp/x"), {}).value().reset();
   while (!computer_->stat("/tmp/x", true)) std::this_thread::yield();
 }
@@ -233,7 +233,7 @@ TEST_F(LiveComputerTest, DevicesAreNotReadAsFiles) {
   EXPECT_EQ(run(*computer_, "echo x > /dev/null"), "");
 }
 
-TEST_F(LiveComputerTest, ADiskThatIsFullIsTold) {
+TEST_F(LiveComputerTest, AFullDiskIsReported) {
   LiveSpec small = spec();
   small.limits.disk_bytes = 100'000;
   auto made = start_computer(small);
@@ -243,7 +243,7 @@ TEST_F(LiveComputerTest, ADiskThatIsFullIsTold) {
   EXPECT_EQ((*made)->read_file("/tmp/a", 0, 100), "before");
 }
 
-TEST_F(LiveComputerTest, AFileInPiecesIsWholeOrNotThere) {
+TEST_F(LiveComputerTest, AFileInPiecesIsWholeOrAbsent) {
   const auto pieces = [](std::vector<Result<std::string>> all) {
     return [all = std::move(all), at = size_t{0}]() mutable -> Result<std::string> {
       return at < all.size() ? all[at++] : "";
@@ -272,7 +272,7 @@ TEST_F(LiveComputerTest, ZerosThatAreWrittenTakeNoRoom) {
 
 // -- making them ------------------------------------------------------------------------------------------------------
 
-TEST_F(LiveTest, AnImageThatIsNotThereIsTold) {
+TEST_F(LiveTest, AMissingImageIsReported) {
   LiveSpec absent = spec();
   absent.image = in("nosuch");
   const auto made = start_computer(absent);
@@ -280,7 +280,7 @@ TEST_F(LiveTest, AnImageThatIsNotThereIsTold) {
   EXPECT_EQ(made.error().code, ErrorCode::kNotFound);
 }
 
-TEST_F(LiveTest, APlatformThatIsNotThereIsTold) {
+TEST_F(LiveTest, AMissingPlatformIsReported) {
   LiveSpec absent = spec();
   absent.platform = "nosuch";
   const auto made = start_computer(absent);
@@ -356,9 +356,9 @@ TEST_F(LiveTest, EndsAKernelProcessThatDoesNotAnswer) {
   const pid_t kernel_process = std::stoi(children.substr(last == children.npos ? 0 : last));
   ASSERT_EQ(kill(kernel_process, SIGSTOP), 0);
   std::thread waits([&] {
-    const auto told = (*made)->stat("/", true);
-    ASSERT_FALSE(told);
-    EXPECT_EQ(told.error().code, ErrorCode::kUnavailable);
+    const auto shown = (*made)->stat("/", true);
+    ASSERT_FALSE(shown);
+    EXPECT_EQ(shown.error().code, ErrorCode::kUnavailable);
   });
   (*made)->end();
   waits.join();

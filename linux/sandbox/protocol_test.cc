@@ -56,7 +56,7 @@ TEST(ProtocolTest, AFrameArrivesByteByByte) {
   EXPECT_EQ(frames[1].number, 10u);
 }
 
-TEST(ProtocolTest, WhatIsNoFrameIsRefused) {
+TEST(ProtocolTest, MalformedFramesAreRefused) {
   using enum FrameReader::From;
   EXPECT_FALSE(read(kOwner, header(0, 0, 0, 1)));
   EXPECT_FALSE(read(kOwner, header(0, 256, 0, 1)));        // of the other side
@@ -85,7 +85,7 @@ TEST(ProtocolTest, LongFramesAreSentWhole) {
   EXPECT_FALSE(sockets.owner->send(FrameKind::kWritePiece, 1, bytes + "x"));
 }
 
-TEST(ProtocolTest, TheEndIsTold) {
+TEST(ProtocolTest, TheEndIsReported) {
   Sockets sockets = make_sockets();
   sockets.kernel.reset();
   EXPECT_EQ(sockets.owner->receive().error().code, ErrorCode::kUnavailable);

@@ -54,11 +54,11 @@ std::unexpected<Failure> failed(std::string code, std::string message) {
   return std::unexpected(Failure{.code = std::move(code), .message = std::move(message)});
 }
 
-// The reply of a host's function; a failure where it has failed, or does not come.
+// The reply of a function of the host; a failure if it failed or did not come in time.
 Expected<Turn::Reply> answer(const char* function, const Turn::Make& make, uint64_t timeout_ms) {
   auto reply = Turn::ask(function, make, after(timeout_ms));
   if (!reply && Turn::is_on_loop())
-    return failed("EHOST", "the answer is not there at once: use run(), and not runSync()");
+    return failed("EHOST", "the answer is asynchronous: use run() instead of runSync()");
   if (!reply) return failed("ETIMEDOUT", "there was no answer in time");
   if (!reply->code.empty()) return failed(reply->code, reply->text);
   return *std::move(reply);

@@ -1,5 +1,5 @@
-// Approval, a model, a person and receipts of a session (membrane/agents.hpp), as src/agents.ts tells of them; what is asked is asked of
-// the turn's host.
+// Approval, a model, a person and receipts of a session (membrane/agents.hpp), as src/agents.ts describes them. Questions go to the turn's
+// host.
 #pragma once
 
 #include <napi.h>
@@ -10,7 +10,7 @@ namespace membrane::node {
 
 void add_agents(const Napi::Object& words, SessionOptions& options);
 
-// What the module has for the classes Flows and Receipts.
+// Adds what the classes Flows and Receipts need to the module.
 void define_agents(Napi::Env env, Napi::Object exports);
 
 }  // namespace membrane::node

@@ -1,5 +1,5 @@
-// Builds dist/membrane.node, the engine in Node's process; without cmake and a compiler the package stays the client of a service.
-// The library is that of MEMBRANE_DIR, or of the project's build/release, or one that is installed; else it is compiled.
+// Builds dist/membrane.node, the engine in Node's process. Without cmake and a compiler, the package is only a client of services.
+// It uses the library in MEMBRANE_DIR, in the project's build/release, or an installed one; otherwise it compiles the library.
 
 import { spawnSync } from 'node:child_process'
 import { existsSync } from 'node:fs'

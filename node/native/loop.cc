@@ -9,7 +9,7 @@ std::shared_ptr<Loop> Loop::create(Napi::Env env) {
   made->env_ = env;
   made->poster_ = Poster::New(env, "membrane", 0, 1);
   made->poster_.Unref(env);
-  // Hooks are called in the opposite order of their adding: the poster is still there then.
+  // Hooks are called in reverse order of registration, so the poster still exists then.
   env.AddCleanupHook([made] { made->end(); });
   return made;
 }

@@ -1,6 +1,6 @@
-// The event loop of one environment of Node's, as other threads reach it.
+// The event loop of one Node environment, for use by other threads.
 //
-// Threads: post() from any; the rest on the loop's.
+// Threads: post() on any; the rest on the loop's.
 #pragma once
 
 #include <napi.h>
@@ -20,14 +20,14 @@ class Loop : public std::enable_shared_from_this<Loop> {
 
   static std::shared_ptr<Loop> create(Napi::Env env);
 
-  // The loop does it after what was posted before. False: the environment is over, and nothing comes of it.
+  // The loop calls it after what was posted before. Returns false if the environment has ended; then it is not called.
   bool post(Act act);
 
-  // While something is expected of another thread, the process does not end by itself.
+  // The process does not exit by itself while something is expected from another thread.
   void expect();
   void expect_no_more();
 
-  // Those that run are stopped before the environment goes.
+  // Running turns are stopped before the environment ends.
   void add(std::shared_ptr<Turn> turn) { turns_.insert(std::move(turn)); }
   void remove(const std::shared_ptr<Turn>& turn) { turns_.erase(turn); }
 
@@ -41,7 +41,7 @@ class Loop : public std::enable_shared_from_this<Loop> {
 
   napi_env env_ = nullptr;
   Poster poster_;
-  std::mutex mutex_;  // of the poster, which must not be used after the environment
+  std::mutex mutex_;  // guards the poster, which must not be used after the environment
   bool is_over_ = false;
   size_t expected_ = 0;
   std::set<std::shared_ptr<Turn>> turns_;

@@ -1,4 +1,4 @@
-// The engine in this process, for src/native.ts: languages and sessions of include/membrane/session.hpp, with texts for values.
+// The engine for src/native.ts: languages and sessions of include/membrane/session.hpp, with values as text.
 
 #include <dlfcn.h>
 #include <napi.h>
@@ -55,7 +55,7 @@ SessionOptions options_of(Napi::Env env, const Napi::Value& given) {
   options.types = all_of(of.Get("types"), type_of);
   options.modules = all_of(of.Get("modules"), pair_of);
   options.inputs = all_of(of.Get("inputs"), pair_of);
-  // What is sealed has no functions; else also names that nobody has defined are asked.
+  // A sealed session has no functions. Otherwise undefined names are asked for, too.
   if (!of.Get("agents").As<Napi::Object>().Get("receipts").IsExternal())
     options.call_many = [](std::span<const FunctionCall> calls) { return Turn::answer(calls); };
   const auto host = of.Get("host").As<Napi::Object>();
@@ -70,15 +70,15 @@ SessionOptions options_of(Napi::Env env, const Napi::Value& given) {
   return options;
 }
 
-// -- what the module has --------------------------------------------------------------------------------------------
+// -- the module's functions -----------------------------------------------------------------------------------------
 
 // (name, onProgress?): Promise<language>
 Napi::Value open_language(const Napi::CallbackInfo& info) {
   const Napi::Env env = info.Env();
   const auto loop = *env.GetInstanceData<std::shared_ptr<Loop>>();
   const auto promise = Napi::Promise::Deferred::New(env);
-  std::string name = text_of(info[0]);  // throws for what is no text: before anything is expected
-  // On the loop's thread it goes, too; it stays where the environment is over before.
+  std::string name = text_of(info[0]);  // throws unless it is a string, before anything is expected
+  // It is released on the loop's thread, or leaked if the environment has ended before.
   auto* const listener = info[1].IsFunction()
                              ? new Napi::FunctionReference(Napi::Persistent(info[1].As<Napi::Function>()))
                              : nullptr;
@@ -102,7 +102,7 @@ Napi::Value open_language(const Napi::CallbackInfo& info) {
   return promise.Promise();
 }
 
-// (name): language. The loop stands still until it is open.
+// (name): language. Blocks the loop until it is open.
 Napi::Value open_language_sync(const Napi::CallbackInfo& info) {
   const Napi::Env env = info.Env();
   auto opened = value_or_throw(env, Language::open(text_of(info[0])));
@@ -114,7 +114,7 @@ std::chrono::milliseconds wall_of(const Policy& policy) {
   return std::chrono::milliseconds(Budget(policy).wall_left_ms());
 }
 
-// (language): its name, which it may be opened by others of
+// (language): its name; it may have been opened by another name
 Napi::Value name_of(const Napi::CallbackInfo& info) {
   return Napi::String::New(info.Env(), info[0].As<Napi::External<Language>>().Data()->name());
 }
@@ -141,8 +141,8 @@ Napi::Value load(const Napi::CallbackInfo& info) {
   return SessionWrap::make(env, std::move(made), wall, info[1].As<Napi::Object>().Get("host"));
 }
 
-// Node unloads an addon with the last environment that has it, as a worker thread's; threads of turns and the engine's handler of faults are
-// still there then.
+// Node unloads an addon with the last environment that uses it, such as a worker thread's. Threads of turns and the engine's fault handler
+// still exist then.
 void stay_loaded() {
   Dl_info here;
   if (dladdr(reinterpret_cast<void*>(&stay_loaded), &here) != 0)

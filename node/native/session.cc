@@ -12,7 +12,7 @@ namespace membrane::node {
 
 namespace {
 
-// What the collector is told that one has, besides the object: about what one has after a few turns.
+// The external memory of a session that is reported to the collector: about what one has after a few turns.
 constexpr int64_t kUsualBytes = 1 << 20;
 
 Napi::Value bytes_of(Napi::Env env, std::string_view head, std::string_view content) {
@@ -51,12 +51,12 @@ Napi::Error error_of(Napi::Env env, const Failure& failure) {
 
 namespace {
 
-// What src/native.ts has of a report, as a NativeReport: {json, receipt, unsealed}.
-struct Told {
+// A report as a NativeReport of src/native.ts: {json, receipt, unsealed}.
+struct ReportOfTurn {
   std::string json, receipt;
   std::optional<Failure> unsealed;
 
-  explicit Told(Report report)
+  explicit ReportOfTurn(Report report)
       : json(report.to_json()), receipt(std::move(report.receipt)), unsealed(std::move(report.unsealed)) {}
 
   [[nodiscard]] Napi::Value value(Napi::Env env) const {
@@ -82,11 +82,11 @@ Napi::Function SessionWrap::define(Napi::Env env) {
        InstanceMethod<&SessionWrap::close>("close")});
 }
 
-// -- its life -------------------------------------------------------------------------------------------------------
+// -- its lifetime ---------------------------------------------------------------------------------------------------
 
 SessionWrap::SessionWrap(const Napi::CallbackInfo& info) : ObjectWrap(info) {}
 
-// The functions are a property of the object: the collector sees what they refer to, which may be the session itself.
+// The functions are a property of the object, so that the collector sees what they refer to. That may be the session itself.
 Napi::Value SessionWrap::make(Napi::Env env, Session session, std::chrono::milliseconds wall,
                               Napi::Value host) {
   const Napi::Object made = loop_of(env)->session_class.New({});
@@ -104,7 +104,7 @@ void SessionWrap::Finalize(Napi::BasicEnv env) {
 
 void SessionWrap::close(const Napi::CallbackInfo& info) {
   if (!session_) return;
-  session_.reset();  // a turn that runs has it until it ends
+  session_.reset();  // a running turn keeps it until it ends
   Napi::MemoryManagement::AdjustExternalMemory(info.Env(), -kUsualBytes);
 }
 
@@ -136,12 +136,12 @@ Napi::Value SessionWrap::begin(Napi::Env env, std::function<Report(Session&)> ac
   loop->expect();
   loop->add(turn_);
   run_on_thread([this, loop, promise, turn = turn_, act = std::move(act)] {
-    Told told(turn->run(act));
-    loop->post([this, loop, promise, turn, told = std::move(told)](Napi::Env env) {
+    ReportOfTurn report(turn->run(act));
+    loop->post([this, loop, promise, turn, report = std::move(report)](Napi::Env env) {
       turn_.reset();
       loop->remove(turn);
       loop->expect_no_more();
-      promise.Resolve(told.value(env));
+      promise.Resolve(report.value(env));
       Unref();
     });
   });
@@ -159,9 +159,9 @@ Napi::Value SessionWrap::run_sync(const Napi::CallbackInfo& info) {
   const Cell cell = cell_of(info[0]);
   const Turn::Options options{.is_sync = true, .waits = info[1].ToBoolean(), .wall = wall_};
   const auto turn = turn_ = std::make_shared<Turn>(loop_of(info.Env()), session_, this, options);
-  const Told told(turn->run([&](Session& session) { return session.run(cell); }));
+  const ReportOfTurn report(turn->run([&](Session& session) { return session.run(cell); }));
   turn_.reset();
-  return told.value(info.Env());
+  return report.value(info.Env());
 }
 
 Napi::Value SessionWrap::resume(const Napi::CallbackInfo& info) {

@@ -1,4 +1,4 @@
-// A session as an object of JavaScript's, for src/session.ts.
+// A session as a JavaScript object, for src/session.ts.
 #pragma once
 
 #include <napi.h>
@@ -12,7 +12,7 @@
 
 namespace membrane::node {
 
-// An Error with the failure's code and hint, which src/native.ts makes a MembraneError of.
+// An Error with the failure's code and hint, which src/native.ts turns into a MembraneError.
 Napi::Error error_of(Napi::Env env, const Failure& failure);
 
 template <typename T>
@@ -24,7 +24,7 @@ T value_or_throw(Napi::Env env, Expected<T> expected) {
 class SessionWrap final : public Napi::ObjectWrap<SessionWrap> {
  public:
   static Napi::Function define(Napi::Env env);
-  // `wall`: how long a turn may take.
+  // `wall`: the time limit of a turn.
   static Napi::Value make(Napi::Env env, Session session, std::chrono::milliseconds wall, Napi::Value host);
 
   explicit SessionWrap(const Napi::CallbackInfo& info);
@@ -45,12 +45,12 @@ class SessionWrap final : public Napi::ObjectWrap<SessionWrap> {
   void cancel(const Napi::CallbackInfo& info);
   void close(const Napi::CallbackInfo& info);
 
-  Session& idle(Napi::Env env) const;  // else it throws
+  Session& idle(Napi::Env env) const;  // throws if it is closed or a turn runs
   Napi::Value begin(Napi::Env env, std::function<Report(Session&)> act, bool waits);
 
   std::shared_ptr<Session> session_;
   std::chrono::milliseconds wall_{};
-  std::shared_ptr<Turn> turn_;  // that runs
+  std::shared_ptr<Turn> turn_;  // the running one
 };
 
 }  // namespace membrane::node

@@ -18,9 +18,9 @@ constexpr double kNsPerMs = 1e6;
 std::optional<int64_t> now_ns() {
   const auto answer = Turn::ask("now", 0, nullptr);
   const double ms = answer && answer->number ? *answer->number : -1;
-  constexpr double kMostMs = 9e12;  // what nanoseconds have room for
+  constexpr double kMostMs = 9e12;  // what fits in nanoseconds
   if (!(ms >= 0 && ms < kMostMs)) return std::nullopt;
-  // Whole milliseconds exactly, and what is below them as near as a double has it.
+  // Whole milliseconds exactly, and fractions as precisely as a double allows.
   const double whole = std::floor(ms);
   return static_cast<int64_t>(whole) * 1'000'000 + static_cast<int64_t>((ms - whole) * kNsPerMs);
 }

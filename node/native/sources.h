@@ -1,4 +1,4 @@
-// A session's clock, time zone, sleep and entropy, as src/sources.ts tells of them; what is asked is asked of the turn's host.
+// A session's clock, time zone, sleep and entropy, as src/sources.ts describes them. Questions go to the turn's host.
 #pragma once
 
 #include <napi.h>

@@ -10,7 +10,7 @@ namespace membrane::node {
 
 namespace {
 
-constexpr std::chrono::seconds kPatience(10);  // of a thread that has nothing to do
+constexpr std::chrono::seconds kPatience(10);  // how long an idle thread is kept
 
 class Threads {
  public:
@@ -48,7 +48,7 @@ class Threads {
 }  // namespace
 
 void run_on_thread(std::function<void()> act) {
-  static Threads& threads = *new Threads;  // which outlives the end of the process's main thread
+  static Threads& threads = *new Threads;  // never destroyed, since threads may outlive main()
   threads.run(std::move(act));
 }
 

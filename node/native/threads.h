@@ -1,4 +1,4 @@
-// Threads for turns. They are not those of Node's own pool: a turn that waits for a function of the host would keep one from the function.
+// Threads for turns. Node's own pool is not used: a turn that waits for a function would occupy a thread that the function may need.
 //
 // Threads: any.
 #pragma once
@@ -7,7 +7,7 @@
 
 namespace membrane::node {
 
-// On a thread that has nothing else to do, which is a new one when all have.
+// Runs it on an idle thread, or on a new one if all are busy.
 void run_on_thread(std::function<void()> act);
 
 }  // namespace membrane::node

@@ -1,4 +1,4 @@
-// Copies the project's tools that bring languages to dist/tools, for the command membrane-languages.
+// Copies the project's tools that install languages to dist/tools, for the command membrane-languages.
 
 import { chmodSync, copyFileSync, existsSync, mkdirSync } from 'node:fs'
 import { dirname, join } from 'node:path'
@@ -12,6 +12,6 @@ if (existsSync(join(tools, 'get-languages'))) {
   mkdirSync(into, { recursive: true })
   for (const name of ['get-languages', 'bundle-typescript']) copyFileSync(join(tools, name), join(into, name))
 } else {
-  console.error('The project is not here: the package is built without the tools that membrane-languages needs.')
+  console.error('The project was not found: the package is built without the tools that membrane-languages needs.')
 }
 chmodSync(join(root, 'dist', 'languages.js'), 0o755)

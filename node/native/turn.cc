@@ -9,8 +9,8 @@ namespace {
 
 thread_local Turn* current = nullptr;
 
-// The engine counts a turn's time from a moment later than Turn::run(). An answer that fails before its time is up would go on as a
-// program's error.
+// The engine counts a turn's time from a moment later than Turn::run(). An answer that fails before the time is up would be an error in the
+// program, which would then continue.
 constexpr std::chrono::milliseconds kPastTheWall{20};
 // Of any longer one.
 constexpr std::chrono::milliseconds kLongestWall = std::chrono::hours(24 * 365);
@@ -46,7 +46,7 @@ std::vector<Answer> answers_of(const Napi::Value& given) {
   return answers;
 }
 
-// -- answers that come from another thread --------------------------------------------------------------------------
+// -- answers from another thread -----------------------------------------------------------------------------------
 
 void Turn::Batch::settle(std::vector<Answer> with) {
   const std::scoped_lock lock(mutex);
@@ -59,7 +59,7 @@ std::vector<Answer> Turn::Batch::wait(const std::function<bool()>& must_stop) {
   using namespace std::chrono_literals;
   std::unique_lock lock(mutex);
   while (!changed.wait_for(lock, 20ms, [this] { return answers.has_value(); }))
-    if (must_stop()) answers.emplace();  // what comes later is heard by nobody
+    if (must_stop()) answers.emplace();  // later answers are ignored
   return std::move(*answers);
 }
 
@@ -89,7 +89,7 @@ void Turn::stop() {
 void Turn::stop_and_wait() {
   using namespace std::chrono_literals;
   for (int i = 0; i < 1000; ++i) {
-    stop();  // again: a turn that has only just begun may not have seen it
+    stop();  // again: the turn may only just have begun
     std::unique_lock lock(mutex_);
     if (over_.wait_for(lock, 5ms, [this] { return is_over_; })) return;
   }
@@ -116,7 +116,7 @@ std::vector<Answer> Turn::answer_by_loop(std::span<const FunctionCall> calls) {
   {
     const std::scoped_lock lock(mutex_);
     if (is_stopped_) {
-      session_->cancel();  // the turn had not begun, and has not seen it
+      session_->cancel();  // the turn had not begun when it was stopped
       return all_failed(calls.size(), "the turn was stopped");
     }
     batch_ = batch;
@@ -184,7 +184,7 @@ uint64_t count_of(const Napi::Value& value) {
   return value.IsNumber() ? static_cast<uint64_t>(value.As<Napi::Number>().Int64Value()) : 0;
 }
 
-// {code, text, numbers, tokensIn, tokensOut}, whose values src/agents.ts has checked.
+// {code, text, numbers, tokensIn, tokensOut}; src/agents.ts has checked the values.
 Turn::Reply reply_of(const Napi::Object& said) {
   const auto text = [&](const char* name) {
     const Napi::Value value = said.Get(name);
@@ -207,7 +207,7 @@ Turn::Reply reply_of(const Napi::Object& said) {
 void Turn::put(const std::shared_ptr<Question>& question, const char* function, const Make& make) {
   {
     const std::scoped_lock lock(question->mutex);
-    if (question->is_over) return;  // the turn waits no longer
+    if (question->is_over) return;  // the turn no longer waits
   }
   const Napi::Env env = owner_->Env();
   try {
@@ -224,12 +224,12 @@ void Turn::put(const std::shared_ptr<Question>& question, const char* function, 
       }
     });
     host().Get(function).As<Napi::Function>().Call({make(env), reply});
-  } catch (const Napi::Error&) {  // src/sources.ts and agents.ts have caught what their functions throw
+  } catch (const Napi::Error&) {  // src/sources.ts and agents.ts catch what their functions throw
     question->settle(std::nullopt);
   }
 }
 
-// What has not replied by then waits for the loop, which waits for the turn.
+// A reply that has not come by then would wait for the loop, which waits for the turn.
 std::optional<Turn::Reply> Turn::ask_here(const char* function, const Make& make) {
   const Napi::HandleScope scope(owner_->Env());
   const auto question = std::make_shared<Question>();
@@ -244,7 +244,7 @@ std::optional<Turn::Reply> Turn::ask_by_loop(const char* function, const Make& m
   {
     const std::scoped_lock lock(mutex_);
     if (is_stopped_) {
-      session_->cancel();  // the turn had not begun, and has not seen it
+      session_->cancel();  // the turn had not begun when it was stopped
       return std::nullopt;
     }
     question_ = question;
@@ -267,7 +267,7 @@ void Turn::hear(const char* listener, std::string_view text) {
     try {
       current->host().Get(listener).As<Napi::Function>().Call(
           {Napi::String::New(env, text.data(), text.size())});
-    } catch (const Napi::Error&) {  // src/session.ts has caught what listeners throw
+    } catch (const Napi::Error&) {  // src/session.ts catches what listeners throw
     }
     return;
   }

@@ -1,8 +1,8 @@
-// A turn that runs, and how it reaches the functions and listeners of its session.
+// A running turn, and how it calls the functions and listeners of its session.
 //
-// The engine calls them on the turn's thread. That one waits for the event loop, which calls them; or is the loop's own (runSync()).
+// The engine calls on the turn's thread. Either that is the loop's own (runSync()), or it waits while the event loop calls them.
 //
-// Threads: stop() from any; the rest as told.
+// Threads: stop() on any; the rest as described.
 #pragma once
 
 #include <napi.h>
@@ -23,7 +23,7 @@
 
 namespace membrane::node {
 
-// [name, arguments, keywords, object] and [kind, json, type, message], as src/functions.ts has them.
+// [name, arguments, keywords, object] and [kind, json, type, message], as in src/functions.ts.
 Napi::Array array_of(Napi::Env env, std::span<const FunctionCall> calls);
 std::vector<Answer> answers_of(const Napi::Value& given);
 
@@ -32,9 +32,9 @@ class Turn : public std::enable_shared_from_this<Turn> {
   struct Options {
     bool is_sync = false;
     bool waits = false;              // functions may answer later
-    std::chrono::milliseconds wall;  // of the policy: no answer is waited for longer
+    std::chrono::milliseconds wall;  // the policy's; no answer is awaited for longer
   };
-  // `owner` has the functions, as its property "host"; it is there while the turn is.
+  // `owner` has the functions as its property "host", and exists as long as the turn.
   Turn(std::shared_ptr<Loop> loop, std::shared_ptr<Session> session, Napi::Reference<Napi::Object>* owner,
        const Options& options)
       : loop_(std::move(loop)),
@@ -48,27 +48,27 @@ class Turn : public std::enable_shared_from_this<Turn> {
   Report run(const std::function<Report(Session&)>& act);
 
   void stop();
-  // For some seconds.
+  // Waits for some seconds.
   void stop_and_wait();
 
-  // On the thread of the turn that runs.
+  // On the thread of the running turn.
   static std::vector<Answer> answer(std::span<const FunctionCall> calls);
   static void hear(const char* listener, std::string_view text);
-  // What a function of the host's (src/sources.ts) replies; nothing where it failed, or the turn was stopped. `must_stop`, which may be
-  // null, is asked meanwhile.
+  // The reply of a function of the host (src/sources.ts); nothing if it failed or the turn was stopped. `must_stop`, which may be null, is
+  // polled meanwhile.
   struct Reply {
     std::optional<double> number{};
     std::string bytes{};
-    // Of src/agents.ts: an error's number, "" for none, and its text; else what was answered.
+    // Of src/agents.ts: an error's code, or "", and its text; otherwise the answer.
     std::string code{}, text{};
     std::vector<float> numbers{};
     uint64_t tokens_in = 0, tokens_out = 0;
   };
   static std::optional<Reply> ask(const char* function, double argument,
                                   const std::function<bool()>* must_stop);
-  // Whether the turn that runs is on the loop's thread, where nothing that comes later is waited for.
+  // Whether the running turn is on the loop's thread, where it cannot wait for anything.
   static bool is_on_loop();
-  // The same with what `make` makes on the loop's thread, which may outlive the call; for no longer than until then.
+  // The same with arguments that `make` makes on the loop's thread. `make` may outlive the call. Waits until `until` at most.
   using Make = std::function<Napi::Value(Napi::Env)>;
   static std::optional<Reply> ask(const char* function, const Make& make,
                                   std::chrono::steady_clock::time_point until);
@@ -76,7 +76,7 @@ class Turn : public std::enable_shared_from_this<Turn> {
  private:
   using Clock = std::chrono::steady_clock;
 
-  // A reply that comes from another thread, or later.
+  // A reply that comes from another thread or later.
   struct Question {
     std::mutex mutex;
     std::condition_variable changed;
@@ -98,7 +98,7 @@ class Turn : public std::enable_shared_from_this<Turn> {
     std::optional<std::vector<Answer>> answers;
 
     void settle(std::vector<Answer> with);
-    std::vector<Answer> wait(const std::function<bool()>& must_stop);  // empty: the turn is to end
+    std::vector<Answer> wait(const std::function<bool()>& must_stop);  // empty: the turn must end
   };
 
   std::vector<Answer> answer_here(std::span<const FunctionCall> calls);
@@ -110,12 +110,12 @@ class Turn : public std::enable_shared_from_this<Turn> {
   Napi::Reference<Napi::Object>* owner_;
   bool is_sync_, waits_;
   std::chrono::milliseconds wall_;
-  Clock::time_point deadline_;  // past the engine's own, which ends the turn then
+  Clock::time_point deadline_;  // later than the engine's own, which ends the turn
 
   std::mutex mutex_;
   std::condition_variable over_;
   bool is_stopped_ = false, is_over_ = false;
-  std::shared_ptr<Batch> batch_;  // that it waits for
+  std::shared_ptr<Batch> batch_;  // the one that it waits for
   std::shared_ptr<Question> question_;
 };
 

@@ -1,4 +1,4 @@
-// Values of JavaScript's that src/ has checked, read: texts, arrays of them, names with values.
+// Reads JavaScript values that src/ has checked: strings, arrays of strings, names with values.
 #pragma once
 
 #include <napi.h>
@@ -12,7 +12,7 @@ namespace membrane::node {
 
 inline std::string text_of(const Napi::Value& value) { return value.As<Napi::String>().Utf8Value(); }
 
-// What `each` gives for each of an array.
+// Maps an array by `each`.
 template <typename Each>
 auto all_of(const Napi::Value& given, Each each) {
   const auto array = given.As<Napi::Array>();

@@ -1,4 +1,4 @@
-// What a session's programs have beside the policy: who decides what leaves, a model, a person, and receipts of each turn.
+// What a session can have besides its policy: an approver of egress, a model, a person to ask, and receipts of its turns.
 
 import { homedir } from 'node:os'
 import { join, resolve } from 'node:path'
@@ -9,13 +9,13 @@ import { asOurs, engine, translated, type NativeFlows, type NativeReceipts } fro
 import type { Scope } from './scope.js'
 import type { FlowRead } from './types.js'
 
-// -- what leaves ------------------------------------------------------------------------------------------------------
+// -- egress -----------------------------------------------------------------------------------------------------------
 
 /** What was read, of one kind. */
 export interface FlowReads {
-  /** The first of it. */
+  /** The first reads. */
   readonly first: readonly FlowRead[]
-  /** That are not among them. */
+  /** How many more there were. */
   readonly more: number
 }
 
@@ -26,8 +26,8 @@ let nativeFlowsOf: (flows: Flows) => NativeFlows
 let nativeReceiptsOf: (receipts: Receipts) => NativeReceipts
 
 /**
- * What was read, shared by all sessions that are given it: the model of one conversation carries text from each program to the next, so
- * what one has read counts for all. Nothing is ever unread.
+ * What was read, shared by the sessions that are given it. The model of a conversation carries text from each program to the next, so what
+ * one session has read counts for all. Reads are never forgotten.
  */
 export class Flows {
   readonly #native = engine().newFlows()
@@ -36,34 +36,34 @@ export class Flows {
     nativeFlowsOf = (flows) => flows.#native
   }
 
-  /** Of private data. */
+  /** Reads of private data. */
   get privateReads(): FlowReads {
     return engine().stateOfFlows(this.#native).privateReads
   }
-  /** Of text of untrusted origin. */
+  /** Reads of text of untrusted origin. */
   get untrustedReads(): FlowReads {
     return engine().stateOfFlows(this.#native).untrustedReads
   }
-  /** Both kinds were read: nothing leaves without a yes. */
+  /** Whether both kinds were read, so that nothing leaves without approval. */
   get isClosed(): boolean {
     return engine().stateOfFlows(this.#native).isClosed
   }
 }
 
-/** How long an answer is waited for. */
+/** How long the program waits for an answer. */
 export interface Waiting {
   readonly timeoutMs: number
-  /** Aborted when the answer is of no use any more: its time is up, or the turn is over. */
+  /** Aborted when the answer is no longer needed: its time is up, or the turn has ended. */
   readonly signal: AbortSignal
 }
 
 /** A request that would leave after a program has read both private data and text of untrusted origin. */
 export interface EgressQuestion extends Waiting {
-  /** As "http.request", "ai.complete". */
+  /** Such as "http.request" or "ai.complete". */
   readonly function: string
-  /** As "POST https://example.org/upload". */
+  /** Such as "POST https://example.org/upload". */
   readonly target: string
-  /** That the request would send. */
+  /** How many the request would send. */
   readonly bytes: number
   readonly privateReads: FlowReads
   readonly untrustedReads: FlowReads
@@ -71,7 +71,7 @@ export interface EgressQuestion extends Waiting {
 
 type Maybe<T> = T | PromiseLike<T>
 
-/** true is a yes, and all else is a no: undefined or null where nobody is there to ask. */
+/** true approves, and anything else refuses. undefined or null means that nobody is there to ask. */
 export type Approve = (question: EgressQuestion) => Maybe<boolean | undefined | null>
 
 // -- a model and a person ---------------------------------------------------------------------------------------------
@@ -80,13 +80,13 @@ export interface ModelRequest extends Waiting {
   /** May be "". */
   readonly system: string
   readonly prompt: string
-  /** That the answer may have. */
+  /** How many the answer may have. */
   readonly maxTokens: number
 }
 
 export interface ModelAnswer {
   readonly text: string
-  /** That were used, which the turn's limit of tokens pays. */
+  /** How many were used; they count against the turn's limit of tokens. */
   readonly tokensIn?: number
   readonly tokensOut?: number
 }
@@ -94,7 +94,7 @@ export interface ModelAnswer {
 export type Complete = (request: ModelRequest) => Maybe<string | ModelAnswer>
 export type Embed = (text: string, waiting: Waiting) => Maybe<ArrayLike<number>>
 
-/** Answers ai.complete and ai.embed; a program gets an error (ENOTSUP) where there is no function. */
+/** Answers ai.complete and ai.embed. Without a function, programs get ENOTSUP. */
 export interface Model {
   readonly complete?: Complete
   readonly embed?: Embed
@@ -103,13 +103,13 @@ export interface Model {
 export type Ask = (question: string, waiting: Waiting) => Maybe<string>
 
 export interface Agents {
-  /** Is asked before something leaves that needs a yes, where the policy's [trifecta] has egress = "ask". Without, nothing does. */
+  /** Is called before a request that needs approval, if the policy's [trifecta] has egress = "ask". Without it, such requests are refused. */
   approve?: Approve
   /** What was read, shared with other sessions. */
   flows?: Flows
-  /** Answers ai.complete, and with { embed } ai.embed, which the policy grants and bounds. */
+  /** Answers ai.complete, and with { embed } also ai.embed. The policy grants and bounds both. */
   model?: Complete | Model
-  /** Answers agent.ask, which the policy grants: what a person says. */
+  /** Answers agent.ask, by asking a person. The policy grants it. */
   ask?: Ask
 }
 
@@ -118,15 +118,15 @@ export const agentOptions = ['approve', 'flows', 'model', 'ask'] as const
 // -- receipts ---------------------------------------------------------------------------------------------------------
 
 export interface ReceiptsOptions {
-  /** That `membrane keys generate` made; else the user's own. */
+  /** A file of `membrane keys generate`; by default the user's own. */
   keyFile?: string
-  /** A new key for this user alone, where the file is not there. */
+  /** Makes a key that only this user can read, if the file does not exist. */
   makesKey?: boolean
 }
 
 /**
- * A directory of receipts: files that say what ran, what it did and what came of it, under a signature (docs/receipts.md). Result.receipt
- * is the file of a turn; beside it is one with `.private` at its end, which is for the owner alone.
+ * A directory of receipts: signed files that state what ran, what it did and with what result (docs/receipts.md). Result.receipt is the
+ * file of a turn; the file beside it, with `.private` appended, is for the owner alone.
  */
 export class Receipts {
   readonly directory: string
@@ -136,9 +136,9 @@ export class Receipts {
     nativeReceiptsOf = (receipts) => receipts.#native
   }
 
-  /** Makes the directory where it is not there. Throws without a key, and where the directory cannot be used. */
+  /** Makes the directory if it does not exist. Throws if there is no key, or if the directory cannot be used. */
   constructor(directory: string, options: ReceiptsOptions = {}) {
-    if (typeof directory !== 'string') throw new TypeError(`the directory comes first: new Receipts('receipts', {…}); ${kindOf(directory)} was given in its place`)
+    if (typeof directory !== 'string') throw new TypeError(`the directory comes first: new Receipts('receipts', {…}); ${kindOf(directory)} was given instead`)
     checkOptions('new Receipts()', options, ['keyFile', 'makesKey'], { keyFile: [isText, 'the path of a file'], makesKey: [isFlag, 'true or false'] })
     const { keyFile = '', makesKey = false } = options
     this.directory = resolve(directory)
@@ -151,19 +151,19 @@ export class Receipts {
     }
   }
 
-  /** Why a turn that ran was not sealed: the first of all. Result.unsealed says it of each. */
+  /** Why the first turn that could not be sealed was not. Result.unsealed has the reason of each. */
   get problem(): MembraneError | undefined {
     return asOurs(engine().problemOf(this.#native)) as MembraneError | undefined
   }
 }
 
-// Where the engine looks for the user's own key.
+// The file in which the engine looks for the user's own key.
 function ownKeyFile(): string {
   const folder = process.env['XDG_CONFIG_HOME'] ?? ''
   return join(folder.startsWith('/') ? folder : join(homedir(), '.config'), 'membrane', 'receipt-keys.json')
 }
 
-// -- as the addon is told of them -------------------------------------------------------------------------------------
+// -- what is passed to the addon --------------------------------------------------------------------------------------
 
 export interface NativeAgents {
   readonly approve: boolean
@@ -180,7 +180,7 @@ function checkModel(model: unknown): void {
   if (model === undefined || typeof model === 'function') return
   checkOptions('model', model, ['complete', 'embed'])
   const { complete, embed } = model as Model
-  if (!complete && !embed) throw new TypeError('model is a function, or an object with complete or embed: { complete: async ({ prompt }) => … }; this one has neither')
+  if (!complete && !embed) throw new TypeError('model must be a function, or an object with complete or embed: { complete: async ({ prompt }) => … }; this one has neither')
 }
 
 export function nativeAgentsOf(options: Agents & { receipts?: Receipts }): NativeAgents {
@@ -188,9 +188,9 @@ export function nativeAgentsOf(options: Agents & { receipts?: Receipts }): Nativ
   checkModel(options.model)
   const { complete, embed } = modelOf(options.model)
   for (const [name, given] of Object.entries({ approve, complete, embed, ask }))
-    if (given !== undefined && typeof given !== 'function') throw new TypeError(`${name} is a function, not ${kindOf(given)}`)
-  if (flows !== undefined && !(flows instanceof Flows)) throw new TypeError('flows is what new Flows() made')
-  if (receipts !== undefined && !(receipts instanceof Receipts)) throw new TypeError('receipts is what new Receipts() made')
+    if (given !== undefined && typeof given !== 'function') throw new TypeError(`${name} must be a function, not ${kindOf(given)}`)
+  if (flows !== undefined && !(flows instanceof Flows)) throw new TypeError('flows must be a Flows: new Flows()')
+  if (receipts !== undefined && !(receipts instanceof Receipts)) throw new TypeError('receipts must be a Receipts: new Receipts(directory)')
   return {
     ...{ approve: !!approve, complete: !!complete, embed: !!embed, ask: !!ask },
     flows: flows && nativeFlowsOf(flows),
@@ -198,9 +198,9 @@ export function nativeAgentsOf(options: Agents & { receipts?: Receipts }): Nativ
   }
 }
 
-// -- what is asked ----------------------------------------------------------------------------------------------------
+// -- the addon's calls ------------------------------------------------------------------------------------------------
 
-/** What was answered; or an error's number in the program, and its text. */
+/** An answer, or the code and text of an error in the program. */
 export interface Said {
   readonly text?: string
   readonly numbers?: Float32Array
@@ -224,7 +224,7 @@ export interface NativeAgentHost {
 
 const [yes, no, nobody] = [0, 1, 2]
 
-/** What an approve throws is a no, and told of as a warning; of the others it is an error of the program. */
+/** An error of approve is a no, and is reported as a warning; an error of the others is an error in the program. */
 export function agentHostOf(options: Agents, scope: Scope): NativeAgentHost {
   const { complete, embed } = modelOf(options.model)
   return {
@@ -239,11 +239,11 @@ export function agentHostOf(options: Agents, scope: Scope): NativeAgentHost {
   }
 }
 
-// In runSync() a promise comes too late.
+// runSync() cannot wait for a promise.
 function atOnceOf<T>(scope: Scope, answer: Maybe<T>): Maybe<T> {
   if (scope.isEntered || !isThenable(answer)) return answer
   Promise.resolve(answer).catch(() => {})
-  throw new TypeError('it gave a promise, which runSync() cannot await: use run()')
+  throw new TypeError('it returned a promise, which runSync() cannot await: use run()')
 }
 
 const longestTimerMs = 2 ** 31 - 1
@@ -279,9 +279,9 @@ function asked<Question extends { readonly timeoutMs: number }, Answer>(
   }
 }
 
-/** Of a function that gave what it may not: the program gets an error, and the embedder, who has to mend it, a warning, too. */
+/** A function returned something that it may not. The program gets an error, and the embedder, who has to fix it, also a warning. */
 function wrong(what: string, choices: string): never {
-  const why = `${what} gives ${choices}, and gave something else`
+  const why = `${what} must return ${choices}, but returned something else`
   process.emitWarning(why, { type: 'MembraneWarning' })
   throw new TypeError(why)
 }
@@ -289,7 +289,7 @@ function wrong(what: string, choices: string): never {
 function approvalOf(answer: unknown): number {
   if (answer === undefined || answer === null) return nobody
   if (typeof answer === 'boolean') return answer ? yes : no
-  throw new TypeError('approve gives true, false or nothing')
+  throw new TypeError('approve must return true, false or nothing')
 }
 
 function answerOf(answer: unknown): Said {
@@ -318,7 +318,7 @@ interface SystemError {
   readonly cause?: unknown
 }
 
-// fetch() fails with a TypeError that does not say why: its cause does.
+// The TypeError of fetch() does not say why it failed, but its cause does.
 function ofSystem(error: SystemError): SystemError {
   const { message, cause } = error
   if (message !== 'fetch failed' || typeof cause !== 'object' || cause === null) return error
@@ -328,8 +328,8 @@ function ofSystem(error: SystemError): SystemError {
   return { ...of, message: `${message}: ${of.message || String(code)}`, code: isTimeout ? 'ETIMEDOUT' : known ? code : 'ECONNECT' }
 }
 
-// The engine takes a number that it does not know for EHOST. Of an error of the system its code alone is told: names of this machine's files
-// are no business of the program's.
+// The engine takes an unknown code for EHOST. Of a system error only the code is passed on: the program must not learn names of this
+// machine's files.
 function failureOf(error: unknown): Said {
   if (error instanceof MembraneError) return { code: error.code || 'EHOST', text: error.message }
   if (typeof error !== 'object' || error === null) return { code: 'EHOST', text: String(error) }

@@ -1,8 +1,8 @@
-// Types of a cell, checked before it runs: by ty, which knows the cells before, the inputs, and stubs of what the host gives.
-// The same as python/membrane/_check.py, whose report and bytes it shares.
+// Checks the types of a cell before it runs, with ty, which knows the earlier cells, the inputs, and stubs of what the host gives.
+// The counterpart of python/membrane/_check.py, with the same reports and bytes.
 //
-// ty runs as a process of its own with limits, in an empty folder and an empty environment, so that a cell cannot read what is installed
-// here. It helps programs to be right, and keeps nobody from anything: a cell can silence it.
+// ty runs as a process with limits, in an empty folder and an empty environment, so that a cell cannot read what is installed here. It
+// helps programs to be right, and is not a wall: a cell can silence it.
 
 import { spawn, spawnSync, type ChildProcess } from 'node:child_process'
 import { accessSync, constants, mkdirSync, mkdtempSync, rmSync, statSync, writeFileSync } from 'node:fs'
@@ -14,31 +14,31 @@ import { checkOptions } from './given.js'
 import { sessionStub, Stubs, typesOfInputs } from './stubs.js'
 import { milliseconds, type Duration, type Result } from './types.js'
 
-/** How the types of a cell are checked, for Session's option `typeCheck`; true is this with nothing said. */
+/** How the types of a cell are checked, for Session's option `typeCheck`. true means the defaults. */
 export interface TypeCheck {
-  /** false: in Session.check() alone. */
+  /** false: only Session.check() checks. */
   beforeRuns?: boolean
-  /** A cell whose types take longer does not run; 10 s. */
+  /** A cell whose check takes longer does not run; 10 s. */
   timeout?: Duration
   /** More modules that programs import, as the texts of their .pyi files. */
   stubs?: Readonly<Record<string, string>>
-  /** Folders with stubs or packages, as a site-packages with numpy: cells can learn all that stands there. */
+  /** Folders with stubs or packages, such as a site-packages with numpy. Cells can find out everything in them. */
   paths?: readonly string[]
-  /** The path of ty; else it is looked for in PATH. */
+  /** The path of ty; by default it is searched in PATH. */
   checker?: string
 }
 
-const pythonVersion = '3.15' // of the language, which ty need not know better
+const pythonVersion = '3.15' // the version that ty checks against
 const usualTimeoutMs = 10_000
-const mostHistory = 256 << 10 // characters of the cells before
-const mostOutput = 4 << 20 // bytes that ty says
+const mostHistory = 256 << 10 // characters of the earlier cells
+const mostOutput = 4 << 20 // bytes of ty's output
 const mostFindings = 20
-const mostNames = 100 // that the session is asked for
-const mostAskingMs = 1000 // for them, while the event loop stands still
+const mostNames = 100 // names that the session is asked for
+const mostAskingMs = 1000 // for those, which blocks the event loop
 const mostMessage = 400
 const mostShown = 200 // characters of a line
 const memoryKib = 2 << 20
-const missing = 'unresolved-reference' // what ty calls a name that nobody has defined
+const missing = 'unresolved-reference' // ty's rule for a name that is not defined
 
 type Report = ConstructorParameters<typeof Result>[0]
 
@@ -51,11 +51,11 @@ interface Found {
   readonly message: string
 }
 
-// -- cells before -----------------------------------------------------------------------------------------------------
+// -- earlier cells ----------------------------------------------------------------------------------------------------
 
 const syntaxErrors = ['SyntaxError', 'IndentationError', 'TabError']
 
-/** The text of a session's cells until now, as far as it says which names there are. Not changed: more cells make another. */
+/** The text of a session's cells so far, as much of it as defines names. Immutable: another cell makes another Cells. */
 export class Cells {
   readonly texts: readonly string[]
 
@@ -63,13 +63,13 @@ export class Cells {
     this.texts = texts
   }
 
-  /** Of the head of a session's bytes; those who wrote it may have written anything. */
+  /** Reads the cells from the head of a session's bytes, which may contain anything. */
   static ofJson(value: unknown): Cells {
     const isTexts = Array.isArray(value) && value.every((each) => typeof each === 'string')
     return new Cells(isTexts && lengthOf(value) <= mostHistory ? value : [])
   }
 
-  /** Of the inputs of a turn: they are as what a cell has set, which a later one may set to something else. */
+  /** Adds a turn's inputs. They are like names that a cell has set, and later cells may set them again. */
   withInputs(inputs: Inputs): Cells {
     const types = typesOfInputs(inputs)
     if (!types.length) return this
@@ -79,7 +79,7 @@ export class Cells {
     return this.#withText(lines.join('\n'))
   }
 
-  /** Of a cell that did not run to its end, names that it defined may be there. inputs: of its turn. */
+  /** Adds a cell. One that did not run to its end may still have defined names. inputs: those of its turn. */
   with(code: string, { outcome, error, exitCode }: Result, inputs: Inputs = []): Cells {
     if (!['ok', 'raised', 'waiting'].includes(outcome)) return this
     const before = this.withInputs(inputs)
@@ -101,7 +101,7 @@ export class Cells {
 
 const lengthOf = (texts: readonly string[]): number => texts.reduce((sum, each) => sum + each.length, 0)
 
-/** With ends of lines as ty counts them, none at the end, and nothing that UTF-8 does not carry. */
+/** Returns the text with line ends as ty counts them, none at the end, and without what UTF-8 cannot hold. */
 function linesOf(text: string): string {
   const lines = text.replace(/\r\n?/g, '\n')
   let end = lines.length
@@ -116,17 +116,17 @@ const countOf = (text: string): number => text.split('\n').length
 /** What is checked. */
 export interface Text {
   readonly code: string
-  /** Those before; undefined for a script, which sees nothing of them. */
+  /** The earlier cells; undefined for a script, which does not see them. */
   readonly cells: Cells | undefined
-  /** Names of the session that begin with a text. */
+  /** Lists names of the session that begin with a text. */
   readonly namesLike: (start: string) => readonly string[]
-  /** Functions that nobody has defined are no mistake. */
+  /** A call of an undefined function is not a mistake. */
   readonly callsMayWait: boolean
 }
 
 const typeCheckOptions = ['beforeRuns', 'timeout', 'stubs', 'paths', 'checker'] as const
 
-/** Checks cells for sessions of one registry, one at a time. */
+/** Checks cells for the sessions of one registry, one at a time. */
 export class Checker {
   readonly #how: TypeCheck
   readonly #timeoutMs: number
@@ -137,12 +137,12 @@ export class Checker {
 
   constructor(how: true | TypeCheck, language: string, registry: Registry) {
     if (language !== 'python')
-      throw invalid(`types are checked in Python, and not in ${language}`, 'Leave typeCheck out.')
+      throw invalid(`types are checked in Python, not in ${language}`, 'Leave typeCheck out.')
     this.#how = how === true ? {} : how
     checkOptions('typeCheck', this.#how, typeCheckOptions)
     for (const module of Object.keys(this.#how.stubs ?? {}))
       if (!/^[A-Za-z_]\w*(\.[A-Za-z_]\w*)*$/.test(module))
-        throw invalid(`${JSON.stringify(module)} is no name of a module`, 'Write it as pkg.module.')
+        throw invalid(`${JSON.stringify(module)} is not the name of a module`, 'Write it as pkg.module.')
     this.#timeoutMs = this.#how.timeout === undefined ? usualTimeoutMs : milliseconds(this.#how.timeout)
     this.#ty = findTy(this.#how.checker)
     this.#registry = registry
@@ -152,24 +152,24 @@ export class Checker {
     return this.#how.beforeRuns ?? true
   }
 
-  /** Whether a check has begun that is not over. */
+  /** Whether a check is running. */
   get isChecking(): boolean {
     return this.#process !== undefined
   }
 
-  /** The same for a fork of its session, which has a registry of its own. */
+  /** Returns a checker for a fork of the session, which has a registry of its own. */
   forAnother(registry: Registry): Checker {
     return new Checker({ ...this.#how, checker: this.#ty }, 'python', registry)
   }
 
-  /** Ends a check that runs. */
+  /** Ends a running check. */
   cancel(): void {
     if (!this.#process) return
     this.#isCancelled = true
     this.#process.kill('SIGKILL')
   }
 
-  /** A report that says why the code should not run; undefined where nothing is wrong. */
+  /** Returns a report of what is wrong with the code, or undefined. */
   async check(text: Text): Promise<Report | undefined> {
     const asked = this.#asked(text)
     try {
@@ -182,7 +182,7 @@ export class Checker {
     }
   }
 
-  /** The same at once: this thread waits for ty. */
+  /** Does the same synchronously: this thread waits for ty. */
   checkSync(text: Text): Report | undefined {
     const asked = this.#asked(text)
     try {
@@ -247,7 +247,7 @@ export class Checker {
 
   #commandIn(folder: string): [string, string[], { cwd: string; env: NodeJS.ProcessEnv }] {
     const secondsOfCpu = Math.floor(this.#timeoutMs / 1000) + 1
-    // A shell sets the limits, of files that are written and of processes' memory and time, and becomes ty. One that this process has less of stays.
+    // A shell sets the limits of file sizes, memory and time, and becomes ty. A lower limit of this process stays.
     const limited = ['-c 0', '-f 0', `-t ${secondsOfCpu}`, `-v ${memoryKib}`].map((each) => `command ulimit ${each} || :`)
     const script = `{ ${limited.join('; ')}; } 2> /dev/null; exec "$0" "$@"`
     const words = ['check', '--output-format', 'sarif', '--exit-zero', 'cells.ipynb']
@@ -255,7 +255,7 @@ export class Checker {
     return ['/bin/sh', ['-c', script, this.#ty, ...words], { cwd: folder, env }]
   }
 
-  /** What ty says; undefined: it was not done in time. */
+  /** Returns ty's output, or undefined if it did not end in time. */
   #run(folder: string): Promise<Buffer | undefined> {
     const [file, words, options] = this.#commandIn(folder)
     return new Promise((settle) => {
@@ -281,7 +281,7 @@ export class Checker {
     })
   }
 
-  // -- what comes of it
+  // -- its result
 
   #judged(said: Buffer | undefined, { stubs, lines, first }: Asked, text: Text): Report | undefined {
     if (said === undefined)
@@ -295,9 +295,9 @@ export class Checker {
       return reportOf({
         code: 'type_check_failed',
         message: 'the type checker did not end as it should',
-        hint: `Write the cell in a simpler way, or look which ty this is: ${this.#ty} --version`,
+        hint: `Write the cell in a simpler way, or check the version of ty: ${this.#ty} --version`,
       })
-    if (found.some((each) => each.rule === 'invalid-syntax')) return undefined // which the language itself says best
+    if (found.some((each) => each.rule === 'invalid-syntax')) return undefined // the language itself explains it best
     return reportOfFindings(found, lines, stubs, text)
   }
 }
@@ -306,7 +306,7 @@ interface Asked {
   readonly folder: string
   readonly stubs: Stubs
   readonly lines: readonly string[]
-  /** How many lines stand before. */
+  /** How many lines come before. */
   readonly first: number
   remove(): void
 }
@@ -318,7 +318,7 @@ function findTy(given: string | undefined): string {
   const found = paths.find(isProgram)
   if (found) return resolve(found)
   const what = given === undefined ? 'typeCheck needs ty, which is not in PATH' : `there is no program ${given} for typeCheck`
-  const hint = "Install it (pip install ty, or uv tool install ty), or say where it is: typeCheck: { checker: '/path/to/ty' }"
+  const hint = "Install it (pip install ty, or uv tool install ty), or give its path: typeCheck: { checker: '/path/to/ty' }"
   throw new MembraneError(what, { code: 'not_installed', hint })
 }
 
@@ -331,7 +331,7 @@ function isProgram(path: string): boolean {
   }
 }
 
-/** In which ty takes `await` outside of functions. */
+/** A cell of a notebook, in which ty accepts `await` outside of functions. */
 function notebookOf(texts: readonly string[]): string {
   const cells = texts.map((source) => ({ cell_type: 'code', metadata: {}, outputs: [], execution_count: null, source }))
   return JSON.stringify({ cells, metadata: { language_info: { name: 'python' } }, nbformat: 4, nbformat_minor: 5 })
@@ -353,7 +353,7 @@ interface Region {
   endColumn: number
 }
 
-/** Errors in so many lines past the first ones, counted from there; undefined where this is not what ty says. */
+/** Returns the errors in `lines` lines after the first ones, numbered from there; undefined if this is not ty's output. */
 function findingsOf(said: Buffer, first: number, lines: number): Found[] | undefined {
   const found: Found[] = []
   try {
@@ -415,7 +415,7 @@ function hintOf(found: Found, stubs: Stubs): string {
   if (known !== undefined) return `It is ${stubs.signatures.get(known)}`
   const owner = words.find((each) => stubs.members.has(each))
   if (owner !== undefined) return `${owner} has ${stubs.members.get(owner)!.join(', ') || 'nothing'}.`
-  return `Where this is right as it stands, end the line with  # ty: ignore[${found.rule}]`
+  return `If this is right as it is, end the line with  # ty: ignore[${found.rule}]`
 }
 
 function shownOf(found: Found, line: readonly string[], hint: string): string {
@@ -424,7 +424,7 @@ function shownOf(found: Found, line: readonly string[], hint: string): string {
   return `line ${found.line}: ${found.message} [${found.rule}]${place}\n  hint: ${hint}`
 }
 
-/** Those that the session has, as far as they are asked for. */
+/** The names that the session has, asked for as needed. */
 class Names {
   readonly #like: (start: string) => readonly string[]
   readonly #known = new Map<string, boolean>()
@@ -434,7 +434,7 @@ class Names {
     this.#like = like
   }
 
-  /** A cell that asks for too many is believed. */
+  /** Reports true if the cell asks for too many names. */
   has(name: string): boolean {
     if (!this.#known.has(name)) this.#known.set(name, this.#isEnough || this.#ask(name).includes(name))
     return this.#known.get(name)!
@@ -473,7 +473,7 @@ function nearestOf(name: string, others: readonly string[]): string[] {
     .map(([, each]) => each)
 }
 
-/** How many characters are added, left out or changed. */
+/** The number of characters that are added, removed or changed. */
 function distanceOf(a: string, b: string): number {
   let row = Array.from({ length: b.length + 1 }, (_, i) => i)
   for (let i = 1; i <= a.length; ++i) {

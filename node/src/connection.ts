@@ -1,4 +1,4 @@
-// Requests to one service, as one caller: what is tried again, after how long, and what is thrown instead.
+// Requests to one service, as one caller: which failures are retried, after how long, and which are thrown.
 
 import { randomUUID } from 'node:crypto'
 import { setTimeout as sleep } from 'node:timers/promises'
@@ -14,10 +14,10 @@ export interface Request {
   readonly query?: Readonly<Record<string, string | undefined>>
   readonly json?: unknown
   readonly bytes?: Uint8Array | string
-  /** Of the bytes. */
+  /** The content type of the bytes. */
   readonly contentType?: string
   readonly accept?: string
-  /** A 404 of a second try says that the first one was done. */
+  /** A 404 after a retry means that the first attempt succeeded. */
   readonly isGoneFine?: boolean
   readonly signal?: AbortSignal | undefined
 }
@@ -27,7 +27,7 @@ interface Sent {
   readonly init: RequestInit
 }
 
-/** What is known of one request while it is tried. */
+/** The attempts of one request. */
 export class Attempts {
   #tries = 0
   readonly #settings: Settings
@@ -35,12 +35,12 @@ export class Attempts {
     this.#settings = settings
   }
 
-  /** Something came: what fails from here on is tried as often as at first. */
+  /** Resets the count of attempts, since part of the answer has arrived. */
   beginAgain(): void {
     this.#tries = 0
   }
 
-  /** Waits, or throws what is not tried again. `error` is undefined: the answer ended before its end. */
+  /** Waits before the next attempt, or throws the failure. An `error` of undefined is an answer that was cut off. */
   async afterError(error: unknown, signal: AbortSignal | undefined): Promise<void> {
     signal?.throwIfAborted()
     if (error instanceof MembraneError) throw error
@@ -51,7 +51,7 @@ export class Attempts {
     await pause(wait, signal)
   }
 
-  /** Waits, or throws an error that is not tried again. True: it is gone, as was wanted. */
+  /** Waits before the next attempt, or throws an error that is not retried. Returns true if the resource is gone, as wanted. */
   async afterAnswer(response: Response, request: Request): Promise<boolean> {
     this.#tries += 1
     const error = await errorOfAnswer(response)
@@ -84,7 +84,7 @@ function errorOfTransport(error: unknown, settings: Settings): UnreachableError 
       code: 'timed_out',
       hint: 'Raise timeout.',
     })
-  const why = inner instanceof Error ? inner.message || (inner as NodeJS.ErrnoException).code : 'it ended before its end'
+  const why = inner instanceof Error ? inner.message || (inner as NodeJS.ErrnoException).code : 'the answer was cut off'
   if (inner instanceof Error && ['ECONNREFUSED', 'ENOTFOUND'].includes((inner as NodeJS.ErrnoException).code ?? ''))
     return new UnreachableError(`no service answers at ${settings.url}: ${why}`, {
       ...fields,
@@ -118,7 +118,7 @@ async function errorOfAnswer(response: Response): Promise<MembraneError> {
   }
 }
 
-/** A signal that ends what says nothing for so long; counted from touch(), until rest(). */
+/** A signal that is aborted after a silence of so long, counted from touch() until rest(). */
 class Watch {
   readonly #controller = new AbortController()
   readonly #outer: AbortSignal | undefined
@@ -189,7 +189,7 @@ export class Connection {
     }
   }
 
-  /** Events, until the answer ends or is cut. `onOpen` gets the answer's head. What failed before the head is tried again. */
+  /** Yields events, until the answer ends or is cut off. `onOpen` gets the answer's head. Failures before the head are retried. */
   async *events(request: Request, attempts: Attempts, onOpen: (response: Response) => void): AsyncGenerator<ServerEvent> {
     const sent = this.#sent({ ...request, accept: 'text/event-stream' })
     for (;;) {
@@ -214,12 +214,12 @@ export class Connection {
       for (;;) {
         watch.touch()
         const { done, value } = await reader.read()
-        watch.rest() // the reader of the events may take its time
+        watch.rest() // the reader of the events may be slow
         if (done) return
         yield* parser.feed(value)
       }
     } finally {
-      reader.cancel().catch(() => {}) // it may be cut already
+      reader.cancel().catch(() => {}) // it may be closed already
     }
   }
 
@@ -227,7 +227,7 @@ export class Connection {
     try {
       const response = await fetch(sent.url, { ...sent.init, signal: watch.signal })
       if (response.ok && response.headers.get('content-type')?.startsWith('text/event-stream')) return response
-      if (response.ok) throw notOurs('no stream of events')
+      if (response.ok) throw notOurs('not a stream of events')
       await attempts.afterAnswer(response, request)
     } catch (error) {
       await attempts.afterError(error, request.signal)

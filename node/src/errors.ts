@@ -1,4 +1,4 @@
-// What goes wrong. Each error says what was found, what would mend it, and whether to try again.
+// The package's errors. Each says what was found, how to fix it, and whether a retry can help.
 
 import { inWordsOfClient } from './hints.js'
 import type { Result } from './types.js'
@@ -6,20 +6,20 @@ import type { Result } from './types.js'
 export interface ErrorFields {
   /** Stable, for programs. */
   code: string
-  /** What would mend it; may be "". */
+  /** How to fix it; may be "". */
   hint?: string | undefined
-  /** Of the service's log; "" when no service answered. */
+  /** The service's, for its log; "" when no service answered. */
   requestId?: string | undefined
   /** Whether the same request can succeed later. */
   retryable?: boolean | undefined
   /** Of HTTP; undefined when no service answered. */
   status?: number | undefined
-  /** After so many seconds it can succeed, as the service says. */
+  /** The seconds after which it can succeed, according to the service. */
   retryAfterS?: number | undefined
   cause?: unknown
 }
 
-/** The base of all. */
+/** The base class of all errors. */
 export class MembraneError extends Error {
   readonly code: string
   readonly hint: string
@@ -38,19 +38,19 @@ export class MembraneError extends Error {
   }
 }
 
-/** No service answered, or the connection was cut: code "unreachable"; or it did not answer in time: "timed_out". */
+/** No service answered or the connection was cut (code "unreachable"), or it did not answer in time ("timed_out"). */
 export class UnreachableError extends MembraneError {}
-/** 401 or 403: the token is missing, unknown, over, or does not allow this. */
+/** 401 or 403: the token is missing, unknown or expired, or does not allow this. */
 export class DeniedError extends MembraneError {}
-/** 404: the sandbox, file or other thing does not exist, or does not any more. */
+/** 404: the sandbox, file or other resource does not exist, or no longer exists. */
 export class NotFoundError extends MembraneError {}
-/** Another 4xx: a value is refused, or what is asked does not fit the state of the thing. */
+/** Another 4xx: a value is refused, or the request does not fit the state of the resource. */
 export class InvalidRequestError extends MembraneError {}
-/** 429 or 503, still so after the retries: a quota is used up, or the service has as much to do as it takes. */
+/** 429 or 503, even after the retries: a quota is used up, or the service is fully loaded. */
 export class BusyError extends MembraneError {
   /**
-   * After so many seconds it can succeed, as the service says; undefined where it names no time, as of a quota that only ending
-   * something gives back. Such are not tried again, and not retryable.
+   * The seconds after which it can succeed, according to the service. undefined if the service names no time, as for a quota that is only
+   * freed by ending something; such errors are not retried, and not retryable.
    */
   readonly retryAfterS: number | undefined
 
@@ -62,15 +62,15 @@ export class BusyError extends MembraneError {
 
 /** The program failed. */
 export class ProgramError extends MembraneError {
-  /** As the program's language tells it; may be "". */
+  /** In the form of the program's language; may be "". */
   readonly traceback: string
-  /** All that is known of the run. */
+  /** The details of the run. */
   declare readonly result: Result
 
   constructor(message: string, fields: ErrorFields & { traceback: string; result: Result }) {
     super(message, fields)
     this.traceback = fields.traceback
-    Object.defineProperty(this, 'result', { value: fields.result }) // not shown with the error, whose owner it is
+    Object.defineProperty(this, 'result', { value: fields.result }) // not enumerable: the result already shows its error
   }
 }
 

@@ -1,4 +1,4 @@
-// Server-sent events, read as they arrive (WHATWG HTML, section 9.2). Every split of the same bytes gives the same events.
+// Reads server-sent events as they arrive (WHATWG HTML, section 9.2). Every split of the same bytes gives the same events.
 
 import { notOurs } from './errors.js'
 
@@ -8,12 +8,12 @@ export interface ServerEvent {
   readonly id: string
 }
 
-const mostCharacters = 256 * 1024 * 1024 // of an event that is not complete
+const mostCharacters = 256 * 1024 * 1024 // of an incomplete event
 
 export class EventParser {
-  readonly #decoder = new TextDecoder() // it takes a byte order mark away
+  readonly #decoder = new TextDecoder() // it removes a byte order mark
   #linePieces: string[] = []
-  #afterCr = false // an LF that comes next belongs to the CR before it
+  #afterCr = false // if an LF is next, it belongs to this CR
   #kind = ''
   #data: string[] = []
   #size = 0

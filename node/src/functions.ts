@@ -1,4 +1,4 @@
-// Functions and objects of this program, as programs in a session call them.
+// The embedder's functions and objects, as programs in a session call them.
 
 import { types as kinds } from 'node:util'
 import { MembraneError } from './errors.js'
@@ -7,7 +7,7 @@ import { bound, isNoSignature, signatureOf, type Bound, type Signature } from '.
 import { callBegins, NamedError, type CallSpan } from './telemetry.js'
 import { NoForm, ofWire, toWire, type Reference } from './values.js'
 
-/** An answer that comes later: what a function returns, or stands in the place of one. Programs wait until Call.resume() has it. */
+/** An answer that comes later: returned by a function, or given in place of one. The program waits until Call.resume() has it. */
 export const LATER: unique symbol = Symbol.for('membrane.LATER')
 export type Later = typeof LATER
 
@@ -18,56 +18,56 @@ export type Callable = (...args: any[]) => unknown
 export interface FunctionOptions {
   readonly call: Callable | Later
   /**
-   * As Python has it, for help() and for checking calls before they are made: "(item: str, count: int = 1) -> int". Arguments that a
-   * program gives by name have their positions by it; those behind * and of **kwargs are an object, the last argument.
+   * In Python's form, for help() and for the check of calls before they are made: "(item: str, count: int = 1) -> int". It gives arguments
+   * that a program passes by name their positions. Those after * and of **kwargs are members of an object, the last argument.
    */
   readonly signature?: string
   readonly doc?: string
-  /** Programs await it, and calls that are awaited together are made at once; of an async function: true. */
+  /** Programs await it, and calls that they await together are made at once. Defaults to true for an async function. */
   readonly async?: boolean
 }
 
 export type HostFunction = Callable | Later | FunctionOptions
-/** By the names that programs use; or functions that have their names. */
+/** By the names that programs use, or as an iterable of functions that have names. */
 export type Functions = Readonly<Record<string, HostFunction>> | Iterable<Callable>
 export type Modules = Readonly<Record<string, Functions>>
 
-/** A call that a program makes: what a gate sees before it happens, and what a waiting session waits for. */
+/** A call that a program makes: what a gate decides on, and what a waiting session waits for. */
 export interface FunctionCall {
   readonly name: string
-  /** By position, also those that a program gave by name, where the function has a signature; undefined where one is missing between others. */
+  /** By position. If the function has a signature, also those that a program gave by name; undefined for one that is missing between others. */
   readonly args: readonly unknown[]
   /**
-   * Arguments that a program in Python gave by name and that have no position: of a function without a signature all of these. The
-   * function has them as its last argument, where there are any.
+   * Arguments that a Python program gave by name and that have no position: without a signature, all that were given by name. If there are
+   * any, the function gets them as its last argument.
    */
   readonly kwargs: Readonly<Record<string, unknown>>
   /**
-   * Where the function has a signature, all arguments that were given, by the names of its parameters: those of *args as an array, those
-   * of **kwargs as an object. undefined without one.
+   * If the function has a signature, all arguments that were given, by the names of its parameters: those of *args as an array, those of
+   * **kwargs as an object. Otherwise undefined.
    */
   readonly named?: Readonly<Record<string, unknown>>
 }
 
-/** What a gate gives, or a promise of it: true lets the call pass, LATER makes it wait, and the others refuse it. */
+/** What a gate returns, or a promise of it: true lets the call pass, LATER makes it wait, and the others refuse it. */
 export type Allowed = boolean | Later | undefined | null
 /**
- * Sees each call before it happens. The program gets what it throws as an error, which is how to give a reason. LATER makes the call wait
- * as one of a function that is answered later: Call.resume() and fail() answer it in the place of the function, which is not called.
+ * Is called before each call. What it throws is an error in the program, which is how to give a reason. LATER makes the call wait:
+ * Call.resume() and fail() answer it in place of the function, which is not called.
  */
 export type Gate = (call: FunctionCall) => Allowed | PromiseLike<Allowed>
 
-/** What programs see of a method: as of a function. */
+/** What programs see of a method. */
 export interface MethodWords {
-  /** Without the object itself: "(amount: int) -> int". */
+  /** Without the parameter for the object itself: "(amount: int) -> int". */
   readonly signature?: string
   readonly doc?: string
 }
 
 export interface Members {
-  /** Names; or by names what programs see of them: { deposit: { signature: '(amount: int) -> int' } }. */
+  /** Names, or what programs see of each by name: { deposit: { signature: '(amount: int) -> int' } }. */
   readonly methods?: readonly string[] | Readonly<Record<string, MethodWords>>
-  /** Names; or by names their types, as Python has them: { balance: 'int' }. */
+  /** Names, or types by name, in Python's form: { balance: 'int' }. */
   readonly attributes?: readonly string[] | Readonly<Record<string, string>>
 }
 
@@ -77,10 +77,10 @@ const wordsIn = <T>(members: readonly string[] | Readonly<Record<string, T>> | u
   members === undefined || Array.isArray(members) ? undefined : (members as Readonly<Record<string, T>>)[name]
 
 /**
- * An object of this program that a session's programs hold a reference to. They can call the methods and read the attributes that are
- * listed here, and nothing else. Where a program gives it back, the object itself arrives.
+ * An object of the embedder that a session's programs hold a reference to. They can call the methods and read the attributes that are
+ * listed here, and nothing else. When a program passes it back, the embedder gets the object itself.
  *
- * Put it among the inputs, or return it from a function; of a class that no input has, name the class in Session's option `types`.
+ * Put it among the inputs, or return it from a function. Name a class that no input has in the session's option `types`.
  */
 export class HostObject {
   readonly value: object
@@ -90,13 +90,13 @@ export class HostObject {
   readonly members: Members
 
   constructor(value: object, members: Members) {
-    if (typeof value !== 'object' || value === null) throw new TypeError(`a HostObject is of an object, not of ${kindOf(value)}: new HostObject(account, { methods: ['deposit'] })`)
+    if (typeof value !== 'object' || value === null) throw new TypeError(`a HostObject needs an object, not ${kindOf(value)}: new HostObject(account, { methods: ['deposit'] })`)
     checkOptions('new HostObject()', members, ['methods', 'attributes'], kindsOfMembers)
     const methods = namesOf(members.methods ?? [])
     const attributes = namesOf(members.attributes ?? [])
     for (const name of [...methods, ...attributes])
       if (name.startsWith('_') || !(name in value))
-        throw new TypeError(`${classOf(value)} has no attribute "${name}" that a program could be given`)
+        throw new TypeError(`${classOf(value)} has no attribute "${name}" to give to a program`)
     this.value = value
     this.methods = methods
     this.attributes = attributes
@@ -104,7 +104,7 @@ export class HostObject {
   }
 }
 
-/** A class of objects that functions return: its objects are references, as a HostObject is. */
+/** A class of objects that functions return. Programs hold references to them, as to a HostObject. */
 export interface HostType extends Members {
   // eslint-disable-next-line @typescript-eslint/no-explicit-any
   readonly type: abstract new (...args: any[]) => object
@@ -140,13 +140,13 @@ const memberOf = (name: string): string => name.slice(name.lastIndexOf('.') + 1)
 
 function wordsOf(module: string, name: string, { call, signature = '', doc = '', async }: FunctionOptions): FunctionWords {
   for (const [what, text] of Object.entries({ signature, doc }))
-    if (typeof text !== 'string') throw new TypeError(`the ${what} of ${name} is a text, not ${kindOf(text)}`)
+    if (typeof text !== 'string') throw new TypeError(`the ${what} of ${name} must be a string, not ${kindOf(text)}`)
   if (isNoSignature(signature))
-    throw new TypeError(`the signature of ${name} cannot be read: ${signature}; write it as Python has it: "(item: str, count: int = 1) -> int"`)
+    throw new TypeError(`the signature of ${name} cannot be read: ${signature}; write it in Python's form: "(item: str, count: int = 1) -> int"`)
   return { module, name, signature, doc, isAsync: async ?? kinds.isAsyncFunction(call) }
 }
 
-/** As Python has it, where the property's value tells. Runs no code of the object's. */
+/** The type in Python's form, if the property's value shows it. Runs no code of the object. */
 function typeOfProperty(of: object, name: string): string {
   const value: unknown = Object.getOwnPropertyDescriptor(of, name)?.value
   return typeof value === 'string' ? 'str' : typeof value === 'boolean' ? 'bool' : 'Any'
@@ -160,14 +160,14 @@ function namedOf(functions: Functions): readonly (readonly [string, FunctionOpti
   return Array.from(all, ([name, given]) => {
     const options: FunctionOptions = typeof given === 'object' && given !== null ? given : { call: given as Callable }
     if (options.call !== LATER && typeof options.call !== 'function')
-      throw new TypeError(`${name} is no function: ${typeof given === 'object' ? `its call is ${kindOf(options.call)}` : kindOf(given)}`)
+      throw new TypeError(`${name} is not a function: ${typeof given === 'object' ? `its call is ${kindOf(options.call)}` : kindOf(given)}`)
     if (!/^[\p{ID_Start}$_][\p{ID_Continue}$]*$/u.test(name))
-      throw new TypeError(`${JSON.stringify(name)} is no name that a program could call: give the function one by { price: (item) => … }`)
+      throw new TypeError(`${JSON.stringify(name)} is not a name that a program can call: name the function by { price: (item) => … }`)
     return [name, options]
   })
 }
 
-/** Programs see a LookupError. */
+/** A LookupError in programs. */
 export class UnknownObject extends NamedError {
   readonly what: string
   readonly hint: string
@@ -175,19 +175,19 @@ export class UnknownObject extends NamedError {
   constructor({ id, type }: Reference) {
     const what = `object ${id}, of ${type}`
     const hint =
-      'load(bytes, { inputs: { … } }) gives the objects among the inputs again, in the order that Session.create() and, after it, run() had them; ' +
-      'ask a function again for one that a function gave.'
+      'give objects of the inputs again by load(bytes, { inputs: { … } }), in the order that Session.create() and, after it, run() had them; ' +
+      'call the function again for one that a function returned.'
     super('LookupError', `${what}, belongs to another process: ${hint}`)
     this.what = what
     this.hint = hint
   }
 }
 
-// Of bytes that do not say how many objects there were: more than there would be.
+// For bytes that do not say how many objects there were: more than there can be.
 const usualLastId = 2 ** 20
 const isCount = (value: unknown): value is number => Number.isSafeInteger(value) && (value as number) >= 0 && (value as number) <= 2 ** 50
 
-// From bytes that anybody may have written: each once.
+// From bytes that anyone may have written: each number once.
 const areIds = (value: unknown, last: unknown): value is number[] =>
   isCount(last) && Array.isArray(value) && value.every((each) => isCount(each) && each > 0 && each <= last) && new Set(value).size === value.length
 
@@ -197,21 +197,21 @@ export interface ObjectCounts {
   readonly ids: readonly number[]
 }
 
-/** All that a session's programs may call, by the names that they use. */
+/** Everything that a session's programs may call, by the names that they use. */
 export class Registry {
   readonly words: FunctionWords[] = []
   readonly modules: (readonly [string, string])[] = []
   inputs: Inputs
   #gate: Gate | undefined
   #hasWarned = false
-  readonly #signatures = new Map<string, Signature | undefined>() // by their texts
-  #texts = new Map<string, string>() // of functions' signatures
+  readonly #signatures = new Map<string, Signature | undefined>() // by text
+  #texts = new Map<string, string>() // the signatures of functions
   #functions = new Map<string, Callable | Later>()
   #objects = new Map<number, HostObject>() // by their ids
   #lastId = 0
-  #ofInputs = new Set<number>() // the ids of objects among inputs, in the order in which they were given
+  #ofInputs = new Set<number>() // the ids of objects in inputs, in the order in which they were given
   readonly #givenInputs: Readonly<Record<string, unknown>> | undefined
-  #referred: number[] = [] // ids of the objects in the values that became JSON
+  #referred: number[] = [] // ids of the objects in values that were converted to JSON
   #ids = new Map<object, number>()
   #types = new Map<string, TypeWords>()
   #classes = new Map<unknown, HostType>()
@@ -238,7 +238,7 @@ export class Registry {
     this.inputs = this.inputsOf(options.inputs)
   }
 
-  /** That of a fork: what either is given from now on is its own. */
+  /** Returns the registry of a fork. From now on each is given objects of its own. */
   forked(): Registry {
     const made = new Registry({ gate: this.#gate })
     made.words.push(...this.words)
@@ -286,7 +286,7 @@ export class Registry {
     return JSON.stringify(toWire(value, (each) => this.#referenceTo(each)))
   }
 
-  /** areGiven: to programs, and not only looked at. */
+  /** areGiven: false if they are only checked. */
   inputsOf(inputs: Readonly<Record<string, unknown>> | undefined, areGiven = true): Inputs {
     if (inputs !== undefined) checkKind('inputs', inputs, namesAndValues)
     this.#referred = []
@@ -295,7 +295,7 @@ export class Registry {
     return made
   }
 
-  // An error says what the value is of.
+  // An error names the function or input that the value belongs to.
   #toJsonOf(what: string, value: unknown): string {
     try {
       return this.toJson(value)
@@ -315,7 +315,7 @@ export class Registry {
   #referenceTo(given: object): Reference | undefined {
     const value = given instanceof HostObject ? given.value : given
     const type = this.#classes.get(value.constructor)
-    let id = this.#ids.get(given) // also of the object itself, which a program gave back
+    let id = this.#ids.get(given) // also for the object itself, which a program passed back
     if (id === undefined && !(given instanceof HostObject) && !type) return undefined
     if (id === undefined) {
       const held = given instanceof HostObject ? given : new HostObject(value, membersOf(type!))
@@ -328,29 +328,29 @@ export class Registry {
     return { id, type: classOf(value) }
   }
 
-  // Also of the same id, one of another type is not the one that was referred to.
+  // An object of another type, even with the same id, is not the one that was referred to.
   #held(reference: Reference): HostObject {
     const found = this.#objects.get(reference.id)
     if (!found || classOf(found.value) !== reference.type) throw new UnknownObject(reference)
     return found
   }
 
-  /** Of objects: how many were among inputs, and their ids in the order in which they were given; the last id that programs may know. */
+  /** How many objects were in inputs, their ids in the order in which they were given, and the last id that programs may know. */
   get objects(): ObjectCounts {
     return { inputs: this.#ofInputs.size, last: this.#lastId, ids: [...this.#ofInputs] }
   }
   /**
-   * Objects from now on have ids past those that the session has had. Those among the inputs take the ids of the session's, and there are
-   * not to be more of them.
+   * New objects get ids above those of the session. Those in the inputs take the ids of the session's, and there must not be more of
+   * them.
    */
   goOnFrom(before: unknown): void {
     const { inputs, last, ids } = (before ?? {}) as Partial<Record<keyof ObjectCounts, unknown>>
     const [had, given] = [areIds(ids, last) ? ids : undefined, [...this.#objects.values()]]
     const most = had?.length ?? (isCount(inputs) ? inputs : given.length)
     if (given.length > most)
-      throw new MembraneError(`the session had ${most} objects among its inputs, and load() is given ${given.length}`, {
+      throw new MembraneError(`the session had ${most} objects in its inputs, but load() was given ${given.length}`, {
         code: 'invalid_input',
-        hint: 'Give the objects that Session.create() and, after it, run() had among their inputs, in their order.',
+        hint: 'Give the objects that were in the inputs of Session.create() and, after it, of run(), in the same order.',
       })
     if (had) {
       const idOf = new Map([...this.#objects.keys()].map((id, i) => [id, had[i]!]))
@@ -359,18 +359,18 @@ export class Registry {
       this.#ofInputs = new Set(had)
     }
     this.#lastId = Math.max(this.#lastId, isCount(last) ? last : usualLastId)
-    this.inputs = this.inputsOf(this.#givenInputs, false) // with those numbers
+    this.inputs = this.inputsOf(this.#givenInputs, false) // now with those numbers
   }
 
   callOf(wire: WireCall): FunctionCall {
     return this.#madeOf(wire).call
   }
 
-  // And what its function is called with.
+  // Also returns the arguments that the function is called with.
   #madeOf(wire: WireCall): { call: FunctionCall; given: readonly unknown[] } {
     const name = wire[0]
     const args = this.#ofJson(wire[1] || '[]') as unknown[]
-    // Member by member: a name is no sign of a value that JSON lacks.
+    // Member by member: the name of an argument never marks a value that JSON lacks.
     const byName = Object.entries(JSON.parse(wire[2] || '{}') as Record<string, unknown>)
     const kwargs = Object.fromEntries(byName.map(([key, value]) => [key, this.#ofWire(value)]))
     const by = this.#bound(wire, args, kwargs)
@@ -400,23 +400,23 @@ export class Registry {
     return [valueKind, this.#toJsonOf('the answer', value), '', '']
   }
 
-  /** By the name that the error has, or else its class. */
+  /** Names the error by its name, or else by its class. */
   static error(error: unknown): Answer {
     if (!(error instanceof Error || kinds.isNativeError(error))) return [errorKind, '', '', String(error)]
     return [errorKind, '', error.name !== 'Error' ? error.name : classOf(error), error.message]
   }
 
-  /** Of calls that were made at once. `waits`: functions without a callable are answered later. */
+  /** Answers calls that were made at once. `waits`: functions without a callable are answered later. */
   answer(calls: readonly WireCall[], waits: boolean): Promise<readonly Answer[]> {
     return Promise.all(calls.map((call) => this.#begin(call, waits)))
   }
 
-  /** The same at once: a gate or a function that is not done by then has failed. */
+  /** Does the same synchronously: a gate or a function that returns a promise fails. */
   answerSync(calls: readonly WireCall[], waits: boolean): readonly Answer[] {
     return calls.map((call) => {
       const answer = this.#begin(call, waits, true)
       if (!(answer instanceof Promise)) return answer
-      return Registry.error(new NamedError('RuntimeError', `${call[0]} is not done at once: use run(), and not runSync()`))
+      return Registry.error(new NamedError('RuntimeError', `${call[0]} is asynchronous: use run() instead of runSync()`))
     })
   }
 
@@ -435,7 +435,7 @@ export class Registry {
     }
   }
 
-  // What the function gives, where the gate lets the call pass; LATER where the gate says so; a promise where the gate gives one.
+  // Returns the function's result if the gate lets the call pass, LATER if the gate says so, and a promise if the gate returns one.
   #gated(call: FunctionCall, make: () => unknown, isSync: boolean): unknown {
     const allowed = this.#gate ? this.#gate(call) : true
     if (!isThenable(allowed)) return this.#passes(call, allowed) ? make() : LATER
@@ -444,27 +444,27 @@ export class Registry {
     made.catch(() => {})
     throw new NamedError(
       'RuntimeError',
-      `the gate does not say at once whether ${call.name} may be called: use run(), and not runSync(), or a gate that gives no promise`,
+      `the gate is asynchronous for ${call.name}: use run() instead of runSync(), or a gate that returns no promise`,
     )
   }
 
-  // Throws where the gate refuses; false: the call waits.
+  // Throws if the gate refuses. Returns false if the call waits.
   #passes(call: FunctionCall, allowed: unknown): boolean {
     if (allowed === true) return true
     if (allowed === LATER) return false
     if (allowed === false || allowed === undefined || allowed === null)
       throw new NamedError('PermissionError', `the call of ${call.name} was refused`)
     const why =
-      `the gate gave ${typeof allowed === 'object' ? classOf(allowed) : String(allowed)} for a call of ${call.name}: ` +
-      'a gate gives true, false (or nothing) or LATER, or throws why not'
-    if (!this.#hasWarned) process.emitWarning(why, { type: 'MembraneWarning', detail: 'The call was refused, as all like it are.' })
+      `the gate returned ${typeof allowed === 'object' ? classOf(allowed) : String(allowed)} for a call of ${call.name}: ` +
+      'a gate returns true, false (or nothing) or LATER, or throws the reason of a refusal'
+    if (!this.#hasWarned) process.emitWarning(why, { type: 'MembraneWarning', detail: 'The call was refused.' })
     this.#hasWarned = true
     throw new NamedError('GateError', why)
   }
 
   #answerOf(call: FunctionCall, value: unknown, waits: boolean, span: CallSpan): Answer {
     if (value === LATER) {
-      if (!waits) throw new NamedError('RuntimeError', `${call.name} is answered later: use start(), and not run()`)
+      if (!waits) throw new NamedError('RuntimeError', `${call.name} is answered later: use start() instead of run()`)
       span.wait()
       return [laterKind, '', '', '']
     }
@@ -482,7 +482,7 @@ export class Registry {
     }
   }
 
-  /** The function's name; undefined where it is no name of the embedder's. */
+  /** Returns the function's name, or undefined if it is not a name that the embedder gave. */
   #knownName([name, , , id]: WireCall): string | undefined {
     if (!id) return this.#functions.has(name) ? name : undefined
     const held = this.#objects.get(Number(id))

@@ -1,6 +1,6 @@
-// What callers give: whether it is of the right kind, and the error that says so where it is not.
+// Checks whether a caller's values are of the right kind, and throws an error that names what is wrong.
 
-/** As messages name it: "an array", "a Map", "a number", "null". */
+/** The name of a value's kind in messages: "an array", "a Map", "a number", "null". */
 export function kindOf(value: unknown): string {
   if (value === null || value === undefined) return String(value)
   if (Array.isArray(value)) return 'an array'
@@ -14,11 +14,11 @@ export const classOf = (value: object): string => (value.constructor as { name?:
 export const isThenable = (value: unknown): value is PromiseLike<unknown> =>
   typeof value === 'object' && value !== null && 'then' in value && typeof value.then === 'function'
 
-/** An object of names and values: no array, Map, Date or the like. */
+/** Whether it is an object of names and values, not an array, Map, Date or the like. */
 export const isRecord = (value: unknown): value is Readonly<Record<string, unknown>> =>
   typeof value === 'object' && value !== null && Object.prototype.toString.call(value) === '[object Object]'
 
-/** Whether the value is of the kind, and the kind in words, as they follow "is". */
+/** Whether a value is of the kind, and words for the kind that follow "must be". */
 export type Kind = readonly [(value: unknown) => boolean, string]
 export type Kinds = Readonly<Record<string, Kind>>
 
@@ -29,11 +29,11 @@ const isFlag: Kind = [(value) => typeof value === 'boolean', 'true or false']
 const isLimit = (value: unknown): boolean => ['string', 'number', 'bigint'].includes(typeof value)
 const isSignal = (value: unknown): boolean => typeof value === 'object' && value !== null && 'aborted' in value && 'addEventListener' in value
 const isHostType = (value: unknown): boolean => isRecord(value) && typeof value['type'] === 'function'
-const listener: Kind = [isFunction, 'a function of a text']
-export const namesAndValues: Kind = [isRecord, 'an object of names and their values: { rows: [1, 2] }']
+const listener: Kind = [isFunction, 'a function of a string']
+export const namesAndValues: Kind = [isRecord, 'an object of names and values: { rows: [1, 2] }']
 export const progress: Kind = [isFunction, 'a function of a step']
 
-// Those of docs/walls.md.
+// The walls of docs/walls.md.
 const walls: readonly string[] = [
   ...['user_namespace', 'pid_namespace', 'mount_namespace', 'net_namespace', 'ipc_namespace', 'uts_namespace', 'cgroup_namespace', 'capabilities'],
   ...['no_new_privileges', 'system_calls', 'resource_limits', 'descriptors', 'control_group', 'parent_death'],
@@ -41,15 +41,15 @@ const walls: readonly string[] = [
 
 export const kindsOfSession: Kinds = {
   allow: [(value) => isText(value) || areTexts(value), "a grant, or an array of grants: ['fs:read:./data']"],
-  limits: [(value) => isRecord(value) && Object.values(value).every(isLimit), "an object of numbers and texts: { fuel: '2e9' }"],
-  policy: [(value) => isText(value) || isRecord(value), 'an object, or a text of TOML, as docs/policy.md has it'],
+  limits: [(value) => isRecord(value) && Object.values(value).every(isLimit), "an object of numbers and strings: { fuel: '2e9' }"],
+  policy: [(value) => isText(value) || isRecord(value), 'an object, or text in TOML (docs/policy.md)'],
   functions: [
     (value) => isRecord(value) || (typeof value === 'object' && value !== null && Symbol.iterator in value && !(value instanceof Map)),
     'an object of names and functions: { price: (item) => 350 }; or an array of functions that have names',
   ],
-  modules: [isRecord, 'an object of names and their functions: { shop: { price } }'],
-  types: [(value) => Array.isArray(value) && value.every(isHostType), "an array of classes and what they allow: [{ type: Account, methods: ['deposit'] }]"],
-  gate: [isFunction, 'a function of a call, which gives true, false or LATER'],
+  modules: [isRecord, 'an object of names and functions: { shop: { price } }'],
+  types: [(value) => Array.isArray(value) && value.every(isHostType), "an array of classes and their members for programs: [{ type: Account, methods: ['deposit'] }]"],
+  gate: [isFunction, 'a function of a call that returns true, false or LATER'],
   typeCheck: [(value) => typeof value === 'boolean' || isRecord(value), 'true, false, or an object'],
   onStdout: listener,
   onStderr: listener,
@@ -65,17 +65,17 @@ const members: Kind = [(value) => areTexts(value) || isRecord(value), "an array 
 export const kindsOfMembers: Kinds = { methods: members, attributes: members }
 
 export const kindsOfTurn: Kinds = {
-  name: [isText, 'a text, which tracebacks show'],
+  name: [isText, 'a string, which tracebacks show'],
   script: isFlag,
-  arguments: [areTexts, "an array of texts: ['--verbose']"],
-  stdin: [isText, 'a text'],
+  arguments: [areTexts, "an array of strings: ['--verbose']"],
+  stdin: [isText, 'a string'],
   inputs: namesAndValues,
   signal: [isSignal, 'the signal of an AbortController'],
 }
 
-/** Options of another name or kind are a mistake of who wrote them. */
+/** Throws a TypeError for an option with an unknown name or of the wrong kind. */
 export function checkOptions(call: string, options: unknown, known: readonly string[], kinds: Kinds = {}): void {
-  if (!isRecord(options)) throw new TypeError(`${call} takes its options as an object, and was given ${kindOf(options)}; it has ${known.join(', ')}`)
+  if (!isRecord(options)) throw new TypeError(`${call} takes its options as an object, but was given ${kindOf(options)}; it has ${known.join(', ')}`)
   for (const [name, value] of Object.entries(options)) {
     if (!known.includes(name)) throw new TypeError(`${call} has no option "${name}"; it has ${known.join(', ')}`)
     const kind = Object.hasOwn(kinds, name) ? kinds[name] : undefined
@@ -84,13 +84,13 @@ export function checkOptions(call: string, options: unknown, known: readonly str
 }
 
 export function checkKind(what: string, value: unknown, [isOfKind, words]: Kind): void {
-  if (!isOfKind(value)) throw new TypeError(`${what} is ${words}; ${kindOf(value)} was given${isOfKind === isRecord ? '' : inPart(value)}`)
+  if (!isOfKind(value)) throw new TypeError(`${what} must be ${words}; ${kindOf(value)} was given${isOfKind === isRecord ? '' : inPart(value)}`)
 }
 
-// Where the whole is of the right kind, what is in it is not.
+// If the whole is of the right kind, something in it is not.
 const inPart = (value: unknown): string => (Array.isArray(value) || isRecord(value) ? ' with something else in it' : '')
 
 export function checkLanguage(call: string, language: unknown): void {
   if (typeof language === 'string') return
-  throw new TypeError(`the language comes first: ${call}('python', {…}); ${kindOf(language)} was given in its place`)
+  throw new TypeError(`the language comes first: ${call}('python', {…}); ${kindOf(language)} was given instead`)
 }

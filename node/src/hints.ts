@@ -1,4 +1,4 @@
-// What the service says is in words of its REST interface; here it becomes those of this client.
+// Rewrites messages for users of this package: the service names parts of its REST interface, and the engine those of C++.
 
 const phrases: readonly (readonly [string | RegExp, string])[] = [
   [
@@ -24,7 +24,7 @@ const phrases: readonly (readonly [string | RegExp, string])[] = [
   [/GET \/openapi\.json describes [^.]*\./g, ''],
 ]
 
-// Members of requests, and the options that fill them.
+// Members of requests, and the options that set them.
 const options: Readonly<Record<string, string>> = {
   ttl_s: 'ttl',
   idle_timeout_s: 'idleTimeout',
@@ -52,8 +52,8 @@ const names = Object.keys(options).join('|')
 const value = new RegExp(`"(${names})": ("[^"]*"|\\[[^\\]]*\\])`, 'g')
 const member = new RegExp(`"(${names})((?:\\.\\w+|\\[\\d+\\])*)"`, 'g')
 const limit = /limits\.(\w+) of the sandbox's policy(?: \("limits": (\{[^{}]*\})(?:, beside what it grants)?\))?/g
-// What the engine says to embedders in C++, as options of Session.create().
-const granted = /Policy::allow\(("(?:[^"\\]|\\.)*)"\)(:\.{1,2})?/g // and the end of a grant whose path is a dot
+// The engine's messages for C++ embedders, rewritten for options of Session.create().
+const granted = /Policy::allow\(("(?:[^"\\]|\\.)*)"\)(:\.{1,2})?/g // group 2: the end of a grant whose path is a dot
 const limited = /Policy::limit\("(\w+)", ("[^"]*")\)/g
 const asked = /It would be allowed by allow: \["(ai|ask)"\]/g
 const bound = /"(ttl_s|idle_timeout_s|timeout_ms)" must be (at most|at least) (\d{1,15})\b/g
@@ -82,7 +82,7 @@ export function inWordsOfClient(text: string): string {
     .replace(member, (_, name, rest) => options[name] + rest)
 }
 
-// What the engine says to those who use the command, in words of sessions.
+// The engine's messages for users of the command, rewritten for sessions.
 const ofSession: readonly (readonly [RegExp, string])[] = [
   [/membrane languages add (python|js)\b(?! module\.wasm)(?: \(docs\/languages\.md says what that brings\))?/g, 'npx membrane-languages add $1'],
   [
@@ -92,7 +92,7 @@ const ofSession: readonly (readonly [RegExp, string])[] = [
   [/Bring it by --with (\S+?),/g, "Give it to the session by policy: { packages: { javascript: ['$1'] } },"],
   [/, or run a command: membrane run --kind linux\b/g, ", or use a Linux sandbox of a service: Sandbox.create({ template: 'linux' })"],
   [/membrane doctor says more\. /g, ''],
-  [/\b(?:Begin|Start) one with exec\(\)\./g, 'session.start() begins one, which waits where it calls a function that answers later.'],
+  [/\b(?:Begin|Start) one with exec\(\)\./g, 'session.start() begins a turn that waits when it calls a function that is answered later.'],
   [/Give the bytes that keep\(\) made\./g, 'Give what dump() returned.'],
   [/\(accepted_missing_walls\)/g, '(acceptedMissingWalls)'],
   [/: membrane repl --lang js\b/g, ': session.run()'],
@@ -103,25 +103,25 @@ const ofSession: readonly (readonly [RegExp, string])[] = [
   [/grant that directory: --allow (\S*[^\s.])/g, "grant that directory: allow: ['$1']"],
 ]
 
-// What errors of the engine say without a hint, and what mends that here.
+// Messages of the engine that have no hint, and the hint for this package.
 const mended: readonly (readonly [string, string])[] = [
-  ['No model is configured.', 'Give the session one: model, a function of a ModelRequest that returns a text.'],
+  ['No model is configured.', 'Give the session one: model, a function of a ModelRequest that returns a string.'],
   ['The model embeds no text.', 'Give the session one that does: model: { complete, embed }.'],
-  ['No one is there to answer.', 'Give the session who answers: ask, a function of the question that returns a text.'],
+  ['No one is there to answer.', 'Give the session someone to ask: ask, a function of the question that returns a string.'],
   [
     "without a person's yes, and nobody answered:",
-    'Give the session who is asked: approve, a function of an EgressQuestion that returns true or false.',
+    'Give the session an approver: approve, a function of an EgressQuestion that returns true or false.',
   ],
 ]
 
-/** For an error of the engine that has no hint: what of this package mends it. */
+/** Returns a hint for an error of the engine that has none. */
 export const hintOfSession = (message: string): string | undefined => mended.find(([said]) => message.includes(said))?.[1]
 
-/** For receipts without a key. file: that was looked for. */
+/** The hint for receipts without a key. file: where the key was looked for. */
 export const hintOfKeys = (file: string): string =>
-  `${file} has none: new Receipts(…, { makesKey: true }) makes one there, or keyFile names another file. So does membrane keys generate, of the command.`
+  `There is none in ${file}: new Receipts(…, { makesKey: true }) or the command membrane keys generate makes one there, and keyFile names another file.`
 
-/** What the engine says of a session, as options of Session.create() and what this package has. */
+/** Rewrites a message of the engine about a session, to name options of Session.create() and functions of this package. */
 export function inWordsOfSession(text: string): string {
   for (const [engines, ours] of ofSession) text = text.replaceAll(engines, ours)
   return inWordsOfClient(text).replace(asked, (said, which: string) => `${said}, with ${which === 'ai' ? 'model' : 'ask'}, a function that answers`)

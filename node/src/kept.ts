@@ -1,4 +1,4 @@
-// What a token has besides sandboxes, and what outlives them: snapshots, secrets.
+// What a token has besides sandboxes: snapshots and secrets.
 
 import { Connection } from './connection.js'
 import { type CallOptions } from './sandbox.js'
@@ -18,7 +18,7 @@ import {
 const settingsOptions = connectionOptions.filter((name) => name !== 'signal')
 const pathOf = (...parts: string[]): string => '/v1/' + parts.map(encodeURIComponent).join('/')
 
-/** The snapshots of a token; Sandbox.snapshot() makes them. */
+/** The snapshots of a token. Sandbox.snapshot() makes them. */
 export class Snapshots {
   readonly #connection: Connection
   constructor(options: Omit<ConnectionOptions, 'signal'> = {}) {
@@ -32,27 +32,27 @@ export class Snapshots {
     return listOf(await this.#connection.json<Record<string, SnapshotJson[]>>(request), 'snapshots').map(snapshotOf)
   }
 
-  /** Sandboxes that were made of it stay. One with a name is removed once removeTemplate() took that back. */
+  /** Removes a snapshot. Sandboxes made from it stay. If it has a name, removeTemplate() must come first. */
   async remove(snapshot: Snapshot | string, options: CallOptions = {}): Promise<void> {
     const path = pathOf('snapshots', idOf(snapshot))
     await this.#connection.nothing({ method: 'DELETE', path, isGoneFine: true, signal: options.signal })
   }
 
-  /** Gives it a name, by which Sandbox.create({ template: name }) makes sandboxes of it. */
+  /** Names the snapshot, so that Sandbox.create({ template: name }) makes sandboxes from it. */
   async promote(snapshot: Snapshot | string, name: string, options: CallOptions = {}): Promise<Snapshot> {
     const path = pathOf('snapshots', idOf(snapshot), 'promote')
     const request = { method: 'POST', path, json: { name }, signal: options.signal }
     return snapshotOf(await this.#connection.json<SnapshotJson>(request))
   }
 
-  /** Takes the name back; the snapshot stays. */
+  /** Removes the name. The snapshot stays. */
   async removeTemplate(name: string, options: CallOptions = {}): Promise<void> {
     const path = pathOf('templates', name)
     await this.#connection.nothing({ method: 'DELETE', path, isGoneFine: true, signal: options.signal })
   }
 }
 
-/** The secrets of a token, for headers that policies name. Their values go in and never come out. */
+/** The secrets of a token, for headers that policies name. Values can be written, and never read. */
 export class Secrets {
   readonly #connection: Connection
   constructor(options: Omit<ConnectionOptions, 'signal'> = {}) {
@@ -60,7 +60,7 @@ export class Secrets {
     this.#connection = new Connection(settingsOf(options))
   }
 
-  /** Keeps one, or replaces it. hosts: where it may be sent, as "api.example.com" or "*.example.com". */
+  /** Stores or replaces a secret. hosts: where it may be sent, such as "api.example.com" or "*.example.com". */
   async put(name: string, value: string, options: CallOptions & { hosts: readonly string[] }): Promise<Secret> {
     checkOptions('put()', options, ['hosts', 'signal'])
     const json = { value, hosts: options.hosts }
@@ -73,7 +73,7 @@ export class Secrets {
     return listOf(await this.#connection.json<Record<string, SecretJson[]>>(request), 'secrets').map(secretOf)
   }
 
-  /** No sandbox can send it from then on. */
+  /** Removes a secret. From then on no sandbox can send it. */
   async remove(secret: Secret | string, options: CallOptions = {}): Promise<void> {
     const path = pathOf('secrets', typeof secret === 'string' ? secret : secret.name)
     await this.#connection.nothing({ method: 'DELETE', path, isGoneFine: true, signal: options.signal })

@@ -1,5 +1,5 @@
 #!/usr/bin/env node
-// membrane-languages add python js: brings the languages of sessions, by the project's own tools/get-languages, which the build has copied.
+// membrane-languages add python js: installs languages for sessions with the project's tools/get-languages, which the build has copied.
 
 import { spawnSync } from 'node:child_process'
 import { existsSync } from 'node:fs'
@@ -25,15 +25,15 @@ function fail(why: string, hint: string, status = 1): never {
 }
 
 function fetched(words: readonly string[]): void {
-  if (!existsSync(script)) fail('this package was built without the tools that bring languages', 'Build it in the project: npm run build.')
+  if (!existsSync(script)) fail('this package was built without the tools that install languages', 'Build it in the project: npm run build.')
   const { error, status, signal } = spawnSync('python3', [script, ...words], { stdio: 'inherit' })
   if ((error as NodeJS.ErrnoException | undefined)?.code === 'ENOENT')
-    fail('there is no python3 here, which brings the languages', 'Install Python 3.8 or later with pip, so that python3 is in PATH.')
+    fail('python3, which installs the languages, is missing', 'Install Python 3.8 or later with pip, so that python3 is in PATH.')
   if (error) fail(`python3 could not be started: ${error.message}`, 'Is it a program that you may run?')
   if (status !== 0) process.exit(status ?? (signal ? 1 : 0))
 }
 
-/** The values of an option that takes one, and the other words. */
+/** Splits words into the values of an option and the rest. */
 function split(words: readonly string[]): { languages: string[]; directory: string | undefined } {
   const languages: string[] = []
   let directory: string | undefined
@@ -53,7 +53,7 @@ async function warmed(languages: readonly string[], directory: string | undefine
       await openLanguage(name, { onProgress: (step) => process.stderr.write(`${step}\n`) })
     } catch (error) {
       if (!(error instanceof MembraneError)) throw error
-      if (error.code === 'no_engine') return // sessions of another build use them
+      if (error.code === 'no_engine') return // sessions of another build will use them
       fail(error.message, error.hint)
     }
   }

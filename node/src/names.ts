@@ -1,6 +1,6 @@
-// Names that programs cannot have for something else.
+// Names that a session cannot use for its own functions and inputs.
 
-// Without these JavaScript is none: programs, and what runs them, are made of them.
+// Programs, and the code that runs them, depend on these.
 const ofJavaScript: ReadonlySet<string> = new Set([
   ...['globalThis', 'undefined', 'eval', 'Infinity', 'NaN', 'AggregateError', 'Array', 'ArrayBuffer', 'Atomics', 'BigInt', 'BigInt64Array', 'BigUint64Array'],
   ...['Boolean', 'DataView', 'Date', 'Error', 'EvalError', 'FinalizationRegistry', 'Float32Array', 'Float64Array', 'Function', 'Int16Array', 'Int32Array'],
@@ -9,9 +9,9 @@ const ofJavaScript: ReadonlySet<string> = new Set([
   ...['WeakMap', 'WeakRef', 'WeakSet', 'membrane'],
 ])
 
-/** TypeError for a name of a session's own that is the language's. */
+/** Throws a TypeError for a name that belongs to the language. */
 export function checkNames(language: string, what: 'input' | 'function', names: Iterable<string>): void {
   if (language !== 'js') return
   for (const name of names)
-    if (ofJavaScript.has(name)) throw new TypeError(`the ${what} ${name} has the name of a global of JavaScript's own: give it another one, as ${name}_`)
+    if (ofJavaScript.has(name)) throw new TypeError(`the ${what} ${name} has the name of a global of JavaScript's own: give it another one, such as ${name}_`)
 }

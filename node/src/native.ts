@@ -1,4 +1,4 @@
-// The engine in this process: native/, where the package was built with it.
+// The engine in this process: native/, if the package was built with it.
 
 import { createRequire } from 'node:module'
 import { MembraneError, NotFoundError } from './errors.js'
@@ -92,7 +92,7 @@ export interface Native {
 
 let loaded: Native | undefined
 
-/** Throws where there is none. */
+/** Returns the addon; throws if the package has none. */
 export function engine(): Native {
   if (loaded) return loaded
   const require = createRequire(import.meta.url)
@@ -101,13 +101,13 @@ export function engine(): Native {
     try {
       return (loaded = require(path) as Native)
     } catch (error) {
-      // One that is there and does not load says why.
+      // If it exists and does not load, the error says why.
       if (cause === undefined || (error as { code?: unknown }).code !== 'MODULE_NOT_FOUND') cause = error
     }
   }
   throw new MembraneError('this installation of membrane has no engine', {
     code: 'no_engine',
-    hint: 'Build it where cmake and a compiler of C++23 are: npm run build in the package. Sandbox uses a service, and needs none.',
+    hint: 'Build it where cmake and a C++23 compiler are installed: npm run build in the package. Sandbox uses a service, and needs no engine.',
     cause,
   })
 }
@@ -118,7 +118,7 @@ interface FailureError extends Error {
   readonly hint: string
 }
 
-/** Errors of the engine as MembraneError; others stay. */
+/** Turns errors of the engine into MembraneError; others stay. */
 export function asOurs(error: unknown): unknown {
   if (!(error instanceof Error) || !(error as FailureError).isFailure) return error
   const { message, code, hint } = error as FailureError

@@ -7,14 +7,14 @@ import { poolOpened, took } from './telemetry.js'
 import { milliseconds, type Duration } from './types.js'
 
 export interface PoolOptions extends SessionOptions {
-  /** How many stand ready; 4, or maxSessions where that is less. */
+  /** How many are kept ready; 4, or maxSessions if that is less. */
   size?: number
-  /** How many may be in use at once, with their forks; undefined: any number. */
+  /** How many may be in use at once, including their forks; any number by default. */
   maxSessions?: number
 }
 
 export interface TakeOptions {
-  /** How long to wait where maxSessions are in use; 30 s. Infinity: as long as it takes. */
+  /** How long to wait if maxSessions are in use; 30 s. Infinity waits for as long as it takes. */
   timeout?: Duration
   /** Ends the waiting; the promise is rejected with the signal's reason. */
   signal?: AbortSignal
@@ -22,7 +22,7 @@ export interface TakeOptions {
 
 const usualSize = 4
 const usualTimeoutMs = 30_000
-const fillsAfterMs = 5 // the first turn of a session that was just taken is not to wait for the making of another
+const fillsAfterMs = 5 // so that the first turn of a session that was just taken does not wait while another is made
 const longestTimerMs = 2 ** 31 - 1
 const asyncDispose: typeof Symbol.asyncDispose = Symbol.asyncDispose ?? (Symbol.for('Symbol.asyncDispose') as never) // Node 18 has none
 
@@ -34,9 +34,9 @@ interface Waiter {
 /**
  * Sessions of one kind, made ahead.
  *
- * A session begins as any new one, to its fuel: nothing has run in it, inputs are as they were when the pool was made, and idleTimeout
- * and lifetime begin when it is taken. No two share anything but the functions and objects that options name. When it is closed, or ends
- * otherwise, it is gone, and another may be taken. A fork of one counts as one, and fork() throws a BusyError where all are in use.
+ * A session is like any new one: nothing has run in it, it has all of its fuel, its inputs are as they were when the pool was made, and
+ * idleTimeout and lifetime start when it is taken. Sessions share nothing but the functions and objects that the options name. A session
+ * that closed or ended is not used again, and its place is free. A fork takes a place, too, and fork() throws a BusyError if none is free.
  */
 export class Pool {
   readonly language: string
@@ -45,7 +45,7 @@ export class Pool {
   readonly #options: SessionOptions
   readonly #times: SessionOptions
   readonly #ready: Session[] = []
-  readonly #waiting = new Set<Waiter>() // in their order
+  readonly #waiting = new Set<Waiter>() // in order
   #used = 0
   #isClosed = false
   #timer: NodeJS.Timeout | undefined
@@ -60,7 +60,7 @@ export class Pool {
     checkSizes(this.size, maxSessions)
   }
 
-  /** With one session that stands ready; the others follow. Options that are wrong are an error here. */
+  /** Makes a pool with one ready session; the others follow. Wrong options throw here. */
   static async create(language = 'python', options: PoolOptions = {}): Promise<Pool> {
     checkLanguage('Pool.create', language)
     checkOptions('Pool.create', options, [...sessionOptions, 'size', 'maxSessions'], kindsOfSession)
@@ -73,7 +73,7 @@ export class Pool {
     return pool
   }
 
-  /** A session that nobody has used, until its close(). Where maxSessions are in use, waits, in turn. */
+  /** Returns an unused session, which takes a place until its close(). If maxSessions are in use, callers wait in turn. */
   async session(options: TakeOptions = {}): Promise<Session> {
     checkOptions('Pool.session', options, ['timeout', 'signal'], kindsOfTurn)
     const timeoutMs = options.timeout === undefined ? usualTimeoutMs : milliseconds(options.timeout)
@@ -93,12 +93,12 @@ export class Pool {
     }
   }
 
-  /** How many stand ready, how many are in use, and how many wait for one. */
+  /** How many are ready, how many are in use, and how many callers wait. */
   counts(): { ready: number; used: number; waiting: number } {
     return { ready: this.#ready.length, used: this.#used, waiting: this.#waiting.size }
   }
 
-  // -- places, of which there are maxSessions
+  // -- places: maxSessions of them
 
   #hasPlace(): boolean {
     return this.maxSessions === undefined || this.#used < this.maxSessions
@@ -166,8 +166,8 @@ export class Pool {
     return Session.create(this.language, this.#options)
   }
 
-  // One whose first turn finds its memory in place: the engine gives a new session the pages of one that just ended, as its language's
-  // image has them. Nothing of the other's turn is in it, which asks no clock or entropy of this program's, and has no receipt.
+  // Makes a session whose first turn finds its memory mapped. A session that just ended leaves its pages to the next new one, reset to the
+  // language's image. So another session first runs an empty turn, without a clock or entropy of the embedder and without a receipt, and ends.
   async #makeAhead(): Promise<Session> {
     const { clock, entropy, receipts: _, ...options } = this.#options
     const other = await Session.create(this.language, {
@@ -199,14 +199,14 @@ export class Pool {
         if (this.#isClosed || this.#ready.length >= this.size) made.close()
         else this.#ready.push(made)
       } catch {
-        return // session() makes one itself, and says why not
+        return // session() will make one itself, and throw the error
       }
     }
   }
 
   // -- its end
 
-  /** Ends the sessions that stand ready. Those in use go on until they are closed; who waits for one gets an error. */
+  /** Closes the ready sessions. Those in use stay until they are closed; callers that wait for one get an error. */
   async close(): Promise<void> {
     this.#isClosed = true
     clearTimeout(this.#timer)
@@ -228,5 +228,5 @@ function checkSizes(size: number, maxSessions: number | undefined): void {
   if (!isCount(size, 0) || (maxSessions !== undefined && !isCount(maxSessions, 1)))
     throw new RangeError('a pool has a size of at least 0, and maxSessions of at least 1')
   if (maxSessions !== undefined && size > maxSessions)
-    throw new RangeError(`a pool that has ${size} sessions ready, and no more than ${maxSessions} in use, would never use the others: lower size`)
+    throw new RangeError(`a pool that keeps ${size} sessions ready, but has at most ${maxSessions} in use, would never use the others: lower size`)
 }

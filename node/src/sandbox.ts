@@ -1,5 +1,5 @@
 /// <reference lib="esnext.disposable" preserve="true" />
-// A sandbox: made, used, ended.
+// Sandboxes of the service.
 
 import { Attempts, Connection, type Request } from './connection.js'
 import { errorOfStatus, MembraneError, NotFoundError, notOurs, UnreachableError } from './errors.js'
@@ -43,60 +43,60 @@ export interface CallOptions {
 }
 
 export interface CreateOptions extends ConnectionOptions {
-  /** "python", "javascript", "wat" or another template; "python". */
+  /** "python" (the default), "javascript", "wat", "linux" or another template. */
   template?: string
-  /** One that it goes on from, instead of a template. */
+  /** The snapshot to start from, instead of a template. */
   snapshot?: Snapshot | string
-  /** What it may do: as a policy file, in JSON. Nothing without one. */
+  /** What it may do, as a policy file in JSON. Nothing by default. */
   policy?: Policy
-  /** After which it is ended. */
+  /** The sandbox ends after this time. */
   ttl?: Duration
-  /** Ended after so long without anything to do. */
+  /** The sandbox ends after it was idle for so long. */
   idleTimeout?: Duration
   metadata?: Readonly<Record<string, string>>
   labels?: readonly string[]
   env?: Readonly<Record<string, string>>
   packages?: readonly string[]
-  /** Make a receipt of every exec. */
+  /** Makes a receipt of every exec. */
   seal?: boolean
 }
 
 export interface ChangeOptions extends CallOptions {
   /** Counted from now. */
   ttl?: Duration
-  /** 0: none. */
+  /** 0 means none. */
   idleTimeout?: Duration
   metadata?: Readonly<Record<string, string>>
   labels?: readonly string[]
   /**
-   * Of its policy, as { fuel: 1e10, memory: '1 GiB' }; its other limits and its grants stay. What runs is stopped, and more
-   * than it has needs a token with the scope policy:widen.
+   * Limits of its policy, such as { fuel: 1e10, memory: '1 GiB' }. Other limits and grants stay. Running programs are stopped. To raise a
+   * limit, the token needs the scope policy:widen.
    */
   limits?: Readonly<Record<string, number | string>>
 }
 
-/** Of a terminal. */
+/** The size of a terminal. */
 export interface TerminalSize {
   columns: number
   rows: number
 }
 
-/** What code and commands have alike. */
+/** The options of code and of commands. */
 export interface TurnOptions {
-  /** Text, or bytes that are UTF-8. */
+  /** Text, or bytes of UTF-8. */
   stdin?: string | Uint8Array
-  /** writeStdin() of its stream, or of the Exec in the background, gives it more. */
+  /** More input comes by writeStdin() of its stream, or of the Exec in the background. */
   openStdin?: boolean
-  /** How long the program may run; the policy's limit counts when it is less. */
+  /** How long the program may run; the policy's limit applies if it is lower. */
   timeout?: Duration
-  /** For this program alone, over the sandbox's. */
+  /** For this program only; they override the sandbox's. */
   env?: Readonly<Record<string, string>>
   context?: Context | string
-  /** Make a receipt of it. */
+  /** Makes a receipt. */
   seal?: boolean
-  /** Of a Linux sandbox: where it begins. */
+  /** In a Linux sandbox: where the program starts. */
   directory?: string
-  /** Of a Linux sandbox: its standard streams are a terminal of this size, and all that it prints is output. */
+  /** In a Linux sandbox: the standard streams are a terminal of this size, and everything that it prints is output. */
   terminal?: TerminalSize
   /** Ends the call, and the program. */
   signal?: AbortSignal
@@ -107,35 +107,35 @@ export interface ExecOptions extends TurnOptions {
 }
 
 export interface CommandOptions extends TurnOptions {
-  /** Of a Linux sandbox: a program, by name or path, and its arguments, as ['git', 'status']. */
+  /** In a Linux sandbox: a program, by name or path, with its arguments, such as ['git', 'status']. */
   command: readonly string[]
 }
 
 export interface DiffOptions extends CallOptions {
-  /** Only what is below it, by paths from there. */
+  /** Only what is below it, with paths relative to it. */
   directory?: string
-  /** What has changed since this snapshot; since the image without one. */
+  /** Changes since this snapshot; by default since the image. */
   since?: Snapshot | string
 }
 
 export interface PatchOptions extends CallOptions {
-  /** Where the paths of the patch begin. */
+  /** What the paths of the patch are relative to. */
   directory?: string
 }
 
 export interface FileOptions extends CallOptions {
-  /** Whose files are meant, in the place of those that are there from the start. */
+  /** The context whose files are used, instead of the sandbox's first session. */
   context?: Context | string
 }
 
 export interface ListOptions extends ConnectionOptions {
   state?: string
   label?: string
-  /** Only those with all of this. */
+  /** Only sandboxes that have all of it. */
   metadata?: Readonly<Record<string, string>>
 }
 
-// `await using` of a Node that does not have the symbol yet uses this one, as TypeScript's own helper does.
+// `await using` uses this where Node does not have the symbol yet, as TypeScript's own helper does.
 const asyncDispose: typeof Symbol.asyncDispose = Symbol.asyncDispose ?? (Symbol.for('Symbol.asyncDispose') as never)
 
 // What console.log() shows.
@@ -173,7 +173,7 @@ const whole = (duration: Duration | undefined): number | undefined =>
 
 function textOfStdin(stdin: string | Uint8Array): string {
   if (typeof stdin === 'string') return stdin
-  if (!(stdin instanceof Uint8Array)) throw new TypeError(`stdin is a string or a Uint8Array, not ${typeof stdin}`)
+  if (!(stdin instanceof Uint8Array)) throw new TypeError(`stdin must be a string or a Uint8Array, not ${typeof stdin}`)
   try {
     return new TextDecoder('utf-8', { fatal: true, ignoreBOM: true }).decode(stdin)
   } catch (cause) {
@@ -223,7 +223,7 @@ function outputOf(kind: 'stdout' | 'stderr', json: { text: string; base64?: stri
   return { kind, text: json.text, data: bytesOf(json.text, json.base64) }
 }
 
-/** undefined: of a kind that this version does not know. */
+/** Returns undefined for a kind of event that this version does not know. */
 function eventOf(event: ServerEvent): Event | undefined {
   switch (event.kind) {
     case 'stdout':
@@ -246,19 +246,19 @@ function eventOf(event: ServerEvent): Event | undefined {
 }
 
 /**
- * The events of a program that runs, as they come; the last has the result. It can be read once.
+ * The events of a running program, as they come. The last one has the result. A stream can be read once.
  *
- * A cut connection is made again, and goes on where it was. Who stops reading a stream of Sandbox.stream() stops the
- * program, as its signal does.
+ * If the connection is cut, the stream reconnects and continues where it was. To stop reading a stream of Sandbox.stream() stops the
+ * program, and so does its signal.
  */
 export class Stream implements AsyncIterable<Event> {
   readonly #connection: Connection
   readonly #sandbox: string
   readonly #begin: Request
   #isOwner: boolean
-  /** Known once it is read. */
+  /** Known after the first event. */
   execId: string
-  /** Known at its end. */
+  /** Known at the end. */
   result: Result | undefined
 
   /** @internal */
@@ -284,12 +284,12 @@ export class Stream implements AsyncIterable<Event> {
     }
   }
 
-  /** Stops the program; its result has the outcome "cancelled". */
+  /** Stops the program. Its result has the outcome "cancelled". */
   async cancel(): Promise<void> {
     if (this.execId !== '' && !this.result) await this.#connection.nothing(cancelOf(this.#sandbox, this.execId))
   }
 
-  /** More of its input, when it was begun with openStdin; eof: the last. Once the first event has come. */
+  /** Sends input to a program that was started with openStdin, after the first event. eof: there is no more input. */
   async writeStdin(data: string | Uint8Array, options: { eof?: boolean } = {}): Promise<void> {
     await this.#connection.nothing(inputOf(this.#sandbox, this.execId, data, options.eof))
   }
@@ -321,7 +321,7 @@ export class Stream implements AsyncIterable<Event> {
   async #close(): Promise<void> {
     if (!this.#isOwner || this.result) return
     this.#isOwner = false
-    await this.cancel().catch(() => {}) // what ends the reading says more
+    await this.cancel().catch(() => {}) // the error that ended the reading is more helpful
   }
 }
 
@@ -355,7 +355,7 @@ async function receiptOf(connection: Connection, sandbox: string, exec: string, 
   return { text, privateText: await connection.bytes({ ...request, path: path + '/private' }) }
 }
 
-/** A program that runs in the background. */
+/** A program in the background. */
 export class Exec {
   readonly #connection: Connection
   readonly #sandbox: string
@@ -373,8 +373,8 @@ export class Exec {
   }
 
   /**
-   * Its events from the first; leaving them does not stop it. With hangUp a command of a Linux sandbox gets SIGHUP, and the end of its
-   * input, when the reader goes away before its end.
+   * Returns its events from the first on. To stop reading does not stop the program. hangUp: a command of a Linux sandbox gets SIGHUP and
+   * the end of its input if the reader leaves before the command ends.
    */
   stream(options: CallOptions & { hangUp?: boolean } = {}): Stream {
     const request = { ...eventsOf(this.#sandbox, this.id, '', options.hangUp), signal: options.signal }
@@ -395,30 +395,30 @@ export class Exec {
     await this.#connection.nothing(cancelOf(this.#sandbox, this.id))
   }
 
-  /** More of its input, when it was begun with openStdin; eof: the last. The program reads it as it comes. */
+  /** Sends input to a program that was started with openStdin. eof: there is no more input. */
   async writeStdin(data: string | Uint8Array, options: { eof?: boolean } = {}): Promise<void> {
     await this.#connection.nothing(inputOf(this.#sandbox, this.id, data, options.eof))
   }
 
-  /** To a command of a Linux sandbox that runs, by its number. */
+  /** Sends a signal, by number, to a running command of a Linux sandbox. */
   async signal(number: number): Promise<void> {
     const path = pathOf(this.#sandbox, 'execs', this.id, 'signal')
     await this.#connection.nothing({ method: 'POST', path, json: { signal: number } })
   }
 
-  /** Of one that has a terminal: its size from now on. */
+  /** Changes the size of its terminal, if it has one. */
   async resize(size: TerminalSize): Promise<void> {
     const path = pathOf(this.#sandbox, 'execs', this.id, 'terminal')
     await this.#connection.nothing({ method: 'POST', path, json: size })
   }
 
-  /** Of one that was sealed, when it is over. */
+  /** Returns the receipt of a sealed program that has ended. */
   async receipt(options: CallOptions = {}): Promise<Receipt> {
     return receiptOf(this.#connection, this.#sandbox, this.id, options)
   }
 }
 
-/** The files that a sandbox sees; with a context, those that it sees. Paths are absolute. */
+/** The files that a sandbox sees, or that a context of it sees. Paths are absolute. */
 export class Files {
   readonly #connection: Connection
   readonly #sandbox: string
@@ -447,7 +447,7 @@ export class Files {
     return new TextDecoder().decode(await this.read(path, options))
   }
 
-  /** The whole file; directories above it are made. */
+  /** Writes the whole file, and makes missing parent directories. */
   async write(
     path: string,
     data: string | Uint8Array,
@@ -457,7 +457,7 @@ export class Files {
     await this.#connection.nothing({ ...this.#request('PUT', [], options, query), bytes: data })
   }
 
-  /** What is in the directory; without one, the files that the sandbox has made or changed. */
+  /** Lists the directory, or without one the files that the sandbox has made or changed. */
   async list(path?: string, options: FileOptions = {}): Promise<FileInfo[]> {
     const request = this.#request('GET', ['list'], options, { path })
     return (await this.#connection.json<{ files: FileJson[] }>(request)).files.map(fileOf)
@@ -480,18 +480,18 @@ export class Files {
     await this.#connection.nothing({ ...this.#request('DELETE', [], options, query), isGoneFine: true })
   }
 
-  /** What is below the directory, as a tar archive; of a Linux sandbox with permissions and symbolic links. */
+  /** Returns the directory's contents as a tar archive; in a Linux sandbox with permissions and symbolic links. */
   async readArchive(path: string, options: FileOptions = {}): Promise<Uint8Array> {
     return this.#connection.bytes({ ...this.#request('GET', ['archive'], options, { path }), accept: '*/*' })
   }
 
-  /** Unpacks a tar archive, also one compressed by gzip, into the directory; files that are there are replaced. */
+  /** Unpacks a tar archive, which may be compressed by gzip, into the directory. Existing files are replaced. */
   async writeArchive(path: string, archive: Uint8Array, options: FileOptions = {}): Promise<void> {
     const request = this.#request('PUT', ['archive'], options, { path })
     await this.#connection.nothing({ ...request, bytes: archive, contentType: 'application/x-tar' })
   }
 
-  /** What changes below the directory, until the reader stops. */
+  /** Yields the changes below the directory, until the reader stops. */
   async *watch(path: string, options: FileOptions = {}): AsyncGenerator<FileEvent, void, undefined> {
     const attempts = new Attempts(this.#connection.settings)
     for (;;) {
@@ -511,7 +511,7 @@ export class Files {
   }
 }
 
-/** The contexts of a sandbox: exec(code, { context }) runs code in one, and files has its files. */
+/** The contexts of a sandbox: exec(code, { context }) runs code in one, and files takes one, too. */
 export class Contexts {
   readonly #connection: Connection
   readonly #sandbox: string
@@ -522,27 +522,27 @@ export class Contexts {
     this.#sandbox = sandbox
   }
 
-  /** One of the sandbox's language, or of another. */
+  /** Opens a context in the sandbox's language, or in another. */
   async open(options: CallOptions & { template?: string } = {}): Promise<Context> {
     const json = { template: options.template }
     const request = { method: 'POST', path: pathOf(this.#sandbox, 'contexts'), json, signal: options.signal }
     return contextOf(await this.#connection.json<ContextJson>(request))
   }
 
-  /** Those that were opened. */
+  /** Lists the contexts that were opened. */
   async list(options: CallOptions = {}): Promise<Context[]> {
     const request = { method: 'GET', path: pathOf(this.#sandbox, 'contexts'), signal: options.signal }
     return listOf(await this.#connection.json<Record<string, ContextJson[]>>(request), 'contexts').map(contextOf)
   }
 
-  /** Closes one; its variables and files are gone. */
+  /** Closes a context. Its variables and files are lost. */
   async remove(context: Context | string, options: CallOptions = {}): Promise<void> {
     const path = pathOf(this.#sandbox, 'contexts', idOf(context))
     await this.#connection.nothing({ method: 'DELETE', path, isGoneFine: true, signal: options.signal })
   }
 }
 
-/** The requests of a sandbox's programs that wait for a person's yes. Both want a token with the scope approve. */
+/** The requests of a sandbox's programs that wait for a person's approval. Both methods need a token with the scope approve. */
 export class Approvals {
   readonly #connection: Connection
   readonly #sandbox: string
@@ -553,13 +553,13 @@ export class Approvals {
     this.#sandbox = sandbox
   }
 
-  /** What waits now: one at most. */
+  /** Lists the requests that wait now, at most one. */
   async list(options: CallOptions = {}): Promise<Approval[]> {
     const request = { method: 'GET', path: pathOf(this.#sandbox, 'approvals'), signal: options.signal }
     return listOf(await this.#connection.json<Record<string, ApprovalJson[]>>(request), 'approvals').map(approvalOf)
   }
 
-  /** Lets it go, or refuses it. What nobody decides in the time of its program is refused. */
+  /** Approves or refuses a request. One without a decision before its program's time is up is refused. */
   async decide(approval: Approval | string, allow: boolean, options: CallOptions = {}): Promise<void> {
     const path = pathOf(this.#sandbox, 'approvals', idOf(approval))
     await this.#connection.nothing({ method: 'POST', path, json: { allow }, signal: options.signal })
@@ -567,8 +567,8 @@ export class Approvals {
 }
 
 /**
- * One sandbox: variables, files and all stay from run to run, until it is killed or its time is over. With `await using` it is
- * killed at the end; a service that cannot be reached then is no error: what it has left ends when its time is over.
+ * A sandbox of the service. Its variables and files stay from run to run, until it is killed or its time is up. `await using` kills it at
+ * the end. If the service cannot be reached then, that is not an error: the sandbox ends when its time is up.
  */
 export class Sandbox {
   readonly files: Files
@@ -585,7 +585,7 @@ export class Sandbox {
     this.approvals = new Approvals(connection, info.id)
   }
 
-  /** Makes one. */
+  /** Makes a sandbox. */
   static async create(options: CreateOptions = {}): Promise<Sandbox> {
     checkOptions('Sandbox.create()', options, createOptions)
     const connection = new Connection(settingsOf(options))
@@ -605,7 +605,7 @@ export class Sandbox {
     return new Sandbox(connection, infoOf(await connection.json<SandboxJson>(request)))
   }
 
-  /** One that exists. */
+  /** Connects to an existing sandbox. */
   static async connect(sandbox: Sandbox | SandboxInfo | string, options: ConnectionOptions = {}): Promise<Sandbox> {
     checkOptions('Sandbox.connect()', options, connectionOptions)
     const connection = new Connection(settingsOf(options))
@@ -613,7 +613,7 @@ export class Sandbox {
     return new Sandbox(connection, infoOf(await connection.json<SandboxJson>(request)))
   }
 
-  /** The token's sandboxes, oldest first, fetched page by page. */
+  /** Yields the token's sandboxes, oldest first, page by page. */
   static async *list(options: ListOptions = {}): AsyncGenerator<Sandbox, void, undefined> {
     checkOptions('Sandbox.list()', options, ['state', 'label', 'metadata', ...connectionOptions])
     const connection = new Connection(settingsOf(options))
@@ -645,7 +645,7 @@ export class Sandbox {
     return this.#info.template
   }
 
-  /** As it stands now. */
+  /** Returns the sandbox's current state. */
   async info(options: CallOptions = {}): Promise<SandboxInfo> {
     return this.#ask('GET', [], undefined, options)
   }
@@ -670,27 +670,26 @@ export class Sandbox {
     await this.setPolicy({ ...policy, limits: all }, options)
   }
 
-  /** What it may do, with every limit. */
+  /** Returns what the sandbox may do, with every limit. */
   async policy(options: CallOptions = {}): Promise<Policy> {
     return this.#connection.json({ method: 'GET', path: pathOf(this.id, 'policy'), signal: options.signal })
   }
 
   /**
-   * What it may do from now on, in the place of what it may do now: grants that are not named are gone, limits that are not
-   * named stay. update({ limits }) keeps the grants. What runs is stopped. More than it has needs a token with the scope
-   * policy:widen.
+   * Replaces what the sandbox may do: grants that are not named are removed, and limits that are not named stay. update({ limits }) keeps
+   * the grants. Running programs are stopped. To allow more than before, the token needs the scope policy:widen.
    */
   async setPolicy(policy: Policy, options: CallOptions = {}): Promise<void> {
     await this.#ask('PATCH', ['policy'], policy, options)
   }
 
-  /** Runs code. A program that fails is a result like another: its `error` says why, check() throws it. */
+  /** Runs code. A program that fails is a result, too: its `error` says why, and check() throws that. */
   async run(code: string, options: Pick<ExecOptions, 'timeout' | 'context' | 'signal'> = {}): Promise<Result> {
     checkOptions('run()', options, ['timeout', 'context', 'signal'])
     return this.exec(code, options)
   }
 
-  /** Runs code, or a command of a Linux sandbox, with all that can be said of how. */
+  /** Runs code, or a command of a Linux sandbox, with all options. */
   exec(code: string, options: ExecOptions & { background: true }): Promise<Exec>
   exec(code: string, options?: ExecOptions & { background?: false }): Promise<Result>
   exec(command: CommandOptions & { background: true }): Promise<Exec>
@@ -708,7 +707,7 @@ export class Sandbox {
     return new Exec(this.#connection, this.id, started.exec_id)
   }
 
-  /** Runs code, or a command, when it is iterated over, and gives what it prints and shows as it comes. */
+  /** Runs code or a command when it is iterated over, and yields what it prints and shows as it comes. */
   stream(code: string, options?: ExecOptions): Stream
   stream(command: CommandOptions): Stream
   stream(what: string | CommandOptions, options?: ExecOptions): Stream {
@@ -721,7 +720,7 @@ export class Sandbox {
     return new Stream(this.#connection, this.id, begin, '', true)
   }
 
-  /** What a Linux sandbox has changed since its image, or since a snapshot, as a git patch. */
+  /** Returns the changes of a Linux sandbox since its image, or since a snapshot, as a git patch. */
   async diff(options: DiffOptions = {}): Promise<Uint8Array> {
     checkOptions('diff()', options, ['directory', 'since', 'signal'])
     const query = { directory: options.directory, since: idOrNone(options.since) }
@@ -729,7 +728,7 @@ export class Sandbox {
     return this.#connection.bytes({ method: 'GET', path, query, accept: '*/*', signal: options.signal })
   }
 
-  /** Applies a git patch to the files of a Linux sandbox, all of it or nothing. Gives how many files it changed. */
+  /** Applies a git patch to the files of a Linux sandbox, either all of it or nothing, and returns how many files it changed. */
   async patch(patch: string | Uint8Array, options: PatchOptions = {}): Promise<number> {
     checkOptions('patch()', options, ['directory', 'signal'])
     const answer = await this.#connection.json<{ changed_files: number }>({
@@ -743,13 +742,13 @@ export class Sandbox {
     return answer.changed_files
   }
 
-  /** Of an exec that was sealed. */
+  /** Returns the receipt of a sealed exec. */
   async receipt(exec: Result | Exec | string, options: CallOptions = {}): Promise<Receipt> {
     const id = exec instanceof Result ? exec.execId : idOf(exec)
     return receiptOf(this.#connection, this.id, id, options)
   }
 
-  /** So many that go on from where this one stands, each for itself. */
+  /** Returns so many independent copies of the sandbox. */
   async fork(count = 1, options: CallOptions = {}): Promise<Sandbox[]> {
     const path = pathOf(this.id, 'fork')
     const request = { method: 'POST', path, json: { count }, signal: options.signal }
@@ -757,7 +756,7 @@ export class Sandbox {
     return sandboxes.map((json) => new Sandbox(this.#connection, infoOf(json)))
   }
 
-  /** Puts it to disk, as it is; resume(), or the next use, has it back. */
+  /** Moves the sandbox to disk. resume(), or the next use, brings it back. */
   async pause(options: CallOptions = {}): Promise<void> {
     await this.#ask('POST', ['pause'], undefined, options)
   }
@@ -766,18 +765,18 @@ export class Sandbox {
     await this.#ask('POST', ['resume'], undefined, options)
   }
 
-  /** Goes on from a snapshot of the same template; what it was since is gone. */
+  /** Returns to a snapshot of the same template. The current state is lost. */
   async reset(snapshot: Snapshot | string, options: CallOptions = {}): Promise<void> {
     await this.#ask('POST', ['reset'], { snapshot: typeof snapshot === 'string' ? snapshot : snapshot.id }, options)
   }
 
-  /** Keeps it as it stands now; it goes on. */
+  /** Keeps the current state. The sandbox continues. */
   async snapshot(options: CallOptions = {}): Promise<Snapshot> {
     const request = { method: 'POST', path: pathOf(this.id, 'snapshot'), signal: options.signal }
     return snapshotOf(await this.#connection.json<SnapshotJson>(request))
   }
 
-  /** Ends it; what it runs is stopped. */
+  /** Ends the sandbox, and stops what runs in it. */
   async kill(options: CallOptions = {}): Promise<void> {
     await this.#connection.nothing({
       method: 'DELETE',
@@ -793,7 +792,7 @@ export class Sandbox {
 
   async [asyncDispose](): Promise<void> {
     await this.kill().catch((error: unknown) => {
-      if (!(error instanceof NotFoundError || error instanceof UnreachableError)) throw error // it ends when its time is over
+      if (!(error instanceof NotFoundError || error instanceof UnreachableError)) throw error // it ends when its time is up
     })
   }
 

@@ -1,20 +1,20 @@
-// Small things that sessions and pools share.
+// Helpers that sessions and pools share.
 
 import { AsyncLocalStorage, AsyncResource } from 'node:async_hooks'
 
 interface Turn {
   isOver: boolean
 }
-// Those that wait for the function which runs here, or which began what runs here.
+// The scopes that wait for the function that is running, or that started what is running.
 const waitingFor = new AsyncLocalStorage<readonly Turn[]>()
 
-/** What functions and listeners are called in: the async context in which their session's turn was asked for. */
+/** The async context for calls of functions and listeners: that of the caller who asked for the session's turn. */
 export class Scope {
   #resource: AsyncResource | undefined
   #turn: Turn | undefined
   readonly #atLeave = new Set<() => void>()
 
-  /** From here to leave(), that of the caller. */
+  /** From here to leave(), it is the caller's context. */
   enter(): void {
     this.#turn = { isOver: false }
     this.#resource = new AsyncResource('membrane.turn')
@@ -28,28 +28,28 @@ export class Scope {
     this.#atLeave.clear()
   }
 
-  /** Whether a turn runs that can await promises: one of runSync() cannot. */
+  /** Whether the running turn can await promises; one of runSync() cannot. */
   get isEntered(): boolean {
     return this.#turn !== undefined
   }
 
-  /** Is done at the turn's end, unless what is returned is called before. */
+  /** Calls the act at the turn's end, unless the returned function is called before. */
   atLeave(act: () => void): () => void {
     this.#atLeave.add(act)
     return () => void this.#atLeave.delete(act)
   }
 
-  /** Whether the session's turn waits for who asks: another turn of it would never begin. */
+  /** Whether the session's turn waits for the caller, so that another turn could never begin. */
   get waitsForCaller(): boolean {
     return this.#turn !== undefined && (waitingFor.getStore() ?? []).includes(this.#turn)
   }
 
-  /** The same functions, called in it; the turn does not wait for them. */
+  /** Wraps functions that are called in this context and that the turn does not wait for. */
   within<T extends object>(functions: T): T {
     return wrapped(functions, (act, args) => this.#call(act, args))
   }
 
-  /** The same of functions that the turn waits for. */
+  /** Wraps functions that are called in this context and that the turn waits for. */
   awaited<T extends object>(functions: T): T {
     return wrapped(functions, (act, args) => this.#call(() => this.#waiting(act, args), []))
   }
@@ -75,7 +75,7 @@ function wrapped<T extends object>(functions: T, call: (act: Act, args: unknown[
   return Object.fromEntries(all) as T
 }
 
-/** The promise; rejected with the signal's reason when that comes first. */
+/** Returns the promise, which is rejected with the signal's reason if that comes first. */
 export async function unlessAborted<T>(promise: Promise<T>, signal: AbortSignal | undefined): Promise<T> {
   if (!signal) return promise
   signal.throwIfAborted()
@@ -91,7 +91,7 @@ export async function unlessAborted<T>(promise: Promise<T>, signal: AbortSignal 
   }
 }
 
-/** Acts that are done once, when an object ends: by its end, or, without one, when it is garbage. They must not refer to the object. */
+/** Acts that run once, when an object is closed or becomes garbage. They must not refer to the object. */
 export class AtEnd {
   static readonly #garbage = new FinalizationRegistry<AtEnd>((acts) => acts.end())
   #acts: (() => void)[] = []

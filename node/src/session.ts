@@ -1,4 +1,4 @@
-// Sessions in this process: Python, JavaScript and other languages, turn by turn, behind the engine's wall.
+// Sessions in this process: Python, JavaScript and other languages, turn by turn, inside the engine's boundary.
 
 import { agentHostOf, agentOptions, nativeAgentsOf, type Agents, type Receipts } from './agents.js'
 import { Cells, Checker, type Text, type TypeCheck } from './check.js'
@@ -26,72 +26,72 @@ import { milliseconds, Result, type Duration, type FileInfo, type Policy } from 
 
 /** What a session may do, and what its programs may call. */
 interface CommonOptions extends Sources, Agents {
-  /** Grants, as docs/policy.md says: 'fs:read:./data'. Nothing without. */
+  /** Grants, such as 'fs:read:./data' (docs/policy.md). None by default. */
   allow?: string | readonly string[]
   limits?: Readonly<Record<string, string | number>>
-  /** A whole policy, to which `allow` and `limits` are added; as text, it is TOML. */
+  /** A whole policy, to which `allow` and `limits` are added. Text is TOML. */
   policy?: Policy | string
-  /** By their names among the session's own. Async functions are awaited by programs. */
+  /** Functions by their names in the session. Programs await async ones. */
   functions?: Functions
-  /** Of functions, which programs import. */
+  /** Modules of functions, which programs import. */
   modules?: Modules
   /** Classes of objects that functions return. */
   types?: readonly HostType[]
-  /** Sees each call before it happens: only where it gives true it happens. LATER makes it wait; else, or what it throws, is an error of the program. */
+  /** Is called before each call: true lets the call pass, LATER makes it wait, and anything else, or what it throws, is an error in the program. */
   gate?: Gate
-  /** In Python: a cell whose types are wrong does not run, and its result says where (findings). It needs ty. */
+  /** In Python: a cell whose types are wrong does not run, and its result has the findings. Needs ty. */
   typeCheck?: boolean | TypeCheck
-  /** Hear text as it is printed. */
+  /** Are called with text as it is printed. */
   onStdout?: (text: string) => void
   onStderr?: (text: string) => void
-  /** In a process of its own, behind walls (docs/walls.md). Functions and listeners are called in this one, as without. */
+  /** Runs the session in a process of its own, behind walls (docs/walls.md). Functions and listeners are still called in this process. */
   isolated?: boolean
-  /** Names of walls ('user_namespace') that it may do without where the machine lacks them; else it is refused. */
+  /** Names of walls ('user_namespace') that it can do without if the machine lacks them. If another is missing, the session is refused. */
   acceptedMissingWalls?: readonly string[]
 }
 
 export interface LoadOptions extends CommonOptions {
   /**
-   * Objects among them take the places of those that Session.create() had, in the same order: programs' references are to these then. The
-   * other values are not given to programs, which have theirs.
+   * Programs' references to the objects that Session.create() was given lead to the objects in these, in the same order. Other values
+   * are ignored, since programs have them already.
    */
   inputs?: Readonly<Record<string, unknown>>
 }
 
 export interface SessionOptions extends CommonOptions {
-  /** Names of the session's own, and their values. */
+  /** Variables of the session: names and values. */
   inputs?: Readonly<Record<string, unknown>>
   /**
-   * Where each turn is sealed (Result.receipt). Such a session has no functions, modules, types, inputs, clock, timezone, sleep or entropy
-   * of this program's, no forks, and no calls that wait.
+   * Where each turn is sealed (Result.receipt). Such a session cannot have functions, modules, types, inputs, or a clock, timezone, sleep
+   * or entropy of the embedder, cannot be forked, and has no calls that wait.
    */
   receipts?: Receipts
-  /** When nobody has used it for so long, it ends. */
+  /** The session closes after it was not used for so long. */
   idleTimeout?: Duration
-  /** It ends then. */
+  /** The session closes after this time. */
   lifetime?: Duration
 }
 
 export interface RunOptions {
   /** For tracebacks. */
   name?: string
-  /** A whole program, which leaves no names but files. */
+  /** A whole program, which leaves files but no names. */
   script?: boolean
   /** sys.argv, process.argv */
   arguments?: readonly string[]
   stdin?: string
   /**
-   * Variables by their names, which are set before the code runs, as by an assignment: they take the places of what the program has under
-   * these names, and stay. A name that is no variable's is an error of the result. A script has none.
+   * Variables that are assigned before the code runs: they replace what the program has under these names, and stay. A name that cannot
+   * be a variable's is an error of the result. A script cannot have inputs.
    */
   inputs?: Readonly<Record<string, unknown>>
 }
 
 export interface StartOptions {
   name?: string
-  /** As of RunOptions; check() sets none of them. */
+  /** As in RunOptions; check() sets none of them. */
   inputs?: Readonly<Record<string, unknown>>
-  /** Stops the turn; the promise is rejected with the signal's reason then. */
+  /** Stops the turn, and rejects the promise with the signal's reason. */
   signal?: AbortSignal
 }
 
@@ -136,8 +136,8 @@ function openedSync(name: string): NativeLanguage {
 }
 
 /**
- * Opens a language for sessions, which the first Session of it does else. The first time this takes seconds, while its warm image is
- * made; later it is a matter of milliseconds.
+ * Opens a language for sessions ahead of the first Session. The first time this takes seconds, since it makes the language's warm image;
+ * later it takes milliseconds.
  */
 export async function openLanguage(name = 'python', options: { onProgress?: (step: string) => void } = {}): Promise<void> {
   checkLanguage('openLanguage', name)
@@ -147,7 +147,7 @@ export async function openLanguage(name = 'python', options: { onProgress?: (ste
 
 // -- options ----------------------------------------------------------------------------------------------------------
 
-// Before anything is made that would have to be closed.
+// Called before anything is made that would have to be closed.
 function checkTimes({ idleTimeout, lifetime }: SessionOptions): void {
   for (const each of [idleTimeout, lifetime]) if (each !== undefined) milliseconds(each)
 }
@@ -197,7 +197,7 @@ function nativeOptionsOf(registry: Registry, options: CommonOptions, scope: Scop
   }
 }
 
-/** What a session is made of, and its forks. */
+/** What a session and its forks are made from. */
 interface Made {
   readonly language: string
   readonly of: NativeLanguage
@@ -219,14 +219,14 @@ function madeOf(language: string, of: NativeLanguage, options: CommonOptions, re
 // -- sessions ---------------------------------------------------------------------------------------------------------
 
 /**
- * A session that waits for functions of the host: which ones, and how to go on.
+ * A session that waits for calls of the embedder's functions, and the means to answer them.
  *
- * name, args, kwargs, named: of the first call that waits; calls: of all, where several were made at once.
+ * name, args, kwargs, named: of the first waiting call. calls: all waiting calls, since a program can make several at once.
  */
 export class Call {
   readonly session: Session
   readonly calls: readonly FunctionCall[]
-  /** What the turn did until here. */
+  /** What the turn did so far. */
   readonly soFar: Result
 
   /** @internal */
@@ -249,7 +249,7 @@ export class Call {
     return this.calls[0]!.named
   }
 
-  /** Gives the calls their values, in their order, or the first of them; RangeError where there are more. The rest of the program runs, to its end or to the next call that waits. */
+  /** Answers the calls, or the first of them, in order, and runs the program to its end or to the next call that waits. Throws a RangeError for more values than calls. */
   async resume(...values: unknown[]): Promise<Result | Call> {
     const waiting = this.calls.length
     if (values.length > waiting)
@@ -258,17 +258,17 @@ export class Call {
     return internals(this.session).resume(values.map((value) => registry.value(value)))
   }
 
-  /** The first call raises the error in the program instead. */
+  /** Raises the error from the first call in the program. */
   async fail(error: unknown): Promise<Result | Call> {
     return internals(this.session).resume([Registry.error(error)])
   }
 
-  /** Gives the calls up: the session stands as it did before the turn. */
+  /** Gives up the turn: the session is as it was before it. */
   abandon(): void {
     this.session.abandon()
   }
 
-  /** As bytes, for load() in this or another process. */
+  /** Returns the waiting session as bytes, for load() in this or another process. */
   dump(): Uint8Array {
     return this.session.dump()
   }
@@ -293,16 +293,16 @@ export class SessionFiles {
     const bytes = typeof content === 'string' ? new TextEncoder().encode(content) : content
     translated(() => this.#use().writeFile(path, bytes))
   }
-  /** Those that programs have made or changed. */
+  /** Lists the files that programs have made or changed. */
   list(): FileInfo[] {
     const files = translated(() => this.#use().files())
     return files.map(([path, sizeBytes]) => ({ path, sizeBytes, kind: 'file', mode: undefined, target: undefined }))
   }
 }
 
-/** One of the sessions that a pool may have at once. */
+/** The place of a session in a pool, which has a limited number. */
 export interface Place {
-  /** For a fork; throws where there is none. */
+  /** Takes a place for a fork; throws if none is free. */
   another(): Place
   leave(): void
 }
@@ -311,10 +311,10 @@ export interface Place {
 export interface Internals {
   readonly registry: Registry
   resume(answers: readonly Answer[]): Promise<Result | Call>
-  /** Its idle time and its lifetime begin now. */
+  /** Starts its idle time and its lifetime. */
   endByTime(options: SessionOptions): void
   hold(place: Place): void
-  /** Runs a turn that does nothing, and that nobody hears of. */
+  /** Runs an empty turn without listeners or telemetry. */
   warm(): Promise<void>
   callOrThis(): Call | Session
 }
@@ -324,13 +324,13 @@ let madeSession: (made: Made, native: NativeSession, hasBegun: boolean) => Sessi
 
 const dispose: typeof Symbol.dispose = Symbol.dispose ?? (Symbol.for('Symbol.dispose') as never) // Node 18 has none
 const longestTimerMs = 2 ** 31 - 1
-const stopsAgainMs = 5 // a turn that has not begun yet does not see that it is stopped
+const stopsAgainMs = 5 // stop() has no effect before the turn begins, so it is repeated
 
 /**
- * A program in a language that goes on from turn to turn: names and files stay.
+ * A session in a language: names and files stay from turn to turn.
  *
- * Turns wait for each other. A function that asks for one of the session whose turn calls it gets an error with the code "busy", and so does
- * what is no promise while a turn runs.
+ * Turns wait for each other. A function that is called by a turn and asks its session for another one gets an error with the code "busy".
+ * So does a synchronous method while a turn runs.
  */
 export class Session {
   readonly language: string
@@ -341,10 +341,10 @@ export class Session {
   #place: Place | undefined
   readonly #atEnd: AtEnd
   #whyOver = 'the session is closed'
-  #last: Promise<unknown> | undefined // the turn that was asked for last
-  #hasBegun = false // a turn has told the inputs to programs
+  #last: Promise<unknown> | undefined // the turn that was requested last
+  #hasBegun = false // a turn has given the inputs to the program
   #waitsAtFirst = false
-  #soFar: Result | undefined // of the turn that waits
+  #soFar: Result | undefined // of the waiting turn
   #usedAtMs = performance.now()
   #idleMs: number | undefined
   #endsAtMs: number | undefined
@@ -392,7 +392,7 @@ export class Session {
 
   #use(): NativeSession {
     if (this.#made.checker?.isChecking)
-      throw new MembraneError("the types of this session's cell are checked", { code: 'busy', hint: 'Await its turn first.' })
+      throw new MembraneError("a cell of this session is being checked", { code: 'busy', hint: 'Await its turn first.' })
     return this.#useInTurn()
   }
 
@@ -412,8 +412,7 @@ export class Session {
   }
 
   /**
-   * The same on this thread, which is quicker: the event loop stands still, functions are called at once, and what they give must not
-   * be a promise.
+   * Does the same on this thread, which is quicker. It blocks the event loop: functions are called directly, and must not return promises.
    */
   runSync(code: string, options: RunOptions = {}): Result {
     checkOptions('runSync', options, runOptions, kindsOfTurn)
@@ -434,8 +433,8 @@ export class Session {
   }
 
   /**
-   * Runs a turn to its end, or to a call that waits: of a function that is LATER, or, in Python, that the code calls and nobody has
-   * defined. Call.resume() goes on with its value, here or, after dump() and load(), in another process.
+   * Runs a turn to its end, or to a call that waits: of a function that is LATER, or, in Python, of a name that nothing has defined.
+   * Call.resume() continues with the call's value, here or, after dump() and load(), in another process.
    */
   async start(code: string, options: StartOptions = {}): Promise<Result | Call> {
     checkOptions('start', options, startOptions, kindsOfTurn)
@@ -449,7 +448,7 @@ export class Session {
     return this.waiting!
   }
 
-  /** What the session waits for, also where it is a fork of one that does. Throws while a turn runs. */
+  /** The Call that the session waits for, also in a fork. Throws while a turn runs. */
   get waiting(): Call | undefined {
     const waiting = translated(() => this.#use().waitsFor())
     if (!waiting.length) return undefined
@@ -458,8 +457,8 @@ export class Session {
   }
 
   /**
-   * What is wrong with the text, as an error with its places (Result.findings); nothing of it runs. The types are checked in a session
-   * with typeCheck.
+   * Reports what is wrong with the text, as an error with places (Result.findings), and runs nothing. Types are checked if the session
+   * has typeCheck.
    */
   async check(code: string, options: StartOptions = {}): Promise<Result> {
     checkOptions('check', options, startOptions, kindsOfTurn)
@@ -472,29 +471,29 @@ export class Session {
     return this.#turn({ begin: (native) => native.run(cell, false), then: types }, options.signal)
   }
 
-  /** What its programs are given, as the text of Python stubs with docstrings: good in a model's prompt. Throws in other languages. */
+  /** Returns what programs are given, as the text of Python stubs with docstrings: useful in a model's prompt. Throws for other languages. */
   stubs(): string {
     const language = engine().nameOf(this.#made.of)
     if (language !== 'python')
-      throw new MembraneError(`stubs are texts of Python, and this session is of ${language}`, {
+      throw new MembraneError(`stubs are for Python, and this session's language is ${language}`, {
         code: 'unsupported',
-        hint: 'Tell a model the names, signatures and docs of your functions as you gave them; stubs({ functions }) gives them as Python has them.',
+        hint: 'Show a model the names, signatures and docs of your functions as you gave them. stubs({ functions }) writes them for Python.',
       })
     return new Stubs(this.#made.registry).text()
   }
 
-  /** The names that the one at the end of the code could become. */
+  /** Lists completions of the name at the end of the code. */
   complete(code: string): string[] {
     return translated(() => this.#use().complete(code))
   }
 
-  /** Stops the turn that runs: its outcome is "cancelled". */
+  /** Stops the running turn: its outcome is "cancelled". */
   cancel(): void {
     this.#made.checker?.cancel()
     this.#native?.cancel()
   }
 
-  /** Gives up the turn that waits for a Call: the session stands as it did before it. Throws where none waits. */
+  /** Gives up the waiting turn: the session is as it was before it. Throws if no turn waits. */
   abandon(): void {
     translated(() => this.#use().abandon())
     this.#waitsAtFirst = false
@@ -505,11 +504,11 @@ export class Session {
     if (this.#made.scope.waitsForCaller)
       throw new MembraneError('a turn of this session waits for the function that asks for another one', {
         code: 'busy',
-        hint: "Return from the function first; or use another session in it, as a fork() that was made before the turn.",
+        hint: "Return from the function first, or use another session in it, such as a fork() made before the turn.",
       })
     const before = this.#last
     const ended = this.#turnAfter(before, turn, signal)
-    // One that is aborted while it waits ends before the one that it waits for.
+    // A turn that is aborted while it waits ends before the turn that it waits for.
     const last = Promise.allSettled([before, ended])
     this.#last = last
     void last.then(() => {
@@ -534,13 +533,13 @@ export class Session {
     }
   }
 
-  // A turn that is stopped leaves all as it was before.
+  // A stopped turn leaves everything as it was before.
   #begun({ outcome }: Result): void {
     this.#waitsAtFirst = outcome === 'waiting' && !this.#hasBegun
     if (outcome === 'ok' || outcome === 'raised') this.#hasBegun = true
   }
 
-  // Unless its types are wrong.
+  // Runs the cell unless its types are wrong.
   async #ran({ operation, begin, text, then }: Turn): Promise<Result> {
     const { scope, checker } = this.#made
     scope.enter()
@@ -572,14 +571,14 @@ export class Session {
     return cellOf(code, options, this.#made.registry.inputsOf(options.inputs, isGiven))
   }
 
-  // Later cells are checked with it.
+  // Adds the cell to those that later cells are checked against.
   #keep({ code, isScript, inputs }: NativeCell, result: Result): void {
     if (this.#made.checker && !isScript) this.#cells = this.#cells.with(code, result, inputs)
   }
 
   // -- branches and bytes
 
-  /** A session that goes on from here, for itself; with the same functions and objects. One of a pool counts there, too. */
+  /** Returns an independent copy of the session, with the same functions and objects. A fork of a pool's session takes a place there, too. */
   fork(): Session {
     const native = this.#use()
     const place = this.#place?.another()
@@ -599,7 +598,7 @@ export class Session {
     }
   }
 
-  // One that is forgotten would have its place for ever.
+  // A session that is forgotten would keep its place forever.
   #endAs(other: Session, place: Place): void {
     this.#hold(place)
     this.#idleMs = other.#idleMs
@@ -612,7 +611,7 @@ export class Session {
     this.#atEnd.add(() => place.leave())
   }
 
-  /** All that the session is besides its language, as bytes; also where it waits. Neither the policy nor functions are in it. */
+  /** Returns the session as bytes, without its language, policy and functions. A waiting session can be dumped, too. */
   dump(): Uint8Array {
     const cells = this.#made.checker && this.#cells.texts
     return translated(() => this.#use().dump(headOf({ language: this.language, objects: this.#made.registry.objects, begun: this.#hasBegun || this.#waitsAtFirst, ...(cells && { cells }) })))
@@ -644,7 +643,7 @@ export class Session {
     if (this.#last) void this.#last.then(() => this.#endIfDue())
     else if (this.#endsAtMs !== undefined && nowMs >= this.#endsAtMs) this.#end("the session's lifetime is over")
     else if (this.#idleMs !== undefined && nowMs >= this.#usedAtMs + this.#idleMs)
-      this.#end('nobody has used the session for its idle time')
+      this.#end('the session was not used for its idle time')
     else this.#setTimer()
   }
 
@@ -657,7 +656,7 @@ export class Session {
     this.#atEnd.end()
   }
 
-  /** Ends it, and gives its memory back. A turn that runs is stopped first. */
+  /** Closes the session and frees its memory. A running turn is stopped first. */
   close(): void {
     this.cancel()
     const native = this.#native
@@ -673,10 +672,10 @@ export class Session {
 }
 
 interface Turn {
-  /** In traces and metrics; undefined: it is in none. */
+  /** Its name in traces and metrics; undefined: it is in none. */
   readonly operation?: Operation
   readonly begin: (native: NativeSession) => Promise<NativeReport>
-  /** Whose types are checked before, and which later ones are checked with. */
+  /** A cell whose types are checked before it runs, and which later cells are checked against. */
   readonly text?: NativeCell
   readonly then?: (result: Result) => Promise<Result>
 }
@@ -698,7 +697,7 @@ function endedBy<T extends Result | Promise<Result>>(span: TurnSpan, act: () => 
   }
 }
 
-/** Stops the turn when the signal says so. */
+/** Stops the turn when the signal is aborted. */
 function stopperOf(cancel: () => void, signal: AbortSignal | undefined): { end(): void } {
   let timer: NodeJS.Timeout | undefined
   const stop = (): void => {
@@ -716,7 +715,7 @@ function stopperOf(cancel: () => void, signal: AbortSignal | undefined): { end()
 }
 
 function cellOf(code: string, options: RunOptions, inputs: Inputs): NativeCell {
-  if (typeof code !== 'string') throw new TypeError(`code is a string, not ${typeof code}`)
+  if (typeof code !== 'string') throw new TypeError(`code must be a string, not ${typeof code}`)
   return {
     code,
     name: options.name ?? '',
@@ -731,7 +730,7 @@ function cellOf(code: string, options: RunOptions, inputs: Inputs): NativeCell {
 
 type Report = ConstructorParameters<typeof Result>[0]
 
-// In words of this package.
+// Names options and functions of this package in a report's texts.
 function resultOf({ json, receipt, unsealed }: NativeReport): Result {
   const report = JSON.parse(json) as Report
   const sealed = { receipt, unsealed: asOurs(unsealed) as MembraneError | undefined }
@@ -758,14 +757,14 @@ function grantsOf(calls: unknown): { host_calls: unknown } | undefined {
 
 // -- bytes ------------------------------------------------------------------------------------------------------------
 
-// Those of the Python package's sessions: either loads what the other has dumped.
+// The same bytes as the Python package's: either loads what the other has dumped.
 const magic = new TextEncoder().encode('MEMBPY1\n')
 
 interface Head {
   readonly language: string
-  /** How many its programs may have references to (ObjectCounts). */
+  /** How many objects its programs may refer to (ObjectCounts). */
   readonly objects?: unknown
-  /** false: no turn has run, and programs do not have the inputs yet. */
+  /** false: no turn has run, so the program does not have the inputs yet. */
   readonly begun?: unknown
   readonly cells?: unknown
 }
@@ -787,19 +786,19 @@ function readHead(blob: Uint8Array): { head: Head; content: Uint8Array } {
       const words = JSON.parse(new TextDecoder().decode(blob.subarray(start, end))) as Partial<Head> | null
       if (typeof words?.language === 'string') return { head: words as Head, content: blob.subarray(end) }
     } catch {
-      // said below
+      // reported below
     }
   }
-  throw new MembraneError('these are no bytes of a session', { code: 'invalid_input', hint: 'Give what dump() returned.' })
+  throw new MembraneError('these are not the bytes of a session', { code: 'invalid_input', hint: 'Give what dump() returned.' })
 }
 
 /**
- * The session that Session.dump() or Call.dump() gave: a Call where it waits, else a Session. Loaded twice, it is forked.
+ * Loads the bytes of Session.dump() or Call.dump(): a Call if the session waits, otherwise a Session. To load them twice is to fork.
  *
- * Functions that its programs call are given anew, and so are objects that were among the inputs, and what it may do. A reference to an
- * object that is not given, as of one that a function gave, is an error of the program that uses it; of a call that waits, it is one of
- * load(), with the code "unknown_object". Keep the bytes where nobody else writes: they can do what a program could under this policy. A
- * language that is not open yet is opened at once, while the event loop stands still; see openLanguage().
+ * Functions, policy, and objects that were in the inputs are not in the bytes: give them again. A reference to an object that is not given
+ * again, such as one that a function returned, is an error in the program that uses it. In a call that waits it is an error of load(), with
+ * the code "unknown_object". Protect the bytes from other writers: they can do whatever a program could under this policy. A language that
+ * is not open yet is opened at once, which blocks the event loop; see openLanguage().
  */
 export function load(blob: Uint8Array, options: LoadOptions = {}): Call | Session {
   checkOptions('load', options, loadOptions, kindsOfSession)
@@ -817,6 +816,6 @@ export function load(blob: Uint8Array, options: LoadOptions = {}): Call | Sessio
   } catch (error) {
     session.close()
     if (!(error instanceof UnknownObject)) throw error
-    throw new MembraneError(`a call that waits has an object of another process: ${error.what}`, { code: 'unknown_object', hint: error.hint, cause: error })
+    throw new MembraneError(`a waiting call has an object of another process: ${error.what}`, { code: 'unknown_object', hint: error.hint, cause: error })
   }
 }

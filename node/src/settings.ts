@@ -1,4 +1,4 @@
-// Where the service is, who asks, and how often a request is tried.
+// The service's URL, the caller's token, and how often a request is tried.
 
 import { readFileSync } from 'node:fs'
 import { homedir } from 'node:os'
@@ -7,13 +7,13 @@ import { MembraneError } from './errors.js'
 import { milliseconds, type Duration } from './types.js'
 
 export interface ConnectionOptions {
-  /** Of the service; else MEMBRANE_URL; else that of this machine. */
+  /** Of the service; by default MEMBRANE_URL, or the service of this machine. */
   url?: string
-  /** Else MEMBRANE_TOKEN; else, on this machine, the token that `membrane serve` left. */
+  /** By default MEMBRANE_TOKEN, or, on this machine, the token that `membrane serve` left. */
   token?: string
-  /** In which the service must say something, 60 s; a program may run longer. */
+  /** The time within which the service must send something, 60 s; a program may run longer. */
   timeout?: Duration
-  /** Of what failed by the way or was refused for now; 3. */
+  /** How often to retry what failed on the way or was refused temporarily; 3. */
   retries?: number
   /** Ends the call, and the program that it runs. */
   signal?: AbortSignal
@@ -30,7 +30,7 @@ export interface Settings {
 export const connectionOptions = ['url', 'token', 'timeout', 'retries', 'signal'] as const
 
 const usualUrl = 'http://127.0.0.1:7400'
-const mostWaitMs = 30_000 // a service that asks for a longer wait is not waited for
+const mostWaitMs = 30_000 // if a service asks for a longer wait, the request fails
 
 export function settingsOf(options: ConnectionOptions): Settings {
   const url = (options.url ?? (process.env['MEMBRANE_URL'] || usualUrl)).replace(/\/+$/, '')
@@ -45,9 +45,9 @@ function urlOf(text: string): URL {
     const url = new URL(text)
     if (url.protocol === 'http:' || url.protocol === 'https:') return url
   } catch {
-    // said below
+    // reported below
   }
-  throw new MembraneError(`${JSON.stringify(text)} is no URL of a service`, {
+  throw new MembraneError(`${JSON.stringify(text)} is not the URL of a service`, {
     code: 'invalid_url',
     hint: `Write it as ${usualUrl}.`,
   })
@@ -63,7 +63,7 @@ function tokenOfThisMachine(): string {
   }
 }
 
-/** After so many tries; undefined: longer than is waited for. */
+/** The time to wait after so many tries; undefined if that is too long. */
 export function waitBeforeRetryMs(tries: number, retryAfter: string | null): number | undefined {
   const usual = Math.min(100 * 2 ** (tries - 1), 5000) * (0.5 + Math.random() / 2)
   if (retryAfter === null) return usual
@@ -72,7 +72,7 @@ export function waitBeforeRetryMs(tries: number, retryAfter: string | null): num
   return asked * 1000 > mostWaitMs ? undefined : Math.max(asked * 1000, 0)
 }
 
-/** From now on, of a Retry-After; undefined: it is none. */
+/** The time from now that a Retry-After names; undefined if it is not valid. */
 export function secondsOf(retryAfter: string): number | undefined {
   if (/^\d{1,9}$/.test(retryAfter.trim())) return Number(retryAfter)
   const ms = Date.parse(retryAfter) - Date.now()

@@ -1,10 +1,10 @@
-// Signatures as Python has them, "(item: str, *, count: int = 1) -> int", and the arguments of a call by them.
+// Signatures in Python's form, "(item: str, *, count: int = 1) -> int", and the binding of a call's arguments to them.
 
 import { NamedError } from './telemetry.js'
 
 const closes: Readonly<Record<string, string>> = { '(': ')', '[': ']', '{': '}' }
 
-/** Where one of the characters stands outside of brackets and texts; undefined where these do not match. */
+/** Finds one of the characters outside of brackets and string literals; undefined if these do not match. */
 export function placesOf(wanted: string, text: string): number[] | undefined {
   const found: number[] = []
   const expected: string[] = []
@@ -33,7 +33,7 @@ function endOfText(text: string, begin: number): number {
   return -1
 }
 
-/** The text of each parameter, and what follows them; undefined where it is no signature. */
+/** Splits a signature into the text of each parameter and what follows them; undefined if it is not a signature. */
 export function partsOf(signature: string): { parameters: string[]; rest: string } | undefined {
   const text = signature.replace(/\s+/g, ' ').trim()
   const end = text.startsWith('(') ? placesOf(')', text)?.[0] : undefined
@@ -46,10 +46,10 @@ export function partsOf(signature: string): { parameters: string[]; rest: string
   return { parameters, rest: text.slice(end + 1).trim() }
 }
 
-/** What calls are bound by. */
+/** A signature that arguments are bound to. */
 export interface Signature {
   readonly positional: readonly string[]
-  /** How many of them programs cannot give by name. */
+  /** How many of them programs can give by position only. */
   readonly positionalOnly: number
   /** The name of *args. */
   readonly more: string | undefined
@@ -60,7 +60,7 @@ export interface Signature {
 
 const isName = (text: string): boolean => /^[\p{ID_Start}_]\p{ID_Continue}*$/u.test(text)
 
-/** undefined where the text is no signature, or one that is not known to be read as Python reads it. */
+/** Reads a signature. Returns undefined for one that Python may read in another way. */
 export function signatureOf(text: string): Signature | undefined {
   const parts = partsOf(text)
   if (!parts || !(parts.rest === '' || parts.rest.startsWith('->'))) return undefined
@@ -68,7 +68,7 @@ export function signatureOf(text: string): Signature | undefined {
   const seen = new Set<string>()
   let place: 'positional' | 'byName' | 'end' = 'positional'
   for (const part of parts.parameters) {
-    if (place === 'end' || /\blambda\b/.test(part)) return undefined // its commas are no parameters'
+    if (place === 'end' || /\blambda\b/.test(part)) return undefined // its commas do not separate parameters
     const [, stars = '', said = ''] = /^(\*{0,2})(.*?)(?:$|[:= ])/.exec(part)!
     const name = said.normalize('NFKC')
     if (part === '/') {
@@ -96,29 +96,29 @@ export function signatureOf(text: string): Signature | undefined {
   return made
 }
 
-/** Whether Python, too, would not read it. */
+/** Whether Python could not read it, either. */
 export const isNoSignature = (text: string): boolean => text !== '' && !/\blambda\b|[#\\]/.test(text) && !signatureOf(text)
 
-/** Arguments of a call, as its signature binds them. */
+/** Arguments of a call, bound to its signature. */
 export interface Bound {
-  /** By position; undefined where one in the middle is missing. */
+  /** By position; undefined for one that is missing in the middle. */
   readonly args: readonly unknown[]
-  /** Those that have no position. */
+  /** Arguments without a position. */
   readonly kwargs: Readonly<Record<string, unknown>>
-  /** All that were given, by their names: those of *args as an array, those of **kwargs as an object. */
+  /** All that were given, by name: those of *args as an array, those of **kwargs as an object. */
   readonly named: Readonly<Record<string, unknown>>
-  /** What a function of JavaScript is called with: kwargs, where there are any, stand behind all positions. */
+  /** The arguments for a JavaScript function: kwargs, if there are any, come after all positions. */
   readonly given: readonly unknown[]
 }
 
-/** TypeError, by name, for what the signature does not take; Python's guests have refused such calls before. */
+/** Throws a TypeError for arguments that do not fit. In Python the guest has refused such calls already. */
 export function bound(of: Signature, call: string, args: readonly unknown[], kwargs: Readonly<Record<string, unknown>>): Bound {
   const refuse = (why: string): never => {
     throw new NamedError('TypeError', `${call}() ${why}`)
   }
   const { positional, positionalOnly, more, byName, rest } = of
   if (args.length > positional.length && more === undefined)
-    refuse(`takes ${positional.length} arguments by position, and was given ${args.length}`)
+    refuse(`takes ${positional.length} positional arguments, but was given ${args.length}`)
   const places: unknown[] = [...args]
   const named = new Map<string, unknown>(positional.slice(0, args.length).map((name, i) => [name, args[i]]))
   const others: [string, unknown][] = []
@@ -136,7 +136,7 @@ export function bound(of: Signature, call: string, args: readonly unknown[], kwa
     } else if (rest !== undefined) {
       others.push([name, value])
       unnamed.push([name, value])
-    } else refuse(`takes no argument "${name}"`)
+    } else refuse(`has no argument "${name}"`)
   }
   if (more !== undefined && args.length > positional.length) named.set(more, args.slice(positional.length))
   if (unnamed.length) named.set(rest!, Object.fromEntries(unnamed))

@@ -1,19 +1,19 @@
-// Where a session's time and randomness come from: the options clock, timezone, sleep and entropy.
+// The sources of a session's time and randomness: the options clock, timezone, sleep and entropy.
 
 export interface Sources {
   /**
-   * In the place of the policy's clock: 'real'; 'virtual', from 2000 on; when a virtual one begins (a Date, or milliseconds since 1970);
-   * or a function that gives the time so.
+   * Replaces the policy's clock: 'real', 'virtual', which starts in 2000, the moment at which a virtual clock starts (a Date, or
+   * milliseconds since 1970), or a function that returns the time as one of those.
    */
   clock?: 'real' | 'virtual' | Date | number | (() => Date | number)
-  /** Of local time: a name of the IANA database ('Europe/Berlin'), or an offset ('+02:00'). UTC without. */
+  /** The time zone of local time: a name of the IANA database ('Europe/Berlin') or an offset ('+02:00'). UTC by default. */
   timezone?: string
   /**
-   * How a program's sleep passes: 'virtual', so that the clock moves on at once; 'real'; or a function of milliseconds, whose promise
-   * is awaited. Without, 'real' on a real clock, else 'virtual'.
+   * How programs sleep: 'virtual', which moves the clock on at once, 'real', or a function of milliseconds whose promise is awaited. By
+   * default 'real' with a real clock, otherwise 'virtual'.
    */
   sleep?: 'real' | 'virtual' | ((ms: number) => unknown)
-  /** In the place of the policy's: 'real', a seed, or a function that gives so many bytes. */
+  /** Replaces the policy's entropy: 'real', a seed, or a function that returns so many bytes. */
   entropy?: 'real' | number | bigint | Uint8Array | ((count: number) => Uint8Array)
 }
 
@@ -24,7 +24,7 @@ const virtual = 1
 const real = 2
 const asked = 3
 
-/** As the addon is told of them. */
+/** The sources in the form that the addon takes. */
 export interface NativeSources {
   readonly clock: number
   readonly startMs: number
@@ -35,7 +35,7 @@ export interface NativeSources {
   readonly seedBytes: Uint8Array
 }
 
-/** What the addon asks; undefined: it failed. */
+/** What the addon calls; undefined means that it failed. */
 export type Reply = (answer: number | Uint8Array | undefined) => void
 export interface NativeSourceHost {
   readonly now: (argument: number, reply: Reply) => void
@@ -44,7 +44,7 @@ export interface NativeSourceHost {
 }
 
 export function nativeSourcesOf({ clock, timezone, sleep, entropy }: Sources): NativeSources {
-  if (timezone !== undefined && (typeof timezone !== 'string' || timezone === '')) throw new TypeError(`timezone is a name as 'Europe/Berlin', or an offset as '+02:00'`)
+  if (timezone !== undefined && (typeof timezone !== 'string' || timezone === '')) throw new TypeError(`timezone must be a name such as 'Europe/Berlin' or an offset such as '+02:00'`)
   return {
     ...clockOf(clock),
     timezone: timezone ?? '',
@@ -53,7 +53,7 @@ export function nativeSourcesOf({ clock, timezone, sleep, entropy }: Sources): N
   }
 }
 
-const virtualStartMs = 946_684_800_000 // where a policy's virtual clock begins: 2000-01-01
+const virtualStartMs = 946_684_800_000 // the start of a policy's virtual clock: 2000-01-01
 
 function clockOf(clock: Sources['clock']): { clock: number; startMs: number } {
   if (clock === undefined) return { clock: byDefault, startMs: 0 }
@@ -66,7 +66,7 @@ function clockOf(clock: Sources['clock']): { clock: number; startMs: number } {
 function millisecondsOf(moment: unknown): number {
   const ms = moment instanceof Date ? moment.getTime() : moment
   if (typeof ms === 'number' && Number.isFinite(ms)) return ms
-  throw new TypeError("a clock is 'real', 'virtual', a Date, milliseconds since 1970, or a function that gives one of them")
+  throw new TypeError("clock must be 'real', 'virtual', a Date, milliseconds since 1970, or a function that returns one of them")
 }
 
 function sleepOf(sleep: Sources['sleep']): number {
@@ -74,7 +74,7 @@ function sleepOf(sleep: Sources['sleep']): number {
   if (sleep === 'virtual') return virtual
   if (sleep === 'real') return real
   if (typeof sleep === 'function') return asked
-  throw new TypeError("sleep is 'virtual', 'real', or a function of milliseconds")
+  throw new TypeError("sleep must be 'virtual', 'real', or a function of milliseconds")
 }
 
 function entropyOf(entropy: Sources['entropy']): { entropy: number; seed: bigint; seedBytes: Uint8Array } {
@@ -86,14 +86,14 @@ function entropyOf(entropy: Sources['entropy']): { entropy: number; seed: bigint
   const isSeed = typeof entropy === 'bigint' || (typeof entropy === 'number' && Number.isSafeInteger(entropy))
   const seed = isSeed ? BigInt(entropy) : -1n
   if (seed >= 0n && seed < 1n << 64n) return { ...none, entropy: virtual, seed }
-  throw new TypeError("entropy is 'real', a seed (a whole number from 0 to 2^64 - 1, or bytes), or a function of a number of bytes")
+  throw new TypeError("entropy must be 'real', a seed (a whole number from 0 to 2^64 - 1, or bytes), or a function of a number of bytes")
 }
 
-// -- what is asked ----------------------------------------------------------------------------------------------------
+// -- the addon's calls ------------------------------------------------------------------------------------------------
 
 type Given = number | Uint8Array | PromiseLike<number>
 
-/** What they throw fails the program's call, and is told of as a warning. */
+/** Reports an error as a warning; the program's call fails. */
 export function sourceHostOf({ clock, sleep, entropy }: Sources): NativeSourceHost {
   const failed = (what: string, reply: Reply) => (error: unknown) => {
     process.emitWarning(`the ${what} of a session failed: ${String(error)}`)
@@ -120,7 +120,7 @@ export function sourceHostOf({ clock, sleep, entropy }: Sources): NativeSourceHo
     fill: answering('entropy', (count) => {
       const bytes = (entropy as (count: number) => Uint8Array)(count)
       if (bytes instanceof Uint8Array && bytes.length === count) return bytes
-      throw new TypeError(`it was asked for ${count} bytes, and gave something else`)
+      throw new TypeError(`it was asked for ${count} bytes, but returned something else`)
     }),
   }
 }

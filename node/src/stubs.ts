@@ -1,11 +1,11 @@
-// What a session's programs are given, as the text of Python stubs: for type checkers, and for a model's prompt.
-// The same as python/membrane/_stubs.py makes of Python's own functions.
+// Writes what a session's programs are given as Python stubs, for type checkers and for a model's prompt.
+// The counterpart of python/membrane/_stubs.py.
 
 import { Registry, type Functions, type FunctionWords, type HostType, type Inputs, type Modules, type TypeWords } from './functions.js'
 import { checkOptions } from './given.js'
 import { partsOf, placesOf } from './signatures.js'
 
-/** The stub of the names that a session has without an import. */
+/** The stub with the names that need no import. */
 export const sessionStub = '__builtins__'
 
 const head = 'import collections.abc, datetime, decimal, typing, uuid\nfrom typing import *\n'
@@ -19,10 +19,10 @@ const mostDepth = 4
 const mostKinds = 4
 
 /**
- * Of a registry as it stands; its object types may become more while programs run.
+ * The stubs of a registry at this moment; it may get more object types while programs run.
  *
- * files: text by the module's name. signatures: the line of each function and method, members: the names in each module and type; both
- * by the names that a type checker writes.
+ * files: text by the module's name. signatures: the line of each function and method. members: the names in each module and type. Both
+ * are by the names that a type checker writes.
  */
 export class Stubs {
   readonly files = new Map<string, string>()
@@ -41,12 +41,12 @@ export class Stubs {
     }
   }
 
-  /** A whole .pyi file; ofScript: as a script sees it, which has none of the session's names. */
+  /** Returns a whole .pyi file. ofScript: for a script, which has none of the session's names. */
   file(module: string, ofScript: boolean): string {
     return head + (ofScript && module === sessionStub ? this.#typesAlone : this.files.get(module)!)
   }
 
-  /** All of them, one after another. */
+  /** Returns all files, one after another. */
   text(): string {
     return [...this.files]
       .filter(([module, text]) => module !== sessionStub || text)
@@ -78,7 +78,7 @@ export class Stubs {
   }
 }
 
-/** Other quotes and backslashes stay what they are in the text. */
+/** Escapes quotes and backslashes, so that the docstring has the same text. */
 function docOf(text: string, indent: string): string {
   const said = text.replaceAll('\\', '\\\\').replaceAll('"""', '\\"\\"\\"')
   const lines = `"""${said}${said.endsWith('"') ? ' ' : ''}"""`.split('\n')
@@ -89,7 +89,7 @@ function docOf(text: string, indent: string): string {
 
 const isExpression = (text: string): boolean => text !== '' && placesOf(',:=', text)?.length === 0
 
-/** Of what an embedder wrote: each parameter with a type, and what is no literal as "..."; anything at all where it is no signature. */
+/** Completes an embedder's signature: each parameter gets a type, and defaults that are not literals become "...". If it is not a signature, the stub takes anything. */
 function signatureOf(given: string, inClass: boolean): string {
   const own = inClass ? ['self'] : []
   const parts = partsOf(given)
@@ -118,7 +118,7 @@ function parameterOf(text: string): string | undefined {
 
 // -- inputs -----------------------------------------------------------------------------------------------------------
 
-/** The type of each input, as source; of those that have names of variables. */
+/** Returns the type of each input as source, for inputs whose name can be a variable's. */
 export function typesOfInputs(inputs: Inputs): readonly (readonly [string, string])[] {
   return inputs.filter(([name]) => isName(name)).map(([name, json]) => [name, typeOfWire(JSON.parse(json), 0)])
 }
@@ -158,7 +158,7 @@ function unionOf(values: readonly unknown[], depth: number): string {
   return kinds.size > 0 && kinds.size <= mostKinds && !kinds.has('Any') ? [...kinds].join(' | ') : 'Any'
 }
 
-/** What a Session of these gives its programs. */
+/** What a session would give its programs. */
 export interface StubsOptions {
   functions?: Functions
   modules?: Modules
@@ -167,8 +167,8 @@ export interface StubsOptions {
 }
 
 /**
- * What a Session of these gives its programs, as the text of Python stubs with docstrings: good in a model's prompt. The same as
- * Session.stubs(), before there is one.
+ * Returns what a session with these would give its programs, as the text of Python stubs with docstrings: useful in a model's prompt. The
+ * same as Session.stubs(), without a session.
  */
 export function stubs(options: StubsOptions): string {
   checkOptions('stubs', options, ['functions', 'modules', 'types', 'inputs'])

@@ -1,7 +1,7 @@
-// Spans and metrics of sessions, by the API of OpenTelemetry and the providers that the application has set.
+// Spans and metrics of sessions, through OpenTelemetry's API and the providers that the application has set.
 //
 // Without the package @opentelemetry/api, or before the application sets a provider, nothing is loaded or done. Values of attributes are
-// outcomes, numbers, and names that the embedder chose: of functions, object types, errors; never what a program chose.
+// outcomes, numbers, and names that the embedder chose (functions, object types, errors), never anything that a program chose.
 
 import type * as Api from '@opentelemetry/api'
 import { createRequire } from 'node:module'
@@ -12,12 +12,12 @@ import type { Result } from './types.js'
 const secondsBounds = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 300]
 const fuelBounds = Array.from({ length: 8 }, (_, i) => [10 ** (i + 5), 3 * 10 ** (i + 5)]).flat()
 const notErrors = ['ok', 'waiting', 'frozen']
-const apiInUse = Symbol.for('opentelemetry.js.api.1') // in globalThis, once a provider is set
+const apiInUse = Symbol.for('opentelemetry.js.api.1') // a member of globalThis once a provider is set
 
-const open = new Map<string, number>() // by language, how many sessions
+const open = new Map<string, number>() // the number of sessions by language
 const pools = new Set<WeakRef<CountedPool>>()
 
-/** What the metrics read of a pool. */
+/** What the metrics read from a pool. */
 export interface CountedPool {
   readonly language: string
   counts(): { readonly ready: number; readonly used: number }
@@ -32,22 +32,22 @@ interface Instruments {
   readonly waits: Api.Histogram
 }
 
-let api: typeof Api | null | undefined // null: there is none
+let api: typeof Api | null | undefined // null: not installed
 let made: Instruments | undefined
 
-/** Beside this package, as a peer; or, where that is a link to a folder elsewhere, in the application. */
+/** Loads the API beside this package, as a peer, or from the application if this package is a link to another folder. */
 function loaded(): typeof Api | null {
   for (const from of [import.meta.url, process.argv[1], join(process.cwd(), 'main.js')]) {
     try {
       if (from) return createRequire(from)('@opentelemetry/api') as typeof Api
     } catch {
-      // the next one
+      // try the next one
     }
   }
   return null
 }
 
-/** undefined where the application does not use OpenTelemetry. */
+/** Returns undefined if the application does not use OpenTelemetry. */
 function used(): { api: typeof Api; instruments: Instruments } | undefined {
   if (!(apiInUse in globalThis) || api === null) return undefined
   if (!api && !(api = loaded())) return undefined
@@ -62,17 +62,17 @@ function instrumentsOf(of: typeof Api, provider: Api.MeterProvider): Instruments
     meter.createHistogram(name, { unit, description, advice: { explicitBucketBoundaries } })
   const counted = (name: string, description: string, observe: (to: Api.ObservableResult) => void): void =>
     meter.createObservableUpDownCounter(name, { unit: '{session}', description }).addCallback(observe)
-  counted('membrane.session.count', 'Sessions that are open', (to) => {
+  counted('membrane.session.count', 'Open sessions', (to) => {
     for (const [language, count] of open) to.observe(count, { 'membrane.language': language })
   })
   counted('membrane.pool.session.count', 'Sessions of pools', observePools)
   return {
     provider,
     runs: meter.createCounter('membrane.session.runs', { unit: '{run}', description: 'Turns of sessions that ended, by outcome' }),
-    duration: histogram('membrane.session.run.duration', 's', 'How long turns took', secondsBounds),
+    duration: histogram('membrane.session.run.duration', 's', 'Duration of turns', secondsBounds),
     fuel: histogram('membrane.session.run.fuel', '{fuel}', 'Fuel that turns used', fuelBounds),
-    calls: histogram('membrane.function.duration', 's', 'How long functions of the host took', secondsBounds),
-    waits: histogram('membrane.pool.session.wait_time', 's', 'How long taking a session took', secondsBounds),
+    calls: histogram('membrane.function.duration', 's', 'Duration of the host\'s functions', secondsBounds),
+    waits: histogram('membrane.pool.session.wait_time', 's', 'Time that callers waited for a session', secondsBounds),
   }
 }
 
@@ -95,32 +95,32 @@ function observePools(to: Api.ObservableResult): void {
 
 const secondsSince = (ms: number): number => (performance.now() - ms) / 1000
 
-/** Counts a session as open until what this returns is called. */
+/** Counts a session as open until the returned function is called. */
 export function opened(language: string): () => void {
   open.set(language, (open.get(language) ?? 0) + 1)
   used()
   return () => open.set(language, open.get(language)! - 1)
 }
 
-/** A pool whose sessions are counted while it is there. */
+/** Counts the sessions of a pool while it exists. */
 export function poolOpened(pool: CountedPool): void {
   pools.add(new WeakRef(pool))
   used()
 }
 
-/** A session of a pool was taken, which was asked for at a moment of performance.now(). */
+/** A session of a pool was taken that was asked for at a moment of performance.now(). */
 export function took(language: string, begunAtMs: number): void {
   used()?.instruments.waits.record(secondsSince(begunAtMs), { 'membrane.language': language })
 }
 
-/** The class of an error; of what the package itself throws in a program, the name that the program sees. */
+/** The class of an error; for what the package itself throws in a program, the name that the program sees. */
 function kindOf(error: unknown): string {
   if (typeof error !== 'object' || error === null) return typeof error
   if (error instanceof NamedError) return error.name
   return (error.constructor as { name?: string } | undefined)?.name || 'Error'
 }
 
-/** Programs see it by a name, which is a class that their language may have. */
+/** An error that programs see by a name, which may be a class in their language. */
 export class NamedError extends Error {
   constructor(name: string, message: string) {
     super(message)
@@ -188,14 +188,14 @@ function failed(api: typeof Api, span: Api.Span, kind: string): void {
 export interface CallSpan {
   within<T>(act: () => T): T
   end(): void
-  /** It is answered later. */
+  /** The call is answered later. */
   wait(): void
   fail(error: unknown): void
 }
 
 const noCall: CallSpan = { within: (act) => act(), end: () => undefined, wait: () => undefined, fail: () => undefined }
 
-/** name: as the embedder's registry has it; undefined for what a program called by a name of its own. */
+/** Starts the span of a call. name: in the embedder's registry; undefined if the program called a name that is not in it. */
 export function callBegins(name: string | undefined): CallSpan {
   const now = used()
   if (!now) return noCall

@@ -1,9 +1,9 @@
-// What the service's answers are to a program.
+// The types of results and of what a service describes.
 
 import { MembraneError, notOurs, ProgramError } from './errors.js'
 import { inWordsOfClient } from './hints.js'
 
-/** Seconds; or text as "500ms", "30s", "10m", "1h", "2d". */
+/** Seconds, or text such as "500ms", "30s", "10m", "1h" or "2d". */
 export type Duration = number | string
 
 /** One value in several forms, by MIME type: "text/plain", "image/png", … */
@@ -18,15 +18,15 @@ export function milliseconds(duration: Duration): number {
   const found = /^\s*(\d+(?:\.\d+)?)\s*(ms|s|min|m|h|d)\s*$/.exec(duration)
   if (!found) {
     const hint = 'Write it as "500ms", "30s", "10m", "1h" or "2d", or as a number of seconds.'
-    throw new MembraneError(`${JSON.stringify(duration)} is no duration`, { code: 'invalid_argument', hint })
+    throw new MembraneError(`${JSON.stringify(duration)} is not a duration`, { code: 'invalid_argument', hint })
   }
   return Math.round(Number(found[1]) * unitsMs[found[2]!]!)
 }
 
-/** Whole ones, at least one where the duration is not 0. */
+/** Whole seconds, at least one unless the duration is 0. */
 export const seconds = (duration: Duration): number => Math.ceil(milliseconds(duration) / 1000)
 
-/** A sandbox as it stood when the service was asked. */
+/** A sandbox at the moment when the service was asked. */
 export interface SandboxInfo {
   readonly id: string
   readonly template: string
@@ -42,13 +42,13 @@ export interface FileInfo {
   readonly sizeBytes: number
   /** "file", "directory", "link" or "other". */
   readonly kind: string
-  /** Its permissions, in a Linux sandbox. */
+  /** Permissions, in a Linux sandbox. */
   readonly mode: number | undefined
-  /** Where a symbolic link of a Linux sandbox leads. */
+  /** The target of a symbolic link, in a Linux sandbox. */
   readonly target: string | undefined
 }
 
-/** A change of a file that is watched. */
+/** A change of a file in a watched directory. */
 export interface FileEvent {
   readonly kind: string
   readonly path: string
@@ -57,42 +57,42 @@ export interface FileEvent {
 /** What a sandbox may do: as a policy file, in JSON. */
 export type Policy = { readonly [name: string]: Json }
 
-/** A sandbox as it stood at one moment, kept. */
+/** The kept state of a sandbox at one moment. */
 export interface Snapshot {
   readonly id: string
   readonly template: string
-  /** The id of the sandbox that it was made of. */
+  /** The id of the sandbox that it was made from. */
   readonly sandbox: string
-  /** Of the template that it was promoted to. */
+  /** The template that it was promoted to. */
   readonly name: string | undefined
   readonly createdAt: Date | undefined
   readonly sizeBytes: number
 }
 
-/** State and files of their own in a sandbox, beside those that are there from the start. */
+/** One of several sessions in a sandbox, with state and files of its own. */
 export interface Context {
   readonly id: string
   readonly template: string
   readonly createdAt: Date | undefined
 }
 
-/** What a program read before. */
+/** Something that a program has read. */
 export interface FlowRead {
-  /** The number of the request in its session; 0: its input. */
+  /** The number of the request in its session; 0 is its input. */
   readonly call: number
   readonly function: string
   readonly target: string
 }
 
-/** A request of a program that waits for a person's yes, as the trifecta rule of its policy asks. */
+/** A program's request that waits for a person's approval, since the trifecta rule of its policy demands it. */
 export interface Approval {
   readonly id: string
   readonly execId: string
-  /** "waiting"; in events also what was decided: "approved", "refused", or "unanswered". */
+  /** "waiting"; in events also the decision: "approved", "refused" or "unanswered". */
   readonly state: string
-  /** As "http.request". */
+  /** Such as "http.request". */
   readonly function: string
-  /** As "POST https://example.org/"; "" of a model. */
+  /** Such as "POST https://example.org/"; "" for a model. */
   readonly target: string
   /** How many it would send. */
   readonly bytes: number
@@ -101,19 +101,19 @@ export interface Approval {
   readonly untrustedReads: readonly FlowRead[]
 }
 
-/** A value that the service keeps for headers that policies name, and sends to these hosts alone. Nobody reads it again. */
+/** A value that the service sends to these hosts only, in headers that policies name. It cannot be read back. */
 export interface Secret {
   readonly name: string
   readonly hosts: readonly string[]
   readonly updatedAt: Date | undefined
 }
 
-/** A step of a program that runs. */
+/** An event of a running program. */
 export type Event =
   /** `data`: the same byte for byte. */
   | { readonly kind: 'stdout' | 'stderr'; readonly text: string; readonly data: Uint8Array }
   | { readonly kind: 'display'; readonly forms: Forms }
-  /** A request waits for a yes, or waits no more. */
+  /** A request waits for approval, or no longer waits. */
   | { readonly kind: 'approval'; readonly approval: Approval }
   | { readonly kind: 'result'; readonly result: Result }
 
@@ -182,29 +182,29 @@ export interface SecretJson {
   readonly updated_at?: string
 }
 
-/** What an exec did, sealed by the service: what `membrane verify` and `membrane replay` read, as NAME and NAME.private. */
+/** A receipt of an exec, sealed by the service, for `membrane verify` and `membrane replay`, as NAME and NAME.private. */
 export interface Receipt {
-  /** Can be shown to anybody. */
+  /** Can be shown to anyone. */
   text: Uint8Array
-  /** Has the code, what it was given, what the world answered, what it put out. */
+  /** Has the code, its inputs, the world's answers and the output. */
   privateText: Uint8Array
 }
 
-/** Of text that stands for bytes, which are given as base64 where they are no UTF-8. */
+/** Decodes bytes that a report has as text, or as base64 if they are not UTF-8. */
 export function bytesOf(text: string, base64: unknown): Uint8Array {
   return new Uint8Array(typeof base64 === 'string' ? Buffer.from(base64, 'base64') : Buffer.from(text))
 }
 
-/** What is wrong with the text of a program, before it runs. */
+/** A mistake in the text of a program, found before it runs. */
 export interface Finding {
   /** From 1. */
   readonly line: number
   /** From 1, in bytes of UTF-8. */
   readonly column: number
   readonly message: string
-  /** Of the type checker; or the error of the language's own parser. */
+  /** Of the type checker, or the error of the language's own parser. */
   readonly rule: string
-  /** What would mend it; may be "". */
+  /** How to fix it; may be "". */
   readonly hint: string
 }
 
@@ -216,11 +216,11 @@ interface FindingJson {
   readonly place?: { readonly line?: number; readonly column?: number }
 }
 
-/** What came of a program. */
+/** The result of a program. */
 export class Result {
   /** "ok", or how it ended otherwise: "raised", "out_of_fuel", "timed_out", "cancelled", "denied", … */
   readonly outcome: string
-  /** The value of the last expression as text; "" without one. */
+  /** The value of the last expression as text; "" if there is none. */
   readonly text: string
   readonly stdout: string
   readonly stderr: string
@@ -230,16 +230,16 @@ export class Result {
   /** Why it is not ok. */
   readonly error: ProgramError | undefined
   readonly exitCode: number | undefined
-  /** That the sandbox has made or changed by now. */
+  /** The files that the sandbox has made or changed so far. */
   readonly files: readonly FileInfo[]
   /** Exact, and the same on every machine. */
   readonly fuelUsed: number
   readonly execId: string
-  /** Everything, as the service gives it (docs/report.schema.json). */
+  /** The whole report (docs/report.schema.json). */
   readonly report: Readonly<Record<string, unknown>>
-  /** Of a session with receipts: the file of this turn's. */
+  /** In a session with receipts: the file of this turn's receipt. */
   readonly receipt: string | undefined
-  /** The same: why it ran and has none. */
+  /** In a session with receipts: why a turn that ran has none. */
   readonly unsealed: MembraneError | undefined
 
   constructor(report: ReportJson, sealed: { receipt?: string | undefined; unsealed?: MembraneError | undefined } = {}) {
@@ -258,7 +258,7 @@ export class Result {
     this.unsealed = sealed.unsealed
     const why =
       report.error ??
-      (report.exit_code ? { code: 'exit', message: `the program ended itself with exit code ${report.exit_code}` } : undefined)
+      (report.exit_code ? { code: 'exit', message: `the program exited with code ${report.exit_code}` } : undefined)
     this.error =
       why &&
       new ProgramError(why.message, {
@@ -269,7 +269,7 @@ export class Result {
       })
   }
 
-  /** What it printed, byte for byte, also where that is no UTF-8. */
+  /** What the program printed, byte for byte, also if it is not UTF-8. */
   get stdoutBytes(): Uint8Array {
     return bytesOf(this.stdout, this.report.stdout_base64)
   }
@@ -277,7 +277,7 @@ export class Result {
     return bytesOf(this.stderr, this.report.stderr_base64)
   }
 
-  /** Where the text is wrong: of Session.check(), and of a cell that did not run since its types are wrong. */
+  /** Mistakes in the text: from Session.check(), or of a cell that did not run because its types are wrong. */
   get findings(): readonly Finding[] {
     const errors = [this.report['error'], ...((this.report['more_errors'] ?? []) as unknown[])] as (FindingJson | undefined)[]
     return errors.flatMap((each) =>
@@ -293,12 +293,12 @@ export class Result {
     )
   }
 
-  /** Whether it ran to its end, and did not end itself with an exit code other than 0. */
+  /** Whether the program ran to its end, and did not exit with a code other than 0. */
   get ok(): boolean {
     return this.outcome === 'ok' && !this.exitCode
   }
 
-  /** Itself when it is ok; else throws its error. One that ended itself by sys.exit(3) has an error with the code "exit". */
+  /** Returns itself if it is ok, and otherwise throws its error. After sys.exit(3) the error has the code "exit". */
   check(): this {
     if (this.ok) return this
     throw (
@@ -367,7 +367,7 @@ export function secretOf(json: SecretJson): Secret {
   return { name: json.name, hosts: json.hosts ?? [], updatedAt: timeOf(json.updated_at) }
 }
 
-/** Of a thing of the service, or its id. */
+/** The id of a resource of the service, which may be given itself or by its id. */
 export const idOf = (thing: { readonly id: string } | string): string => (typeof thing === 'string' ? thing : thing.id)
 export const idOrNone = (thing: { readonly id: string } | string | undefined): string | undefined =>
   thing === undefined ? undefined : idOf(thing)

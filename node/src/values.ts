@@ -1,4 +1,4 @@
-// Values between a program and this one: JSON, and for what JSON lacks an object whose only member's name begins with "$".
+// Values between programs and the embedder: JSON, and for what JSON lacks an object whose only member's name begins with "$".
 // lang/python/guest/membrane/_values.py and lang/javascript/guest/functions.js are the other side.
 
 import { types as kinds } from 'node:util'
@@ -9,13 +9,13 @@ export interface Reference {
   readonly type: string
 }
 
-/** Gives the reference of an object of the host's, which stays here; undefined for what is none. */
+/** Returns the reference of an object of the host, which stays here; undefined for any other value. */
 export type ReferenceTo = (value: object) => Reference | undefined
 export type ObjectOf = (reference: Reference) => unknown
 
 const base64Of = (bytes: Uint8Array): string => Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).toString('base64')
 
-/** Of a value that cannot pass: TypeError, of one that is nested too deep RangeError. */
+/** The error of a value that cannot pass: a TypeError, or a RangeError for one that is nested too deep. */
 export class NoForm extends TypeError {
   readonly #why: string
 
@@ -25,17 +25,17 @@ export class NoForm extends TypeError {
     this.name = name
   }
 
-  /** The error that says what the value is of. */
+  /** The error with the function or input that the value belongs to. */
   of(what: string): Error {
     const Kind = this.name === 'RangeError' ? RangeError : TypeError
     return new Kind(`${what} cannot pass: ${this.#why}`, { cause: this })
   }
 }
 
-// As the engine reads it.
+// The form that the engine reads.
 const mostDeep = 190
 
-/** Of what is within what. */
+/** Converts one value, and keeps the objects that contain the current part, from the outside in. */
 class Writing {
   readonly #within: object[] = []
   readonly #referenceTo: ReferenceTo | undefined
@@ -49,7 +49,7 @@ class Writing {
       case 'undefined':
         return null
       case 'string':
-        if (!isWhole(value)) throw new NoForm('a text with half of a surrogate pair is no UTF-8: give its bytes, or cut it between characters')
+        if (!isWhole(value)) throw new NoForm('a text with half of a surrogate pair is not UTF-8: give its bytes, or cut it between characters')
         return value
       case 'boolean':
         return value
@@ -60,16 +60,16 @@ class Writing {
       case 'object':
         return value === null ? null : this.#deeper(value)
       case 'function':
-        throw new NoForm(`a function${value.name ? ` (${value.name})` : ''} is no value: give it among the functions of the session, and call it there`)
+        throw new NoForm(`a function${value.name ? ` (${value.name})` : ''} cannot pass: give it among the functions of the session, and call it there`)
       default:
-        throw new NoForm(`a ${typeof value} is no value of another program: give its description as text`)
+        throw new NoForm(`a ${typeof value} cannot pass: give its description as text`)
     }
   }
 
   #deeper(value: object): unknown {
     if (this.#within.length >= mostDeep) {
-      if (new Set(this.#within).size < this.#within.length) throw new NoForm('it contains itself: give each part by a name or a number of its own')
-      throw new NoForm(`it is nested more than ${mostDeep} deep: give it in flat parts, or as a text of JSON`, 'RangeError')
+      if (new Set(this.#within).size < this.#within.length) throw new NoForm('it contains itself: refer to its parts by names or numbers')
+      throw new NoForm(`it is nested more than ${mostDeep} deep: give it in flat parts, or as JSON text`, 'RangeError')
     }
     this.#within.push(value)
     const made = this.#object(value)
@@ -93,19 +93,19 @@ class Writing {
     if ('toJSON' in value && typeof value.toJSON === 'function') return inner(value.toJSON())
     if (!isPlain(value)) throw new NoForm(`${kindOf(value)} is an object of a class: give a HostObject, which programs call, or a plain object, as { ...it }`)
     const entries = Object.entries(value).filter(([, each]) => each !== undefined)
-    // Such an object would be read as a form of its own.
+    // A program would read such an object as one of the special forms.
     if (entries.length === 1 && entries[0]![0].startsWith('$')) return { $map: entries.map(([key, each]) => [key, inner(each)]) }
     return plain(entries.map(([key, each]) => [key, inner(each)]))
   }
 }
 
-/** The value as JSON has it. NoForm for what has none. */
+/** Returns the value as JSON. Throws NoForm for one that cannot pass. */
 export const toWire = (value: unknown, referenceTo?: ReferenceTo): unknown => new Writing(referenceTo).wire(value)
 
 // Node 18 has no isWellFormed().
 const isWhole = (text: string & { isWellFormed?(): boolean }): boolean => (text.isWellFormed ? text.isWellFormed() : !/\p{Surrogate}/u.test(text))
 
-// A whole number that a program would read as another one, digit by digit, stays the float that it is.
+// A whole number past 2^53 is marked as a float. Otherwise a program would read its digits as an integer.
 function numberToWire(value: number): unknown {
   if (Number.isNaN(value)) return { $number: 'nan' }
   if (!Number.isFinite(value)) return { $number: value > 0 ? 'inf' : '-inf' }
@@ -113,11 +113,11 @@ function numberToWire(value: number): unknown {
 }
 
 function timeToWire(value: Date): string {
-  if (Number.isNaN(value.getTime())) throw new NoForm('a Date without a time is none: was its text a date?')
+  if (Number.isNaN(value.getTime())) throw new NoForm('the Date is invalid: was its text a date?')
   return value.toISOString()
 }
 
-// One whose only key an object could have, too, has it twice: alone it stands for an object.
+// A map whose only key begins with "$" has that key twice: with the key once, it would mean an object.
 const mapToWire = (entries: readonly (readonly [unknown, unknown])[]): object => ({
   $map: isOfObject(entries) ? [[entries[0]![0], null], ...entries] : entries,
 })
@@ -127,22 +127,22 @@ const isOfObject = (entries: readonly (readonly unknown[])[]): boolean => {
 }
 
 function refuse(value: object): void {
-  if (isThenable(value)) throw new NoForm('a Promise is not there yet: await it')
-  if (kinds.isNativeError(value) || value instanceof Error) throw new NoForm('an Error is no value: throw it, or give its message as text')
-  if (kinds.isRegExp(value)) throw new NoForm('a RegExp is no value of another program: give its source as text')
-  if (kinds.isDataView(value)) throw new NoForm('a DataView is no value: give a Uint8Array of its buffer')
+  if (isThenable(value)) throw new NoForm('a Promise cannot pass: await it')
+  if (kinds.isNativeError(value) || value instanceof Error) throw new NoForm('an Error cannot pass: throw it, or give its message as text')
+  if (kinds.isRegExp(value)) throw new NoForm('a RegExp cannot pass: give its source as text')
+  if (kinds.isDataView(value)) throw new NoForm('a DataView cannot pass: give a Uint8Array of its buffer')
   if (kinds.isGeneratorObject(value) || kinds.isMapIterator(value) || kinds.isSetIterator(value))
-    throw new NoForm('a generator or an iterator gives its values once: give an array, as [...it]')
-  if (kinds.isWeakMap(value) || kinds.isWeakSet(value)) throw new NoForm('what is weak has no entries that could be told: give a Map or a Set')
+    throw new NoForm('a generator or iterator gives its values only once: give an array, such as [...it]')
+  if (kinds.isWeakMap(value) || kinds.isWeakSet(value)) throw new NoForm('a weak collection does not list its entries: give a Map or a Set')
 }
 
-// Also of another realm.
+// Also from another realm.
 function isPlain(value: object): boolean {
   const of: unknown = Object.getPrototypeOf(value)
   return of === null || Object.getPrototypeOf(of) === null
 }
 
-// Also of a member that is named __proto__.
+// Also for a member that is named __proto__.
 const plain = (entries: Iterable<readonly [string, unknown]>): object => Object.fromEntries(entries)
 
 function timeOf(text: string): Date | string {
@@ -153,9 +153,9 @@ function timeOf(text: string): Date | string {
 
 type Inner = (value: unknown) => unknown
 type Reading = readonly ['text' | 'number' | 'array', (content: never, inner: Inner) => unknown]
-const mostDigits = 4300 // of an integer, as Python has it: more take long
+const mostDigits = 4300 // digits of an integer; Python has the same limit, since more take long
 
-// What the content is, which a program writes, and what is made of it.
+// Readers of the special forms. A program writes the content.
 const ofWireBy: Readonly<Record<string, Reading>> = {
   __proto__: null as never,
   $integer: ['text', integerOf],
@@ -182,7 +182,7 @@ function mapOf(entries: unknown[], inner: Inner): object {
 }
 
 function integerOf(text: string): number | bigint {
-  if (!/^-?\d+$/.test(text) || text.length > mostDigits) throw new TypeError('an integer has decimal digits, and no more than 4300')
+  if (!/^-?\d+$/.test(text) || text.length > mostDigits) throw new TypeError('an integer has at most 4300 decimal digits')
   const whole = BigInt(text)
   return Number.isSafeInteger(Number(whole)) ? Number(whole) : whole
 }
@@ -195,7 +195,7 @@ function pairOf(entry: unknown): readonly unknown[] {
 const formOf = (content: unknown): string =>
   typeof content === 'string' ? 'text' : typeof content === 'number' ? 'number' : Array.isArray(content) ? 'array' : 'none'
 
-/** What the JSON stands for. */
+/** Reads a value from JSON. */
 export function ofWire(value: unknown, objectOf?: ObjectOf): unknown {
   const inner: Inner = (each) => ofWire(each, objectOf)
   if (Array.isArray(value)) return value.map(inner)

@@ -1,4 +1,4 @@
-// Approval, a model, a person and receipts of a session: in this process, and in one of the session's own where the machine has the walls.
+// Tests approval, a model, a person and receipts of a session, in this process and isolated where the machine has the walls.
 
 import assert from 'node:assert/strict'
 import { spawnSync } from 'node:child_process'
@@ -11,7 +11,7 @@ import { fileURLToPath } from 'node:url'
 import { Flows, LATER, load, MembraneError, Pool, Receipts, Session } from 'membrane'
 import { later, noJavaScript, noPython } from './common.mjs'
 
-// What is read of the store is private and of untrusted origin, and the model is the way out.
+// What is read from the store is private and of untrusted origin, and the model is the way out.
 const policy = {
   ask: true,
   kv: { private: true, untrusted: true },
@@ -135,7 +135,7 @@ for (const { isolated, skip } of places) {
     assert.deepEqual([prompt, system, maxTokens > 0, timeoutMs > 0], ['hello', '', true, true])
   })
 
-  test(here('how a model failed is told'), { skip }, async () => {
+  test(here('how a model failed is shown'), { skip }, async () => {
     const throws = (error) => () => {
       throw error
     }
@@ -161,7 +161,7 @@ for (const { isolated, skip } of places) {
     await withSession({}, async (session) => assert.equal((await session.run(send)).outcome, 'raised'))
   })
 
-  test(here('what a model may not give is told to both'), { skip }, async () => {
+  test(here('invalid answers are reported to both sides'), { skip }, async () => {
     const embed = (embed) => ({ embed })
     const ways = [() => 7, () => undefined, () => ({ text: 7 }), () => ({ text: 'a', tokensIn: -1 }), embed(() => 'ab'), embed(() => [NaN]), embed(() => new DataView(new ArrayBuffer(8)))]
     for (const model of ways) {
@@ -170,7 +170,7 @@ for (const { isolated, skip } of places) {
           assert.equal((await session.run(typeof model === 'function' ? send : "membrane.ai.embed('a')")).outcome, 'raised'),
         ),
       )
-      assert.match(warned.join(), /gave something else/)
+      assert.match(warned.join(), /returned something else/)
     }
   })
 
@@ -236,7 +236,7 @@ for (const { isolated, skip } of places) {
       session.runSync(read)
       assert.equal(session.runSync(send).text, "'said hello'")
       assert.equal(session.runSync(askIt).text, "'1984'")
-      assert.match(session.runSync(caught("membrane.ai.embed('a')")).text, /not runSync/)
+      assert.match(session.runSync(caught("membrane.ai.embed('a')")).text, /use run\(\)/)
     }),
   )
 
@@ -264,7 +264,7 @@ for (const { isolated, skip } of places) {
     await pool.close()
   })
 
-  // By a program that has nothing of Membrane; it is beside the package where that is in the project.
+  // Verifies with a program that has no code of Membrane, which is beside the package inside the project.
   const verified = (folder, receipt) => {
     const keys = JSON.parse(readFileSync(join(folder, 'keys.json'), 'utf8')).keys.map(({ private_key: _, ...key }) => key)
     const published = join(folder, 'published.json')
@@ -304,7 +304,7 @@ for (const { isolated, skip } of places) {
     }),
   )
 
-  test(here('what receipts do not lead to is refused'), { skip }, () =>
+  test(here('what cannot be sealed is refused'), { skip }, () =>
     withFolder(async (_, receipts) => {
       for (const more of [{ functions: { f: () => 1 } }, { inputs: { n: 1 } }, { clock: 'real' }, { timezone: '+02:00' }, { entropy: 7 }])
         await assert.rejects(Session.create('js', { receipts: receipts(), isolated, ...more }), { code: 'unsupported' })
@@ -352,15 +352,15 @@ test('hints say what to give the session', { skip: noJavaScript }, async () => {
   }
 })
 
-test('options that are none are refused', { skip: noJavaScript }, async () => {
+test('invalid options are refused', { skip: noJavaScript }, async () => {
   for (const wrong of [{ approve: true }, { model: 'gpt' }, { model: { complete: 7 } }, { ask: 'me' }, { flows: [] }, { receipts: '/tmp' }])
     await assert.rejects(Session.create('js', wrong), TypeError, JSON.stringify(wrong))
   await withFolder((folder) =>
-    assert.throws(() => new Receipts(join(folder, 'receipts'), { keyFile: join(folder, 'none.json') }), { code: 'not_found', hint: /none\.json has none: .*makesKey: true/ }),
+    assert.throws(() => new Receipts(join(folder, 'receipts'), { keyFile: join(folder, 'none.json') }), { code: 'not_found', hint: /none in .*none\.json: .*makesKey: true/ }),
   )
 })
 
-test('a program that writes its own request is asked for as well', { skip: noPython }, async () => {
+test('a forged request needs approval too', { skip: noPython }, async () => {
   const asked = []
   const session = await Session.create('python', { policy, approve: (question) => void asked.push(question), model: echo })
   ;(await session.run("from membrane import ai, kv, _door\nkv.set('k', 's'); kv.get('k')\nimport json")).check()

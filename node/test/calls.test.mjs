@@ -1,4 +1,4 @@
-// What a gate may give, and how the arguments of a call reach a function of JavaScript.
+// Tests what a gate may return, and how the arguments of a call reach a JavaScript function.
 
 import assert from 'node:assert/strict'
 import { spawnSync } from 'node:child_process'
@@ -20,7 +20,7 @@ test('only true lets a call pass', { skip }, async () => {
         const { error } = await session.run('pay(5)')
         const isRefusal = said === false || said === undefined || said === null
         assert.equal(error.code, isRefusal ? 'PermissionError' : 'HostError', String(error))
-        assert.match(error.message, isRefusal ? /the call of pay was refused/ : /a gate gives true, false \(or nothing\) or LATER/)
+        assert.match(error.message, isRefusal ? /the call of pay was refused/ : /a gate returns true, false \(or nothing\) or LATER/)
       })
   assert.deepEqual(paid, [])
   for (const gate of [() => true, async () => true])
@@ -28,7 +28,7 @@ test('only true lets a call pass', { skip }, async () => {
   assert.deepEqual(paid, [5, 5])
 })
 
-test('a gate that gives something else is told of to the embedder', { skip }, () => {
+test('the embedder is warned of a gate that returns something else', { skip }, () => {
   const program = `
     import { Session } from 'membrane'
     const session = await Session.create('python', { functions: { f: () => 1 }, gate: () => 'yes' })
@@ -36,8 +36,8 @@ test('a gate that gives something else is told of to the embedder', { skip }, ()
     session.close()
   `
   const { stderr } = spawnSync(process.execPath, ['--input-type=module', '-e', program], { cwd: new URL('..', import.meta.url), encoding: 'utf8' })
-  assert.match(stderr, /the gate gave yes for a call of f: a gate gives true/)
-  assert.equal(stderr.match(/the gate gave/g).length, 1)
+  assert.match(stderr, /the gate returned yes for a call of f: a gate returns true/)
+  assert.equal(stderr.match(/the gate returned/g).length, 1)
 })
 
 test('a gate that gives LATER makes a call wait, and the function is not called', { skip }, async () => {
@@ -76,13 +76,13 @@ test('what a gate throws is its reason', { skip }, async () => {
   })
 })
 
-test('runSync says that it is the gate that gives a promise', { skip }, async () => {
+test('runSync() names a gate that returns a promise', { skip }, async () => {
   let calls = 0
   const functions = { f: () => ++calls }
   for (const gate of [async () => true, async () => Promise.reject(new Error('no'))])
     await withSession({ functions, gate }, async (session) => {
       const { error } = session.runSync('f()')
-      assert.match(error.message, /the gate .* use run\(\), and not runSync\(\)/)
+      assert.match(error.message, /the gate .* use run\(\) instead of runSync\(\)/)
       await new Promise(setImmediate)
     })
   assert.equal(calls, 0)
@@ -117,13 +117,13 @@ test('arguments by name have their positions by the signature', { skip }, async 
     })
 })
 
-test('defaults of JavaScript hold', { skip }, () =>
+test('defaults of JavaScript apply', { skip }, () =>
   withSession({ functions: { price: { call: (item, count = 1, size = 2) => count * size, signature: '(item, count=1, size=2)' } } }, async (session) => {
     assert.equal((await session.run("price('tea', size=5)")).text, '5')
     assert.equal((await session.run("price('tea', count=2)")).text, '4')
   }))
 
-test('by a signature that cannot be read nothing is bound', { skip }, async () => {
+test('a signature that cannot be read binds nothing', { skip }, async () => {
   for (const signature of ['(key=lambda a, b: 1, c=2)'])
     await withSession({ functions: { f: { call: anything, signature } } }, async (session) => {
       assert.equal((await session.run('f(1)')).text, '[1]')
@@ -144,7 +144,7 @@ def ask(arguments, keywords):
     assert.equal(ran.text, '[True, True, True, True, False]', ran.error?.message)
   }))
 
-test('methods bind, too; gates and calls see all by name', { skip }, async () => {
+test('methods bind, too; gates and calls see all arguments by name', { skip }, async () => {
   class Account {
     transfer(amount, to = 'nobody', { note = '' } = {}) {
       return `${amount} to ${to}: ${note}`

@@ -1,4 +1,4 @@
-// Types of cells, checked before they run; stubs. What needs ty is skipped where it is not in PATH.
+// Tests type checks of cells before they run, and stubs. What needs ty is skipped if it is not in PATH.
 
 import assert from 'node:assert/strict'
 import { chmodSync, existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, watch, writeFileSync } from 'node:fs'
@@ -71,7 +71,7 @@ test('what the host gives', { skip }, () =>
     await finds(session, 'opened + 1', 1, 1, '+')
   }))
 
-test('what is right runs', { skip }, () =>
+test('a correct cell runs', { skip }, () =>
   checked(async (session) => {
     await runs(session, "from bank import rate\nawait rate('EUR') * 2", '3.0')
     await runs(session, "price('tea', 2) + rows[0]['n'] + account.deposit(1)", '802')
@@ -79,7 +79,7 @@ test('what is right runs', { skip }, () =>
     await runs(session, "price = 4\nrows = 'reused'\nprice, rows", "(4, 'reused')")
   }))
 
-test('one that is right as it stands', { skip }, () => checked((session) => runs(session, 'price(3)  # ty: ignore', '350')))
+test('a finding can be silenced', { skip }, () => checked((session) => runs(session, 'price(3)  # ty: ignore', '350')))
 
 test('a finding stops the cell', { skip }, () =>
   checked(async (session) => {
@@ -89,7 +89,7 @@ test('a finding stops the cell', { skip }, () =>
     assert.throws(() => result.check(), ProgramError)
   }))
 
-test('cells before', { skip }, () =>
+test('earlier cells are known', { skip }, () =>
   checked(async (session) => {
     await runs(session, "total: int = 1\ndef double(n: int) -> int:\n    return 2 * n\nclass Item:\n    name = 'tea'\n")
     await finds(session, "double('a')", 1, 8, '`int`')
@@ -100,7 +100,7 @@ test('cells before', { skip }, () =>
     await runs(session, 'made + 1', '6')
   }))
 
-test('a cell that failed has defined what it came to', { skip }, () =>
+test('a failed cell may have defined names', { skip }, () =>
   checked(async (session) => {
     assert.equal((await session.run("begun = '''a\nb'''\n1 / 0\nnever = 1")).outcome, 'raised')
     await finds(session, 'begun + 1', 1, 1, '+')
@@ -108,7 +108,7 @@ test('a cell that failed has defined what it came to', { skip }, () =>
     await finds(session, 'begun + 1', 1, 1, '+')
   }))
 
-test('syntax is the language’s own', { skip }, () =>
+test('syntax is left to the language', { skip }, () =>
   checked(async (session) => {
     const result = await session.run('x = = 1')
     assert.deepEqual([result.outcome, result.error.code], ['raised', 'SyntaxError'])
@@ -125,7 +125,7 @@ test('several findings', { skip }, () =>
     assert.ok((await session.check(Array.from({ length: 500 }, (_, i) => `made_${i}`).join('\n'))).findings.length > 0)
   }))
 
-test('scripts stand for themselves', { skip }, () =>
+test('scripts are checked alone', { skip }, () =>
   checked(async (session) => {
     await runs(session, 'total = 1')
     for (const code of ['from ab import price\nprice(1)', 'print(total)', "price('a')", 'account'])
@@ -133,7 +133,7 @@ test('scripts stand for themselves', { skip }, () =>
     assert.equal((await session.run("from ab import price\nprint(price('a'))", { script: true })).stdout, '350\n')
   }))
 
-test('texts that are strange', { skip }, () =>
+test('unusual texts', { skip }, () =>
   checked(async (session) => {
     for (const code of ['', '\n\n', '# €\u2028x', 'x = 1\n\n\n', 'y\0', '# \ud800', `x = ${'('.repeat(3000)}${')'.repeat(3000)}`])
       assert.notEqual((await session.run(code)).outcome, 'invalid', code.slice(0, 20))
@@ -142,7 +142,7 @@ test('texts that are strange', { skip }, () =>
     await finds(session, "'€😀'; price(3)", 1, 18, '`str`')
   }))
 
-test('what is installed here is not seen, and what is named is', { skip }, async () => {
+test('installed packages are not visible, and named ones are', { skip }, async () => {
   const folder = mkdtempSync(join(tmpdir(), 'stubs-'))
   writeFileSync(join(folder, 'tables.pyi'), 'def rows() -> list[int]: ...\n')
   const typeCheck = { stubs: { 'greetings.en': 'def hello(name: str) -> str: ...\n', greetings: '' }, paths: [folder], timeout: '1min' }
@@ -174,7 +174,7 @@ test('forks and bytes know the cells', { skip }, () =>
     assert.equal((await again.run("double('a')")).error.code, 'type_check')
     const free = load(blob)
     assert.equal((await free.run("double('a')")).text, "'aa'")
-    const later = load(free.dump(), { typeCheck: true }) // of one that kept no cells
+    const later = load(free.dump(), { typeCheck: true }) // the bytes of a session that kept no cells
     assert.equal((await later.run('double(2)')).text, '4')
     for (const each of [branch, again, free, later]) each.close()
   }))
@@ -189,7 +189,7 @@ test('calls that wait', { skip }, () =>
     assert.equal((await session.run('refuse(1)')).error.code, 'type_check')
   }))
 
-test('cells before are bounded', { skip }, () =>
+test('earlier cells are bounded', { skip }, () =>
   withSession({ typeCheck: true }, async (session) => {
     await runs(session, 'first = 1')
     for (let i = 0; i < 4; ++i) await runs(session, `# ${'x'.repeat(100_000)}`)
@@ -198,7 +198,7 @@ test('cells before are bounded', { skip }, () =>
     await runs(session, 'first + 1', '2')
   }))
 
-test('heads of bytes that others wrote', { skip }, () =>
+test('forged heads of bytes', { skip }, () =>
   withSession({ typeCheck: true }, async (session) => {
     const blob = session.dump()
     const end = 12 + new DataView(blob.buffer, blob.byteOffset).getUint32(8, true)
@@ -224,7 +224,7 @@ test('a session is busy while its cell is checked', { skip }, () =>
 
 // -- without ty -------------------------------------------------------------------------------------------------------
 
-/** A session whose checker is a script of the shell. */
+/** A session whose checker is a shell script. */
 async function withScript(script, how, act) {
   const folder = mkdtempSync(join(tmpdir(), 'checker-'))
   const checker = join(folder, 'ty')
@@ -244,7 +244,7 @@ test('JavaScript is not checked', { skip: noJavaScript }, () =>
     return true
   }))
 
-test('a checker that is not there', { skip: noPython }, async () => {
+test('a checker that does not exist', { skip: noPython }, async () => {
   const isMissing = (error) => error.code === 'not_installed' && /pip install ty/.test(error.hint)
   for (const checker of ['/no/such/ty', tmpdir()]) await assert.rejects(Session.create('python', { typeCheck: { checker } }), isMissing)
   const path = process.env.PATH
@@ -256,7 +256,7 @@ test('a checker that is not there', { skip: noPython }, async () => {
   }
 })
 
-test('options that are wrong', { skip: noPython }, async () => {
+test('wrong options', { skip: noPython }, async () => {
   for (const name of ['../x', '/x', 'a..b', ''])
     await assert.rejects(Session.create('python', { typeCheck: { checker: '/bin/sh', stubs: { [name]: '' } } }), { code: 'invalid_argument' })
   await assert.rejects(Session.create('python', { typeCheck: { patience: 1 } }), TypeError)
@@ -313,7 +313,7 @@ test('a check is stopped', { skip: noPython }, async () => {
     })
 })
 
-test('it leaves nothing', { skip: noPython }, () =>
+test('the checker leaves nothing', { skip: noPython }, () =>
   withScript('echo "$PWD" >&2; exit 1', {}, async (session) => {
     const before = readdirSync(tmpdir()).filter((each) => each.startsWith('membrane-')).length
     await session.run('x = 1')
@@ -323,7 +323,7 @@ test('it leaves nothing', { skip: noPython }, () =>
 
 // -- stubs ------------------------------------------------------------------------------------------------------------
 
-test('stubs say what there is', { skip: noPython }, async () => {
+test('stubs describe everything', { skip: noPython }, async () => {
   let text
   await withSession(given(), async (session) => {
     text = session.stubs()

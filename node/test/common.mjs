@@ -1,4 +1,4 @@
-// What the tests of sessions share. They use dist/, and are skipped where it has no engine or the language is not installed.
+// Helpers for tests of sessions. These use dist/, and are skipped if it has no engine or the language is not installed.
 
 import { existsSync, readFileSync } from 'node:fs'
 import { delimiter, join } from 'node:path'
@@ -21,18 +21,18 @@ export function residentKib() {
   return Number(/VmRSS:\s*(\d+)/.exec(readFileSync('/proc/self/status', 'utf8'))[1])
 }
 
-/** A promise, and what settles it. */
+/** A promise, and the functions that settle it. */
 export function later() {
   const made = {}
   made.promise = new Promise((resolve, reject) => Object.assign(made, { resolve, reject }))
   return made
 }
 
-/** ty, which type checks need. */
+/** Whether ty is missing, which type checks need. */
 export const noTy =
   !process.env.PATH.split(delimiter).some((folder) => folder && existsSync(join(folder, 'ty'))) && 'there is no ty in PATH'
 
-/** The turn of a session with a short wall limit, which a busy machine may take for itself: again, then. */
+/** A turn of a session with a short wall limit. A busy machine may use up the limit before the turn begins; then it is repeated. */
 export async function inTime(session, code) {
   for (let tries = 100; ; --tries) {
     const result = await session.run(code)

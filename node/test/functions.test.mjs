@@ -1,4 +1,4 @@
-// Functions and objects of this program, as a session's programs call them.
+// Tests functions and objects of the embedder, as a session's programs call them.
 
 import assert from 'node:assert/strict'
 import { AsyncLocalStorage } from 'node:async_hooks'
@@ -45,7 +45,7 @@ test('arguments by name are the last argument', { skip }, () =>
     assert.equal((await session.run("f(1)")).text, '[1]')
   }))
 
-test('a function is as it is described', { skip }, async () => {
+test('a function looks as it is described', { skip }, async () => {
   const price = { call: (item, { count = 1 } = {}) => 350 * count, signature: '(item: str, *, count: int = 1) -> int', doc: 'What an item costs.' }
   await withSession({ modules: { shop: { price } }, functions: { price } }, async (session) => {
     assert.equal((await session.run("from shop import price as p\np('tea', count=2)")).text, '700')
@@ -174,7 +174,7 @@ test('a turn that is aborted while it waits for another ends at once', { skip },
   })
 })
 
-test('functions are called in the context of who asked for the turn', { skip }, async () => {
+test('functions are called in the context of the turn’s caller', { skip }, async () => {
   const user = new AsyncLocalStorage()
   const functions = { me: () => user.getStore() ?? 'nobody', later: async () => user.getStore() ?? 'nobody' }
   await withSession({ functions }, async (session) => {
@@ -248,7 +248,7 @@ class Account {
   }
 }
 
-test('objects show what they are allowed to', { skip }, async () => {
+test('objects show only listed members', { skip }, async () => {
   const account = new Account(100)
   const back = []
   const inputs = { account: new HostObject(account, { methods: ['deposit', 'close'], attributes: ['balance'] }) }

@@ -1,4 +1,4 @@
-// What a hostile program can ask of the embedder: requests that it writes itself, past the functions that it was given.
+// Tests what a hostile program can ask of the embedder by requests that it forges, past the functions that it was given.
 
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
@@ -27,7 +27,7 @@ async function sessionOf(options) {
   return session
 }
 
-test('names pass no gate', { skip: noPython }, async () => {
+test('forged names pass no gate', { skip: noPython }, async () => {
   const account = new Account()
   const session = await sessionOf({ inputs: { account: held(account) }, gate: (call) => call.name !== 'Account.withdraw' })
   for (const name of ['Account.withdraw', 'X.withdraw', 'withdraw', 'shop.price\\nX.withdraw', ''])
@@ -36,7 +36,7 @@ test('names pass no gate', { skip: noPython }, async () => {
   session.close()
 })
 
-test('keywords and values are what they say', { skip: noPython }, async () => {
+test('keywords are not read as special values', { skip: noPython }, async () => {
   const given = []
   const session = await sessionOf({
     functions: { take: (...all) => void given.push(all) },
@@ -64,7 +64,7 @@ test('keywords and values are what they say', { skip: noPython }, async () => {
   session.close()
 })
 
-test('objects are their session\'s alone', { skip: noPython }, async () => {
+test('objects belong to their session\'s alone', { skip: noPython }, async () => {
   const vault = held(new Account())
   const session = await sessionOf({ functions: { vault: () => vault }, inputs: { own: held(new Account()) } })
   const branch = session.fork()

@@ -1,11 +1,11 @@
-// Input variables of one turn, here and in processes of their own.
+// Tests input variables of one turn, in this process and isolated.
 
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { Call, HostObject, LATER, load, Pool, Session } from 'membrane'
 import { noJavaScript, noPython, noTy, withSession } from './common.mjs'
 
-/** Skipped where the machine lacks a wall; a package without its program is a failure. */
+/** Skipped if the machine lacks a wall; a package without its worker program is a failure. */
 async function whyNotIsolated() {
   if (noPython) return noPython
   try {
@@ -24,7 +24,7 @@ class Account {
 for (const [place, skip, isolated] of [['in this process', noPython, false], ['isolated', await whyNotIsolated(), true]]) {
   const within = (options, act) => withSession({ isolated, ...options }, act)
 
-  test(`${place}: they are variables that stay`, { skip }, () =>
+  test(`${place}: inputs are variables that stay`, { skip }, () =>
     within({ inputs: { given: 1 } }, async (session) => {
       assert.equal((await session.run('n + m', { inputs: { n: 20, m: 22 } })).text, '42')
       assert.equal((await session.run('n = n + 1; n')).text, '21')
@@ -36,12 +36,12 @@ for (const [place, skip, isolated] of [['in this process', noPython, false], ['i
       assert.match((await session.run('1', { inputs: { account } })).error.message, /Account, which was not described/)
     }))
 
-  test(`${place}: they may be objects`, { skip }, () =>
+  test(`${place}: inputs may be objects`, { skip }, () =>
     within({ types: [{ type: Account, attributes: ['balance'] }] }, async (session) => {
       assert.equal((await session.run('account.balance', { inputs: { account: new Account() } })).text, '7')
     }))
 
-  test(`${place}: those of a turn that fails are undone`, { skip }, () =>
+  test(`${place}: inputs of a failed turn are undone`, { skip }, () =>
     within({ limits: { fuel: '1e8' } }, async (session) => {
       ;(await session.run('t = 0', { inputs: { n: 1 } })).check()
       for (const n of [10, 11, 12]) (await session.run('t += n', { inputs: { n } })).check()
@@ -51,7 +51,7 @@ for (const [place, skip, isolated] of [['in this process', noPython, false], ['i
       assert.equal((await session.run('n')).text, '5')
     }))
 
-  test(`${place}: they are in the bytes, and in forks`, { skip }, () =>
+  test(`${place}: inputs are in bytes and forks`, { skip }, () =>
     within({ functions: { approve: LATER } }, async (session) => {
       const call = await session.start('m = approve(n) + n; m', { inputs: { n: 5 } })
       assert.ok(call instanceof Call)
@@ -70,7 +70,7 @@ for (const [place, skip, isolated] of [['in this process', noPython, false], ['i
       assert.equal((await session.run('n')).text, '1')
     }))
 
-  test(`${place}: names and values that are none`, { skip }, () =>
+  test(`${place}: invalid names and values are refused`, { skip }, () =>
     within({}, async (session) => {
       for (const name of ['', 'two words', '1st', 'naïve', 'class']) {
         const result = await session.run('n', { inputs: { n: 1, [name]: 1 } })
@@ -78,7 +78,7 @@ for (const [place, skip, isolated] of [['in this process', noPython, false], ['i
         assert.ok(result.error.message.includes(name) && result.error.hint, result.error.message)
       }
       await assert.rejects(session.run('n', { inputs: { n: () => 0 } }), TypeError)
-      for (const inputs of [[1], null, 7]) await assert.rejects(session.run('n', { inputs }), /the option inputs of run is an object/)
+      for (const inputs of [[1], null, 7]) await assert.rejects(session.run('n', { inputs }), /the option inputs of run must be an object/)
       const large = await session.run('1', { inputs: { x: 'x'.repeat(9 << 20), y: 'y'.repeat(9 << 20) } })
       assert.match(large.error.message, /bytes, and may have/)
       assert.match((await session.run('1', { script: true, inputs: { n: 1 } })).error.message, /a script is a whole program/)
@@ -109,7 +109,7 @@ test('in a pool', { skip: noPython }, async () => {
   await pool.close()
 })
 
-test('their types are known to checks', { skip: noPython || noTy }, () =>
+test('checks know the types of inputs', { skip: noPython || noTy }, () =>
   withSession({ typeCheck: true }, async (session) => {
     const inputs = { count: 3, when: new Date(0), named: { a: [1] }, datetime: 5 }
     const found = await session.run('count.upper()', { inputs })

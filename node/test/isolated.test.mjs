@@ -1,4 +1,4 @@
-// Sessions in processes of their own.
+// Tests isolated sessions.
 
 import assert from 'node:assert/strict'
 import { spawn } from 'node:child_process'
@@ -13,13 +13,13 @@ import { noPython } from './common.mjs'
 
 const node = fileURLToPath(new URL('..', import.meta.url))
 const folder = mkdtempSync(join(tmpdir(), 'membrane-'))
-const program = join(folder, 'membrane-worker') // a name of this test alone, by which its processes are known
+const program = join(folder, 'membrane-worker') // a name that only this test uses, to find its processes
 symlinkSync(join(node, 'dist', 'membrane-worker'), program)
 process.env.MEMBRANE_WORKER = program
 after(() => rmSync(folder, { recursive: true }))
 const isolated = (options = {}) => Session.create('python', { isolated: true, ...options })
 
-/** Skipped where the machine lacks a wall; a package without its program is a failure. */
+/** Skipped if the machine lacks a wall; a package without its worker program is a failure. */
 async function whyNot() {
   if (noPython) return noPython
   try {
@@ -32,7 +32,7 @@ async function whyNot() {
 }
 const skip = await whyNot()
 
-/** The processes of this test's isolated sessions, and what they are forked from. */
+/** The processes of this test's isolated sessions, and the one that they are forked from. */
 function workers() {
   return readdirSync('/proc').filter((name) => {
     try {
@@ -43,7 +43,7 @@ function workers() {
   })
 }
 const newSince = (before) => workers().filter((each) => !before.includes(each))
-/** Also as zombies. */
+/** Waits until they have ended and were reaped. */
 async function areGone(processes) {
   for (const endsAt = performance.now() + 60_000; performance.now() < endsAt; ) {
     if (!processes.some((each) => existsSync(`/proc/${each}`))) return true
@@ -85,7 +85,7 @@ test('limits, and turns that are stopped', { skip }, async () => {
   endless.close()
 })
 
-test('sources are asked here', { skip }, async () => {
+test('sources are called here', { skip }, async () => {
   const waits = []
   const session = await isolated({
     clock: new Date('2026-07-01T09:30Z'),
@@ -99,7 +99,7 @@ test('sources are asked here', { skip }, async () => {
   session.close()
 })
 
-test('bytes go on in either place', { skip }, async () => {
+test('bytes resume in either place', { skip }, async () => {
   for (const [first, then] of [[true, false], [false, true], [true, true]]) {
     const session = await Session.create('python', { isolated: first, functions: { ask: LATER } })
     await session.run('n = 1')
@@ -112,7 +112,7 @@ test('bytes go on in either place', { skip }, async () => {
   }
 })
 
-test('a death costs its session only', { skip }, async () => {
+test('a crash costs only its session', { skip }, async () => {
   const other = await isolated()
   await other.run('x = 41')
   const before = workers()
@@ -124,7 +124,7 @@ test('a death costs its session only', { skip }, async () => {
   for (const each of [session, other]) each.close()
 })
 
-test('many leave nothing', { skip }, async () => {
+test('many sessions leave nothing', { skip }, async () => {
   const first = await isolated()
   const before = workers()
   const open = readdirSync('/proc/self/fd').length
@@ -140,7 +140,7 @@ test('many leave nothing', { skip }, async () => {
   first.close()
 })
 
-test('nothing is left of a process that is killed', { skip }, async () => {
+test('a killed process leaves nothing', { skip }, async () => {
   const code = `
     import { Session } from 'membrane'
     const session = await Session.create('python', { isolated: true, limits: { wall: '10min', fuel: '1e15' }, onStdout: () => console.log('begun') })

@@ -1,4 +1,4 @@
-// Values, calls and names in sessions of JavaScript.
+// Tests values, calls and names in sessions of JavaScript.
 
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
@@ -56,7 +56,7 @@ for (const isAsync of [false, true])
     }
   })
 
-test('so of methods, of modules, and where calls wait', { skip }, async () => {
+test('the same for methods, modules and waiting calls', { skip }, async () => {
   const account = new HostObject({ n: 1, pay: (...args) => shown(...args), me() { return this } }, { methods: { pay: { signature: '(amount, *, note="")' }, me: {} }, attributes: ['n'] })
   const modules = { shop: { price: { call: shown, signature: '(item)' } } }
   await within({ inputs: { account }, modules, functions: { approve: { call: LATER, signature: '(amount)' } } }, async (session) => {
@@ -71,7 +71,7 @@ test('so of methods, of modules, and where calls wait', { skip }, async () => {
 test("names of the language's own are refused", { skip }, async () => {
   const names = ['globalThis', 'Object', 'Map', 'Reflect', 'Promise', 'Symbol', 'JSON']
   for (const name of names) {
-    await assert.rejects(Session.create('js', { inputs: { [name]: 5 } }), { name: 'TypeError', message: `the input ${name} has the name of a global of JavaScript's own: give it another one, as ${name}_` })
+    await assert.rejects(Session.create('js', { inputs: { [name]: 5 } }), { name: 'TypeError', message: `the input ${name} has the name of a global of JavaScript's own: give it another one, such as ${name}_` })
     await assert.rejects(Session.create('js', { functions: { [name]: () => 1 } }), /the function .* global of JavaScript's own/)
   }
   await within({}, async (session) => {
@@ -84,7 +84,7 @@ test("names of the language's own are refused", { skip }, async () => {
   })
 })
 
-test('a program that takes the place of a global has its next turn', { skip }, async () => {
+test('a program that replaces a global still has its next turn', { skip }, async () => {
   for (const name of ['Object', 'Map', 'Reflect', 'Set', 'Error', 'JSON', 'Symbol', 'Array', 'globalThis', 'Number', 'TypeError'])
     await within({ functions: { f: (x) => x } }, async (session) => {
       await session.run(`${name} = 5; 0`)

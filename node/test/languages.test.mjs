@@ -1,4 +1,4 @@
-// The command membrane-languages, and hints in words of this package.
+// Tests the command membrane-languages, and hints in this package's terms.
 
 import assert from 'node:assert/strict'
 import { spawnSync } from 'node:child_process'
@@ -20,7 +20,7 @@ function ran(words, env = {}) {
   return { status, stdout, stderr }
 }
 
-/** A folder in which python3 is a program that says with which words it was called, and ends so. */
+/** A folder with a python3 that prints its arguments and exits with the given code. */
 function withPython(status, act) {
   const folder = mkdtempSync(join(tmpdir(), 'membrane-python-'))
   try {
@@ -47,7 +47,7 @@ test('the tools come with the package', { skip }, () => {
   }
 })
 
-test('languages are brought by python3', { skip }, () => {
+test('python3 installs languages', { skip }, () => {
   withPython(1, (env) => {
     const { status, stdout } = ran(['add', 'python', 'js', '--warm', 'none'], env)
     assert.equal(status, 1)
@@ -55,18 +55,18 @@ test('languages are brought by python3', { skip }, () => {
   })
   withPython(0, (env) => {
     const { status, stderr } = ran(['add', 'js', '--directory', env.PATH], env)
-    assert.equal(status, 1) // nothing was brought
+    assert.equal(status, 1) // nothing was installed
     assert.match(stderr, /the language js is not installed/)
   })
 })
 
-test('without python3 it says so', { skip }, () => {
+test('a missing python3 is reported', { skip }, () => {
   const { status, stderr } = ran(['add', 'js'], { PATH: '/nonexistent' })
   assert.equal(status, 1)
-  assert.match(stderr, /there is no python3 here/)
+  assert.match(stderr, /python3, which installs the languages, is missing/)
 })
 
-test('words that are wrong', { skip }, () => {
+test('wrong words', { skip }, () => {
   for (const [words, expected] of [[[], /Usage/], [['remove', 'js'], /there is no command remove/], [['add', 'ruby'], /there is no ruby/]]) {
     const { status, stderr } = ran(words)
     assert.equal(status, 2)
@@ -74,7 +74,7 @@ test('words that are wrong', { skip }, () => {
   }
 })
 
-test('what is there is left alone', { skip: skip || noJavaScript }, () => {
+test('installed languages are left alone', { skip: skip || noJavaScript }, () => {
   assert.deepEqual(ran(['add', 'js']), { status: 0, stdout: '', stderr: '' })
 })
 

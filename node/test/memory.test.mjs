@@ -1,4 +1,4 @@
-// Sessions give back what they had. Needs --expose-gc.
+// Tests that sessions free what they had. Needs --expose-gc.
 
 import assert from 'node:assert/strict'
 import { existsSync } from 'node:fs'
@@ -19,7 +19,7 @@ test(`${many} sessions are made, dumped, loaded and closed`, { skip }, async () 
     assert.equal(again.runSync('x').text, '3')
     again.close()
   }
-  // Without the heap of JavaScript's own, which V8 makes larger for what comes and goes quickly, and keeps.
+  // Without V8's own heap, which grows for short-lived objects and stays large.
   const usedKib = () => {
     globalThis.gc()
     return residentKib() - (process.memoryUsage().heapTotal >> 10)
@@ -31,7 +31,7 @@ test(`${many} sessions are made, dumped, loaded and closed`, { skip }, async () 
   assert.ok(grown < 24 << 10, `${grown} KiB more after ${many} sessions`)
 })
 
-test('a session that nobody has goes, also one that its functions refer to', { skip }, async () => {
+test('a forgotten session is released, also one that its functions refer to', { skip }, async () => {
   const make = async () => {
     const session = await Session.create('python', { functions: { f: () => session.language } })
     session.runSync('f()').check()

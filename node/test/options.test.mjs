@@ -1,4 +1,4 @@
-// Options of wrong kinds: each is a TypeError that says what is right, before anything is made.
+// Tests options of wrong kinds: each is a TypeError that says what is right, before anything is made.
 
 import assert from 'node:assert/strict'
 import { spawnSync } from 'node:child_process'
@@ -46,10 +46,10 @@ test('options of a session', { skip: noJavaScript }, async () => {
   for (const [name, values] of Object.entries(wrong))
     for (const value of values) await assert.rejects(Session.create('js', { [name]: value }), saysOf(name === 'modules' ? 'module' : name === 'model' && value.complete ? 'complete' : name))
   for (const options of [5, 'x', null, [], new Map()]) await assert.rejects(Session.create('js', options), saysOf('Session.create takes its options as an object'))
-  await assert.rejects(Session.create('js', { functions: { f: 5 } }), saysOf('f is no function: a number'))
-  await assert.rejects(Session.create('js', { functions: { f: { signature: '(a)' } } }), saysOf('f is no function: its call is undefined'))
-  await assert.rejects(Session.create('js', { functions: { 'a-b': f } }), saysOf('"a-b" is no name'))
-  await assert.rejects(Session.create('js', { functions: [() => 1] }), saysOf('"" is no name'))
+  await assert.rejects(Session.create('js', { functions: { f: 5 } }), saysOf('f is not a function: a number'))
+  await assert.rejects(Session.create('js', { functions: { f: { signature: '(a)' } } }), saysOf('f is not a function: its call is undefined'))
+  await assert.rejects(Session.create('js', { functions: { 'a-b': f } }), saysOf('"a-b" is not a name'))
+  await assert.rejects(Session.create('js', { functions: [() => 1] }), saysOf('"" is not a name'))
   for (const signature of ['(a', 'nonsense', '(a, c=b"""', 5]) await assert.rejects(Session.create('js', { functions: { f: { call: f, signature } } }), saysOf('the signature of f'))
   for (const [value, members] of [[5, {}], [undefined, undefined], [{ x: 1 }, undefined], [{ x: 1 }, { method: ['x'] }], [{ x: 1 }, { methods: 'x' }]])
     assert.throws(() => new HostObject(value, members), saysOf('HostObject'))

@@ -1,4 +1,4 @@
-// Pools of sessions.
+// Tests pools of sessions.
 
 import assert from 'node:assert/strict'
 import { spawnSync } from 'node:child_process'
@@ -35,7 +35,7 @@ test('sessions share nothing', { skip }, () =>
     }
   }))
 
-test('a session begins as any new one', { skip }, async () => {
+test('a session is like any new one', { skip }, async () => {
   const code = 'import random\nprint(random.random())\n1 / 0'
   const session = await Session.create('python')
   const alone = await session.run(code)
@@ -46,7 +46,7 @@ test('a session begins as any new one', { skip }, async () => {
   })
 })
 
-test('sessions that nobody uses ask for nothing', { skip }, async () => {
+test('unused sessions call nothing', { skip }, async () => {
   const asked = []
   const entropy = (count) => {
     asked.push(count)
@@ -65,7 +65,7 @@ test('sessions that nobody uses ask for nothing', { skip }, async () => {
   })
 })
 
-test('it is filled again', { skip }, () =>
+test('a pool is refilled', { skip }, () =>
   withPool({ size: 3 }, async (pool) => {
     const taken = await Promise.all(Array.from({ length: 7 }, () => pool.session()))
     assert.equal(new Set(taken).size, 7)
@@ -99,7 +99,7 @@ test('a bound, and a time limit', { skip }, () =>
     assert.deepEqual([pool.counts().used, pool.counts().waiting], [0, 0])
   }))
 
-test('who waits is served in turn', { skip }, () =>
+test('callers wait in turn', { skip }, () =>
   withPool({ maxSessions: 2 }, async (pool) => {
     const order = []
     const first = await Promise.all([pool.session(), pool.session()])
@@ -115,7 +115,7 @@ test('who waits is served in turn', { skip }, () =>
     first[1].close()
   }))
 
-test('who stops waiting takes no place', { skip }, () =>
+test('a caller that stops waiting takes no place', { skip }, () =>
   withPool({ maxSessions: 1 }, async (pool) => {
     const held = await pool.session()
     const controllers = [0, 1, 2].map(() => new AbortController())
@@ -125,7 +125,7 @@ test('who stops waiting takes no place', { skip }, () =>
     await assert.rejects(waiting[0], /enough/)
     await assert.rejects(late, isBusy)
     held.close()
-    controllers[1].abort() // in the moment in which it has its place: it is given
+    controllers[1].abort() // at the moment when it gets its place, which is then passed on
     ;(await waiting[1]).close()
     ;(await waiting[2]).close()
     assert.deepEqual([pool.counts().used, pool.counts().waiting], [0, 0])
@@ -154,7 +154,7 @@ test('forks count', { skip }, () =>
 test('sessions that end otherwise', { skip }, async () => {
   await withPool({ size: 1, maxSessions: 1, lifetime: 0 }, async (pool) => {
     const session = await pool.session()
-    ;(await pool.session()).close() // the lifetime of the first is over
+    ;(await pool.session()).close() // the lifetime of the first has passed
     await assert.rejects(session.run('1'), SessionOverError)
   })
   await withPool({ size: 1, maxSessions: 1, idleTimeout: '1ms' }, async (pool) => {
@@ -163,7 +163,7 @@ test('sessions that end otherwise', { skip }, async () => {
     await assert.rejects(session.run('1'), /idle/)
   })
   await withPool({ size: 1, maxSessions: 1 }, async (pool) => {
-    await (async () => void (await (await pool.session()).run('1')))() // nobody has it
+    await (async () => void (await (await pool.session()).run('1')))() // and is forgotten
     let isTaken = false
     const next = pool.session().then((session) => {
       isTaken = true
@@ -180,14 +180,14 @@ test('sessions that end otherwise', { skip }, async () => {
 test('a lifetime begins when a session is taken', { skip }, () =>
   withPool({ size: 1, lifetime: 0 }, async (pool) => {
     await until(() => pool.counts().ready === 1)
-    await new Promise((resolve) => setTimeout(resolve)) // after the timers of sessions that are ready, if they had some
+    await new Promise((resolve) => setTimeout(resolve)) // after the timers of ready sessions, if they had any
     const session = await pool.session()
     assert.equal(session.runSync('1').text, '1')
     await until(() => pool.counts().used === 0)
     await assert.rejects(session.run('1'), SessionOverError)
   }))
 
-test('a fork ends with the times of its session', { skip }, () =>
+test('a fork has the lifetime and idle time of its session', { skip }, () =>
   withPool({ size: 1, lifetime: 0 }, async (pool) => {
     const branch = (await pool.session()).fork()
     assert.equal(pool.counts().used, 2)
@@ -242,16 +242,16 @@ test('it is closed by its symbol', { skip }, async () => {
   await assert.rejects(pool.session(), { code: 'pool_closed' })
 })
 
-test('a pool that nobody has goes', { skip }, async () => {
+test('a forgotten pool is released', { skip }, async () => {
   const gone = await (async () => new WeakRef(await Pool.create('python', { size: 1 })))()
   while (gone.deref()) {
-    await new Promise(setImmediate) // what deref() gives stays until then
+    await new Promise(setImmediate) // what deref() returned stays alive until then
     globalThis.gc()
     await new Promise(setImmediate)
   }
 })
 
-test('options that are wrong', { skip }, async () => {
+test('wrong options', { skip }, async () => {
   await assert.rejects(Pool.create('python', { limits: { patience: 1 } }), MembraneError)
   await assert.rejects(Pool.create('python', { patience: 1 }), TypeError)
   await assert.rejects(Pool.create('no-such-language'), MembraneError)
@@ -260,7 +260,7 @@ test('options that are wrong', { skip }, async () => {
     await assert.rejects(Pool.create('python', sizes), RangeError, JSON.stringify(sizes))
 })
 
-test('functions of a pool are called for who asked', { skip }, async () => {
+test('functions of a pool are called in the caller’s context', { skip }, async () => {
   const { AsyncLocalStorage } = await import('node:async_hooks')
   const user = new AsyncLocalStorage()
   await withPool({ functions: { me: () => user.getStore() } }, async (pool) => {
@@ -274,7 +274,7 @@ test('functions of a pool are called for who asked', { skip }, async () => {
   })
 })
 
-test('a turn that runs keeps its place until its session is closed', { skip }, async () => {
+test('a running turn keeps its place until its session is closed', { skip }, async () => {
   const held = later()
   await withPool({ maxSessions: 1, functions: { f: () => held.promise } }, async (pool) => {
     const session = await pool.session()

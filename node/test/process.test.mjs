@@ -1,4 +1,4 @@
-// What sessions are to a process: one that ends while a turn runs, worker threads, and a package without the engine.
+// Tests sessions and the process: one that ends while a turn runs, worker threads, and a package without the engine.
 
 import assert from 'node:assert/strict'
 import { spawnSync } from 'node:child_process'
@@ -37,7 +37,7 @@ test('a process ends while a turn waits for a function', { skip }, () => {
   assert.deepEqual(ran(program), { status: 4, signal: null, stdout: '', stderr: '' })
 })
 
-test('a session that is not closed does not keep the process, and a turn does', { skip }, () => {
+test('an open session does not keep the process alive, and a turn does', { skip }, () => {
   const program = `
     import { Session } from 'membrane'
     const session = await Session.create('python', { idleTimeout: '10m' })
@@ -92,7 +92,7 @@ test('worker threads come and go where the main thread has no session', { skip }
   assert.deepEqual(ran(program), { status: 0, signal: null, stdout: 'over\n', stderr: '' })
 })
 
-test('without the engine, the package is the client of a service', () => {
+test('without the engine, the package is a client of services', () => {
   const package_ = mkdtempSync(join(tmpdir(), 'membrane-'))
   try {
     cpSync(join(node, 'package.json'), join(package_, 'package.json'))

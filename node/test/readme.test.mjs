@@ -1,4 +1,4 @@
-// The programs of README.md's section "In this process" run as they are printed, and print what their comments say: `// → 42`.
+// Tests that the programs in README.md's section "In this process" run as printed, and print what their comments say: `// → 42`.
 
 import assert from 'node:assert/strict'
 import { spawnSync } from 'node:child_process'

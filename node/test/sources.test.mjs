@@ -1,4 +1,4 @@
-// A session's clock, time zone, sleep and entropy.
+// Tests a session's clock, time zone, sleep and entropy.
 
 import assert from 'node:assert/strict'
 import { randomBytes } from 'node:crypto'
@@ -19,14 +19,14 @@ async function withSession(options, act) {
 }
 const textOf = (code, options) => withSession(options, async (session) => (await session.run(code)).check().text)
 
-test('a virtual clock begins where it is told', { skip }, async () => {
+test('a virtual clock starts at the given time', { skip }, async () => {
   for (const clock of [start, new Date(start)])
     assert.equal(await textOf('new Date().toISOString().slice(0, 16)', { clock }), "'2026-01-01T09:30'")
   const before = Date.now()
   assert.ok(Number(await textOf('Date.now()', { clock: 'real' })) >= before)
 })
 
-test('a clock is asked', { skip }, () => {
+test('a function is the clock', { skip }, () => {
   let now = start
   return withSession({ clock: () => now }, async (session) => {
     assert.equal((await session.run('var m = performance.now(); Date.now()')).text, `${start}`)
@@ -50,7 +50,7 @@ test('a time zone', { skip }, async () => {
   )
 })
 
-test('a sleep is asked', { skip }, async () => {
+test('a function sleeps', { skip }, async () => {
   const slept = []
   const code = 'var t = Date.now(); setTimeout(() => { t = Date.now() - t }, 250); 0'
   for (const sleep of [(ms) => void slept.push(ms), async (ms) => void slept.push(ms)])
@@ -76,7 +76,7 @@ test('the end of a turn ends the wait for a sleep', { skip }, async () => {
   )
 })
 
-test('entropy is seeded, or asked', { skip }, async () => {
+test('entropy comes from a seed or a function', { skip }, async () => {
   const draw = 'crypto.getRandomValues(new Uint8Array(4)).join() + Math.random()'
   const drawn = (entropy) => textOf(draw, { entropy })
   for (const seed of [7, 7n, Uint8Array.of(1, 2)]) assert.equal(await drawn(seed), await drawn(seed))
@@ -87,7 +87,7 @@ test('entropy is seeded, or asked', { skip }, async () => {
   assert.equal(new Set(all).size, 6)
 })
 
-test('what throws is an error in the program', { skip }, async () => {
+test('a failing function is an error in the program', { skip }, async () => {
   const warned = []
   const hear = (warning) => warned.push(warning.message)
   process.on('warning', hear)
@@ -106,7 +106,7 @@ test('what throws is an error in the program', { skip }, async () => {
   assert.ok(warned.some((each) => /entropy/.test(each)), warned.join())
 })
 
-test('what is none is refused', { skip }, async () => {
+test('invalid values are refused', { skip }, async () => {
   for (const options of [{ clock: 'noon' }, { clock: NaN }, { timezone: 2 }, { sleep: 'short' }, { entropy: -1 }, { entropy: 1n << 64n }])
     await assert.rejects(Session.create('js', options), TypeError, JSON.stringify(options, (_, value) => `${value}`))
   await assert.rejects(Session.create('js', { clock: -1 }), MembraneError)

@@ -1,4 +1,4 @@
-// Spans and metrics of sessions, as the SDK of OpenTelemetry has them in memory.
+// Tests spans and metrics of sessions with OpenTelemetry's SDK in memory.
 
 import assert from 'node:assert/strict'
 import { spawnSync } from 'node:child_process'
@@ -27,7 +27,7 @@ context.setGlobalContextManager(new AsyncLocalStorageContextManager())
 trace.setGlobalTracerProvider(new BasicTracerProvider({ spanProcessors: [new SimpleSpanProcessor(spans)] }))
 metrics.setGlobalMeterProvider(new MeterProvider({ readers: [reader] }))
 
-/** By the metric's name, what stands there now. */
+/** Returns the current values by the metric's name. */
 async function points() {
   const { resourceMetrics, errors } = await reader.collect()
   assert.deepEqual(errors, [])
@@ -132,7 +132,7 @@ test('objects', { skip }, async () => {
   only('call Account.balance')
 })
 
-test('what fails', { skip }, async () => {
+test('failures', { skip }, async () => {
   class OwnError extends Error {}
   const functions = {
     fail: () => {
@@ -193,8 +193,8 @@ test('no guest chooses a value', { skip }, async () => {
     for (const code of codes) await session.run(code)
     await (await session.start(`${mark}2()`)).fail(new Error(mark))
   })
-  const told = spans.getFinishedSpans().map(({ name, attributes, events, status }) => ({ name, attributes, events, status }))
-  const said = JSON.stringify([told, [...(await points()).values()]])
+  const shown = spans.getFinishedSpans().map(({ name, attributes, events, status }) => ({ name, attributes, events, status }))
+  const said = JSON.stringify([shown, [...(await points()).values()]])
   assert.match(said, /call echo/)
   assert.ok(!said.includes(mark))
 })
@@ -222,14 +222,14 @@ test('functions by name', { skip }, async () => {
   assert.equal(await total('membrane.function.duration', { 'code.function.name': 'cost' }), was + 2)
 })
 
-test('sessions that are open', { skip }, async () => {
+test('open sessions', { skip }, async () => {
   const was = await total('membrane.session.count')
   const session = await Session.create()
   const branch = session.fork()
   assert.equal(await total('membrane.session.count', { 'membrane.language': 'python' }), was + 2)
   for (const each of [session, session, branch]) each.close()
   assert.equal(await total('membrane.session.count'), was)
-  await (async () => void (await Session.create()))() // nobody has it
+  await (async () => void (await Session.create()))() // and is forgotten
   while ((await total('membrane.session.count')) > was) {
     globalThis.gc()
     await new Promise(setImmediate)

@@ -1,4 +1,4 @@
-// Turns of a session: results, errors, limits, files, output, stops, and its end.
+// Tests turns of a session: results, errors, limits, files, output, stops, and the session's end.
 
 import assert from 'node:assert/strict'
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
@@ -27,7 +27,7 @@ test('hints name options of this package', { skip }, () =>
     assert.match(denied.error.hint, /allow: \["http:GET:https:\/\/example\.org\//)
   }))
 
-test('what is granted has to be there, and a language has several names', { skip }, async () => {
+test('granted files must exist, and a language has several names', { skip }, async () => {
   await assert.rejects(Session.create('python', { allow: 'fs:read:./no-such-directory' }), NotFoundError)
   const session = await Session.create('py')
   assert.equal((await session.run('6 * 7')).text, '42')
@@ -115,7 +115,7 @@ test('scripts have arguments and input', { skip }, () =>
     assert.equal((await session.run('import sys; print(sys.argv[1], input())', options)).stdout, 'a b\n')
   }))
 
-test('text that is checked does not run', { skip }, () =>
+test('checked text does not run', { skip }, () =>
   withSession({}, async (session) => {
     assert.equal((await session.check('x = = 1')).error.code, 'SyntaxError')
     assert.ok((await session.check('x = 1')).ok)
@@ -175,7 +175,7 @@ test('a signal that comes at once is not lost', { skip }, () =>
     }
   }))
 
-test('what is over', { skip }, async () => {
+test('closed sessions', { skip }, async () => {
   const session = await Session.create('python')
   session.close()
   session.close()
@@ -207,7 +207,7 @@ test('a session ends by its lifetime and its idle time', { skip }, async () => {
         return true
       }
     }
-    // Looking at its files is a use; so is not asked before the time can be over.
+    // Reading its files would count as a use, so they are not read before the time can be up.
     do await new Promise((resolve) => setTimeout(resolve, 60))
     while (!(await seen()))
     clearInterval(keepsAlive)

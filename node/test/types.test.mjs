@@ -1,4 +1,4 @@
-// The package's types, as a program in TypeScript meets them.
+// Tests the package's types with a TypeScript program.
 
 import assert from 'node:assert/strict'
 import { spawnSync } from 'node:child_process'
@@ -37,17 +37,17 @@ console.log(receipt, flows.isClosed, flows.untrustedReads.more.toFixed())
 console.log(waits?.named, found[0]?.line.toFixed(), name, text, pool.counts().waiting.toFixed())
 // @ts-expect-error: no such option
 await Pool.create('python', { patience: 1 })
-// @ts-expect-error: a gate gives no text
+// @ts-expect-error: a gate cannot return a string
 await Session.create('python', { gate: () => 'yes' })
-// @ts-expect-error: approve gives no text
+// @ts-expect-error: approve cannot return a string
 await Session.create('python', { approve: () => 'yes' })
-// @ts-expect-error: what is sealed is not loaded
+// @ts-expect-error: a sealed session cannot be loaded
 load(new Uint8Array(), { receipts: new Receipts('/tmp/receipts') })
-// @ts-expect-error: no function
+// @ts-expect-error: not a function
 await Session.create('python', { functions: { f: 5 } })
 `
 
-test('a program is typed', { skip: !existsSync(tsc) && 'there is no tsc' }, () => {
+test('a TypeScript program is checked', { skip: !existsSync(tsc) && 'there is no tsc' }, () => {
   const folder = mkdtempSync(join(root, 'typed-'))
   try {
     const path = join(folder, 'program.mts')

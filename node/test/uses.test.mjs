@@ -1,4 +1,4 @@
-// How a session is used where it cannot be: too many answers, its own turn, another language; and objects that it knows from elsewhere.
+// Tests wrong uses of a session (too many answers, its own turn, another language), and objects that it knows from another process.
 
 import assert from 'node:assert/strict'
 import { AsyncLocalStorage } from 'node:async_hooks'
@@ -65,7 +65,7 @@ test('a function cannot await a turn of the session that calls it', { skip }, as
   session.close()
 })
 
-test('nor by another session, a gate, or an answer', { skip }, async () => {
+test('nor through another session, a gate or an answer', { skip }, async () => {
   let outer
   let call
   const codes = []
@@ -82,7 +82,7 @@ test('nor by another session, a gate, or an answer', { skip }, async () => {
   for (const each of [outer, inner, waiting]) each.close()
 })
 
-test('after the turn what it began may use the session', { skip }, async () => {
+test('what a turn started may use the session after it', { skip }, async () => {
   let session
   const over = later()
   const done = later()
@@ -136,7 +136,7 @@ test('load() gives objects again', { skip }, async () => {
   assert.equal((await again.run('first.deposit(1), second.balance, shop.name, x')).text, "(21, 30, 'tea', 2)")
   ;(await again.run('give(second)')).check()
   assert.equal(back[0], inputs.both[1].value)
-  // One that a function gave is not among them, and none that comes later is taken for it.
+  // An object that a function returned is not among them, and no later object is taken for it.
   const other = await again.run('other = first.open(7)\nother.balance')
   assert.equal(other.text, '7')
   const { error } = await again.run('given.balance')
@@ -153,7 +153,7 @@ test('objects are not taken for others', { skip }, async () => {
   const session = await Session.create('python', { inputs: { first: accountOf(1) } })
   ;(await session.run('given = first.open(100)')).check()
   const inputs = { first: accountOf(2), second: accountOf(3) }
-  assert.throws(() => load(session.dump(), { inputs }), { code: 'invalid_input', message: /had 1 objects among its inputs, and load\(\) is given 2/ })
+  assert.throws(() => load(session.dump(), { inputs }), { code: 'invalid_input', message: /had 1 objects in its inputs, but load\(\) was given 2/ })
   const without = load(session.dump())
   const again = load(without.dump(), { inputs: { first: accountOf(2) } })
   assert.equal((await again.run('first.balance')).text, '2')
@@ -174,7 +174,7 @@ test('load() gives objects of turns again', { skip }, async () => {
   const inputs = { first: accountOf(6), late: accountOf(7), later: accountOf(8) }
   const third = load(again.dump(), { inputs })
   assert.equal((await third.run('[first.balance, late.balance, later.balance]')).text, '[6, 7, 8]')
-  assert.throws(() => load(bytes, { inputs }), { code: 'invalid_input', message: /had 2 objects among its inputs, and load\(\) is given 3/ })
+  assert.throws(() => load(bytes, { inputs }), { code: 'invalid_input', message: /had 2 objects in its inputs, but load\(\) was given 3/ })
   const fewer = load(bytes, { inputs: { first: accountOf(3) } })
   assert.equal((await fewer.run('late.balance')).error.code, 'LookupError')
   for (const each of [session, again, third, fewer]) each.close()
@@ -198,7 +198,7 @@ test('damaged counts of objects do no harm', { skip }, async () => {
   session.close()
 })
 
-test('load() tells values to programs that have never had them', { skip }, async () => {
+test('load() gives values to programs that never had them', { skip }, async () => {
   const session = await Session.create('python', { limits: { fuel: '1e8' }, inputs: { account: accountOf(1), list: [1] } })
   const options = { inputs: { account: accountOf(2), list: [1] } }
   const unused = load(session.dump(), options)
@@ -249,6 +249,6 @@ test('hints of grants and calls name what the package has', { skip }, async () =
   const call = await session.start('late()')
   await call.resume(1)
   const again = await call.resume(1)
-  assert.match(again.error.hint, /start\(\) begins one/)
+  assert.match(again.error.hint, /start\(\) begins a turn/)
   session.close()
 })

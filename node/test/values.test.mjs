@@ -1,4 +1,4 @@
-// Values on the wire, without the engine.
+// Tests the encoding of values, without the engine.
 
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
@@ -28,7 +28,7 @@ test('values go both ways', () => {
   }
 })
 
-test('what has no form of its own takes the nearest', () => {
+test('values without a form of their own take the nearest', () => {
   assert.equal(toWire(undefined), null)
   assert.deepEqual(toWire({ a: undefined, c: 1 }), { c: 1 })
   assert.deepEqual(toWire([new Number(3), new String('x'), Object(5n)]), [3, 'x', { $integer: '5' }])
@@ -89,7 +89,7 @@ test('names of a program reach no prototype', () => {
     assert.deepEqual(Object.keys(ofWire(JSON.parse(`{"${name}": 1}`))), [name])
 })
 
-test('references are for who knows the objects', () => {
+test('references need an object’s owner', () => {
   const account = {}
   assert.deepEqual(
     toWire([account], (each) => (each === account ? { id: 1, type: 'Account' } : undefined)),

@@ -1,4 +1,4 @@
-// Sessions that wait, and sessions as bytes.
+// Tests sessions that wait, and sessions as bytes.
 
 import assert from 'node:assert/strict'
 import { spawnSync } from 'node:child_process'
@@ -40,7 +40,7 @@ test('in another process', { skip }, async () => {
   assert.deepEqual([ran.stdout, ran.stderr], ['approve [42] 84\n', ''])
 })
 
-test('it may fail', { skip }, async () => {
+test('a waiting call may fail', { skip }, async () => {
   const session = await Session.create()
   const call = await session.start('try:\n  approve()\nexcept PermissionError as error:\n  said = str(error)\nsaid')
   const end = await call.fail(Object.assign(new Error('not today'), { name: 'PermissionError' }))
@@ -105,7 +105,7 @@ test('a turn that was loaded is stopped, too', { skip }, async () => {
   const blob = (await session.start('f()\nprint("begun", flush=True)\nwhile True: pass')).dump()
   session.close()
   const call = load(blob, { limits: { wall: '10min', fuel: '1e15' }, onStdout: () => call.session.cancel() })
-  assert.ok((await call.resume()) instanceof Call) // an answer that is missing keeps it waiting
+  assert.ok((await call.resume()) instanceof Call) // without an answer it keeps waiting
   assert.equal((await call.resume(null)).outcome, 'cancelled')
   call.session.close()
 })

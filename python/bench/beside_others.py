@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Sessions of this package beside Monty's, in one process, interleaved: minimum and median of each.
+"""Compares sessions of this package with Monty's, in one process, interleaved: minimum and median of each.
 
     pip install ./python pydantic-monty; python python/bench/beside_others.py [ROUNDS]
 """
@@ -61,7 +61,7 @@ def montys(pool):
 
 
 def calls_from_inside(session, count=1000):
-    """Microseconds a call, of each of some turns that call so often."""
+    """Microseconds per call, for each of several turns that make `count` calls."""
     session.run(f"def many():\n  for _ in range({count}): price('tea')\nmany()").check()
     taken = []
     for _ in range(20):

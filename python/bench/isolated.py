@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Sessions in processes of their own beside those in this one, interleaved: minimum and median of each.
+"""Compares isolated sessions with sessions in this process, interleaved: minimum and median of each.
 
     pip install ./python; python python/bench/isolated.py [ROUNDS]
 """

@@ -1,4 +1,4 @@
-"""What a session's programs have beside the policy: who decides what leaves, a model, a person, and receipts of each turn."""
+"""What a session can have besides its policy: an approver of egress, a model, a person to ask, and receipts of its turns."""
 
 from __future__ import annotations
 
@@ -19,15 +19,15 @@ from ._types import FlowRead
 
 _YES, _NO, _NOBODY = range(3)
 _MOST_TOKENS = 1 << 63
-Said = Tuple[str, str, Any]  # the error's number, or ""; its message; else the value
+Said = Tuple[str, str, Any]  # the code of an error, or ""; its message; otherwise the value
 
 
-# -- what leaves
+# -- egress
 
 
 @dataclass(frozen=True)
 class FlowReads:
-    """What was read, of one kind: the first of it, and how many more there are."""
+    """What was read, of one kind: the first reads, and how many more there were."""
 
     first: Sequence[FlowRead] = ()
     more: int = 0
@@ -38,8 +38,8 @@ class FlowReads:
 
 
 class Flows:
-    """What was read, shared by all sessions that are given it: the model of one conversation carries text from each program to the
-    next, so what one has read counts for all. Nothing is ever unread. Threads: any."""
+    """What was read, shared by the sessions that are given it. The model of a conversation carries text from each program to the
+    next, so what one session has read counts for all. Reads are never forgotten. Threads: any."""
 
     def __init__(self) -> None:
         from ._embedded import _engine
@@ -48,17 +48,17 @@ class Flows:
 
     @property
     def private_reads(self) -> FlowReads:
-        """Of private data."""
+        """Reads of private data."""
         return FlowReads._of(self._native.private_reads)
 
     @property
     def untrusted_reads(self) -> FlowReads:
-        """Of text of untrusted origin."""
+        """Reads of text of untrusted origin."""
         return FlowReads._of(self._native.untrusted_reads)
 
     @property
     def is_closed(self) -> bool:
-        """Both kinds were read: nothing leaves without a yes."""
+        """Whether both kinds were read, so that nothing leaves without approval."""
         closed: bool = self._native.is_closed
         return closed
 
@@ -70,8 +70,8 @@ class Flows:
 class EgressQuestion:
     """A request that would leave after a program has read both private data and text of untrusted origin.
 
-    function, target: what it is, as "http.request" and "POST https://example.org/upload"; bytes: that it would send; timeout_s: until the turn's time is
-    over, after which an answer is a no.
+    function, target: such as "http.request" and "POST https://example.org/upload". bytes: how many it would send. timeout_s: how long an
+    answer can be awaited, until the turn's time is up; a later one is a no.
     """
 
     function: str
@@ -91,7 +91,7 @@ Approve = Callable[[EgressQuestion], Union[Allowed, Awaitable[Allowed]]]
 
 @dataclass(frozen=True)
 class ModelRequest:
-    """A question to the model. max_tokens: that the answer may have; timeout_s: until nobody waits for it any more."""
+    """A question to the model. max_tokens: how many the answer may have. timeout_s: how long the program waits for it."""
 
     prompt: str
     system: str = ""
@@ -101,7 +101,7 @@ class ModelRequest:
 
 @dataclass(frozen=True)
 class ModelAnswer:
-    """What a model says. tokens_in, tokens_out: that were used, which the turn's limit of tokens pays."""
+    """A model's answer. tokens_in, tokens_out: how many were used; they count against the turn's limit of tokens."""
 
     text: str
     tokens_in: int = 0
@@ -114,8 +114,8 @@ Embed = Callable[[str, float], Union[Sequence[float], Awaitable[Sequence[float]]
 
 @dataclass(frozen=True)
 class Model:
-    """Answers ai.complete and ai.embed. complete: is given a ModelRequest, and gives a text or a ModelAnswer; embed: is given a text and a
-    number of seconds, and gives a vector of numbers. Either may be a coroutine. A program gets an error (ENOTSUP) where there is none."""
+    """Answers ai.complete and ai.embed. complete: a function of a ModelRequest that returns a str or a ModelAnswer. embed: a function of
+    a text and a number of seconds that returns a vector of numbers. Either may be a coroutine. Without one, programs get ENOTSUP."""
 
     complete: Optional[Complete] = None
     embed: Optional[Embed] = None
@@ -128,11 +128,12 @@ Ask = Callable[[str, float], Union[str, Awaitable[str]]]
 
 
 class Receipts:
-    """A directory of receipts: files that say what ran, what it did and what came of it, under a signature (docs/receipts.md).
-    Result.receipt is the file of a turn; beside it is one with `.private` at its end, which is for the owner alone.
+    """A directory of receipts: signed files that state what ran, what it did and with what result (docs/receipts.md).
+    Result.receipt is the file of a turn; the file beside it, with `.private` appended, is for the owner alone.
 
-    directory: is made where it is not there. key_file: that `membrane keys generate` made, None: the user's own. makes_key: a new key for this user alone, where the
-    file is not there. A MembraneError without a key, and where the directory cannot be used. Threads: any.
+    directory: is made if it does not exist. key_file: a file of `membrane keys generate`; None is the user's own. makes_key: makes a key
+    that only this user can read, if the file does not exist. Raises a MembraneError if there is no key, or if the directory cannot be
+    used. Threads: any.
     """
 
     def __init__(self, directory: Union[str, "os.PathLike[str]"], *, key_file: Union[str, "os.PathLike[str]", None] = None, makes_key: bool = False) -> None:
@@ -151,7 +152,7 @@ class Receipts:
 
     @property
     def problem(self) -> Optional[MembraneError]:
-        """Why a turn that ran was not sealed: the first of all. Result.unsealed says it of each."""
+        """Why the first turn that could not be sealed was not. Result.unsealed has the reason of each."""
         return error_of(self._native.problem)
 
     def __repr__(self) -> str:
@@ -159,7 +160,7 @@ class Receipts:
 
 
 def _own_key_file() -> str:
-    """Where the engine looks for the user's own key."""
+    """Returns the file in which the engine looks for the user's own key."""
     folder = os.environ.get("XDG_CONFIG_HOME", "")
     return os.path.join(folder if folder.startswith("/") else os.path.expanduser("~/.config"), "membrane", "receipt-keys.json")
 
@@ -171,11 +172,11 @@ def error_of(words: Optional[Tuple[str, str, str, str]]) -> Optional[MembraneErr
     return MembraneError(in_words_of_session(message), code=code, hint=in_words_of_session(hint))
 
 
-# -- as the engine is told of them
+# -- what is passed to the engine
 
 
 class Agents:
-    """What a session and its forks are given. Threads: any."""
+    """The approver, model, person and receipts of a session and its forks. Threads: any."""
 
     def __init__(
         self, approve: Optional[Approve], flows: Optional[Flows], model: Union[Model, Complete, None], ask: Optional[Ask], receipts: Optional[Receipts] = None
@@ -183,29 +184,29 @@ class Agents:
         self.model = model if isinstance(model, Model) else Model(complete=model)
         for name, given in (("approve", approve), ("model", self.model.complete), ("Model.embed", self.model.embed), ("ask", ask)):
             if given is not None and not callable(given):
-                raise TypeError(f"{name} is a function{' or a Model' if name == 'model' else ''}, not {given!r}")
+                raise TypeError(f"{name} must be a function{' or a Model' if name == 'model' else ''}, not {given!r}")
         for name, value, kind in (("flows", flows, Flows), ("receipts", receipts, Receipts)):
             if value is not None and not isinstance(value, kind):
-                raise TypeError(f"{name} is {with_article(kind.__name__)}, not {value!r}")
+                raise TypeError(f"{name} must be {with_article(kind.__name__)}, not {value!r}")
         self.approve, self.flows, self.ask, self.receipts = approve, flows, ask, receipts
 
     def words(self) -> Mapping[str, Any]:
-        """The engine holds no function of the embedder's, which may refer to the session: it asks the session whose turn runs."""
-        told: Dict[str, Any] = {
+        """The engine asks the session whose turn runs, and holds no function of the embedder itself: that may refer to the session."""
+        words: Dict[str, Any] = {
             "approve": self.approve and _approve_running,
             "complete": self.model.complete and _complete_running,
             "embed": self.model.embed and _embed_running,
             "ask": self.ask and _ask_running,
         }
-        return {**told, "flows": self.flows and self.flows._native, "receipts": self.receipts and self.receipts._native}
+        return {**words, "flows": self.flows and self.flows._native, "receipts": self.receipts and self.receipts._native}
 
 
 class _Stopped(Exception):
-    """The turn ended, or the time was up, before there was an answer."""
+    """The turn ended, or its time was up, before there was an answer."""
 
 
 def _given(function: Callable[..., Any], must_stop: MustStop, *words: Any) -> Any:
-    """What the function gives, awaited where it is asynchronous."""
+    """Calls the function, and awaits its result if it is asynchronous."""
     with Calling(registry_running()):
         given = function(*words)
         if not inspect.isawaitable(given):
@@ -237,7 +238,7 @@ def _approve_running(
         return _NOBODY
     if allowed is None or isinstance(allowed, bool):
         return _NOBODY if allowed is None else _YES if allowed else _NO
-    raise TypeError(f"approve returned {with_article(type(allowed).__name__)} for {function}, which was refused: it returns True, False or None (nobody is there)")
+    raise TypeError(f"approve returned {with_article(type(allowed).__name__)} for {function}, which was refused: it must return True, False or None (nobody is there)")
 
 
 def _said(act: Callable[[], Any]) -> Said:
@@ -250,14 +251,14 @@ def _said(act: Callable[[], Any]) -> Said:
 
 
 class _WrongAnswer(TypeError):
-    """Of a function that gave what it may not: the program gets an error, and the embedder, who has to mend it, a warning, too."""
+    """A function returned something that it may not. The program gets an error, and the embedder, who has to fix it, also a warning."""
 
     def __init__(self, what: str, given: Any, choices: str, member: str = "") -> None:
         found = f"{with_article(type(given).__name__)}{member and ' with '}{member}"
-        super().__init__(f"{what} returned {found}, and gives {choices}")
+        super().__init__(f"{what} returned {found}, but must return {choices}")
         try:
             warnings.warn(str(self), RuntimeWarning, stacklevel=2)
-        except RuntimeWarning:  # warnings are errors in this program
+        except RuntimeWarning:  # warnings are errors in this process
             pass
 
 
@@ -270,13 +271,13 @@ def _complete_running(system: str, prompt: str, max_tokens: int, timeout_s: floa
         if isinstance(answer, str):
             return (whole(answer), 0, 0)
         if not isinstance(answer, ModelAnswer):
-            raise _WrongAnswer("the model", answer, "a text or a ModelAnswer")
+            raise _WrongAnswer("the model", answer, "a str or a ModelAnswer")
         if not isinstance(answer.text, str):
-            raise _WrongAnswer("the model", answer, "a ModelAnswer whose text is one", f"text={answer.text!r:.60}")
+            raise _WrongAnswer("the model", answer, "a ModelAnswer whose text is str", f"text={answer.text!r:.60}")
         for name in ("tokens_in", "tokens_out"):
             tokens = getattr(answer, name)
             if not isinstance(tokens, int) or not 0 <= tokens < _MOST_TOKENS:
-                raise _WrongAnswer("the model", answer, "whole numbers of tokens, from 0 on", f"{name}={tokens!r:.60}")
+                raise _WrongAnswer("the model", answer, "whole numbers of tokens of at least 0", f"{name}={tokens!r:.60}")
         return (whole(answer.text), int(answer.tokens_in), int(answer.tokens_out))
 
     return _said(act)
@@ -292,7 +293,7 @@ def _embed_running(text: str, timeout_s: float, must_stop: MustStop) -> Said:
             numbers = [float(each) for each in vector]
         except (TypeError, ValueError):
             raise _WrongAnswer("embed", vector, "a sequence of numbers") from None
-        if not all(abs(each) <= 3.4e38 for each in numbers):  # what JSON and a float of 32 bits have
+        if not all(abs(each) <= 3.4e38 for each in numbers):  # what JSON and a 32-bit float can hold
             raise _WrongAnswer("embed", vector, "finite numbers")
         return numbers
 
@@ -313,7 +314,7 @@ def _ask_running(question: str, timeout_s: float, must_stop: MustStop) -> Said:
 
 
 def _code_of(error: Exception) -> str:
-    """The number that the program's error has; the engine takes those that it does not know for EHOST."""
+    """Returns the code of the program's error. The engine takes an unknown one for EHOST."""
     if isinstance(error, MembraneError):
         return error.code or "EHOST"
     if isinstance(error, (TimeoutError, asyncio.TimeoutError, concurrent.futures.TimeoutError)):
@@ -324,7 +325,7 @@ def _code_of(error: Exception) -> str:
 
 
 def _message_of(error: Exception) -> str:
-    """Of an OSError its reason alone: names of this machine's files are no business of the program's."""
+    """Returns the error's text. Of an OSError only the reason: the program must not learn names of this machine's files."""
     if isinstance(error, OSError) and (error.filename is not None or error.filename2 is not None):
         message = error.strerror or ""
     else:

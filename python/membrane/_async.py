@@ -1,6 +1,6 @@
-"""The client whose answers are awaited, on asyncio.
+"""The client for asyncio.
 
-One sandbox may be used from several tasks of a loop; the service does what a sandbox is asked one after the other.
+Several tasks of a loop may use one sandbox; the service handles the requests of a sandbox one after another.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ T = TypeVar("T")
 
 
 class AsyncConnection:
-    """To one service, as one caller; its sockets are kept and used again."""
+    """A connection to one service, as one caller. Its sockets are kept and reused."""
 
     def __init__(self, settings: Settings) -> None:
         self.settings = settings
@@ -70,7 +70,7 @@ class AsyncConnection:
             await asyncio.sleep(wait)
 
     async def open(self, request: Request[None], attempts: Attempts) -> httpx.Response:
-        """A stream of events; the caller closes it."""
+        """Opens a stream of events, which the caller closes."""
         while True:
             try:
                 response = await self._client.send(
@@ -89,7 +89,7 @@ class AsyncConnection:
 
 
 _connections: weakref.WeakKeyDictionary[asyncio.AbstractEventLoop, dict[Settings, AsyncConnection]]
-_connections = weakref.WeakKeyDictionary()  # sockets are of one loop
+_connections = weakref.WeakKeyDictionary()  # sockets belong to one loop
 
 
 def connection(url: Optional[str], token: Optional[str], timeout: float, retries: int) -> AsyncConnection:
@@ -101,10 +101,10 @@ def connection(url: Optional[str], token: Optional[str], timeout: float, retries
 
 
 class AsyncStream:
-    """The events of a program that runs, as they come; the last has the result. It can be read once.
+    """The events of a running program, as they come. The last one has the result. A stream can be read once.
 
-    A cut connection is made again, and goes on where it was. Who stops reading a stream of AsyncSandbox.stream() stops the
-    program; leaving a `with` block of it does, too.
+    If the connection is cut, the stream reconnects and continues where it was. To stop reading a stream of AsyncSandbox.stream(), or to
+    leave its `with` block, stops the program.
     """
 
     def __init__(
@@ -156,13 +156,13 @@ class AsyncStream:
             request = requests.events(self._sandbox, self.exec_id, last_id)
 
     async def write_stdin(self, data: Union[str, bytes], *, eof: bool = False) -> None:
-        """More of its input, when it was begun with open_stdin; eof: the last. The program reads it as it comes.
+        """Sends input to a program that was started with open_stdin. eof: there is no more input.
 
-        Once the first event has come: the program is known then."""
+        It can be called after the first event, which identifies the program."""
         await self._connection.send(requests.write_stdin(self._sandbox, self.exec_id, data, eof))
 
     async def cancel(self) -> None:
-        """Stops the program; its result has the outcome "cancelled"."""
+        """Stops the program. Its result has the outcome "cancelled"."""
         if self.exec_id and self.result is None:
             await self._connection.send(requests.cancel(self._sandbox, self.exec_id))
 
@@ -172,7 +172,7 @@ class AsyncStream:
         self._is_owner = False
         try:
             await self.cancel()
-        except MembraneError:  # what ends the reading says more
+        except MembraneError:  # the error that ended the reading is more helpful
             pass
 
     async def __aenter__(self) -> AsyncStream:
@@ -183,7 +183,7 @@ class AsyncStream:
 
 
 class AsyncExec:
-    """A program that runs in the background."""
+    """A program in the background."""
 
     def __init__(self, connection: AsyncConnection, sandbox: str, id: str) -> None:
         self._connection = connection
@@ -194,8 +194,8 @@ class AsyncExec:
         return f"<AsyncExec {self.id} of {self._sandbox}>"
 
     def stream(self, *, hang_up: bool = False) -> AsyncStream:
-        """Its events from the first; leaving them does not stop it. With hang_up a command of a Linux sandbox gets SIGHUP, and the
-        end of its input, when the reader goes away before its end."""
+        """Returns its events from the first on. To stop reading does not stop the program. hang_up: a command of a Linux sandbox gets
+        SIGHUP and the end of its input if the reader leaves before the command ends."""
         begin = requests.events(self._sandbox, self.id, hang_up=hang_up)
         return AsyncStream(self._connection, self._sandbox, begin, self.id, False)
 
@@ -210,19 +210,19 @@ class AsyncExec:
         await self._connection.send(requests.cancel(self._sandbox, self.id))
 
     async def write_stdin(self, data: Union[str, bytes], *, eof: bool = False) -> None:
-        """More of its input, when it was begun with open_stdin; eof: the last. The program reads it as it comes."""
+        """Sends input to a program that was started with open_stdin. eof: there is no more input."""
         await self._connection.send(requests.write_stdin(self._sandbox, self.id, data, eof))
 
     async def signal(self, number: int) -> None:
-        """To a command of a Linux sandbox that runs, as signal.SIGINT."""
+        """Sends a signal, such as signal.SIGINT, to a running command of a Linux sandbox."""
         await self._connection.send(requests.signal(self._sandbox, self.id, number))
 
     async def resize(self, size: TerminalSize) -> None:
-        """Of one that has a terminal: its columns and rows from now on."""
+        """Changes the columns and rows of its terminal, if it has one."""
         await self._connection.send(requests.resize(self._sandbox, self.id, size))
 
     async def receipt(self) -> Receipt:
-        """Of one that was sealed, when it is over."""
+        """Returns the receipt of a sealed program that has ended."""
         return await _receipt_of(self._connection, self._sandbox, self.id)
 
 
@@ -240,7 +240,7 @@ async def _result_of(stream: AsyncStream) -> Result:
 
 
 class AsyncFiles:
-    """The files that a sandbox sees; with a context, those that it sees. Paths are absolute."""
+    """The files that a sandbox sees, or that a context of it sees. Paths are absolute."""
 
     def __init__(self, connection: AsyncConnection, sandbox: str) -> None:
         self._connection = connection
@@ -255,11 +255,11 @@ class AsyncFiles:
     async def write(
         self, path: str, data: Union[str, bytes], *, mode: Optional[int] = None, context: InContext = None
     ) -> None:
-        """The whole file; directories above it are made. mode: its permissions in a Linux sandbox, as 0o755."""
+        """Writes the whole file, and makes missing parent directories. mode: permissions in a Linux sandbox, such as 0o755."""
         await self._connection.send(requests.write(self._sandbox, path, data, mode, context))
 
     async def list(self, path: Optional[str] = None, *, context: InContext = None) -> List[FileInfo]:
-        """What is in the directory; without one, the files that the sandbox has made or changed."""
+        """Lists the directory, or without one the files that the sandbox has made or changed."""
         return await self._connection.send(requests.list_files(self._sandbox, path, context))
 
     async def stat(self, path: str, *, context: InContext = None) -> FileInfo:
@@ -275,15 +275,15 @@ class AsyncFiles:
         await self._connection.send(requests.remove(self._sandbox, path, recursive, context))
 
     async def read_archive(self, path: str, *, context: InContext = None) -> bytes:
-        """What is below the directory, as a tar archive; of a Linux sandbox with permissions and symbolic links."""
+        """Returns the directory's contents as a tar archive; in a Linux sandbox with permissions and symbolic links."""
         return await self._connection.send(requests.read_archive(self._sandbox, path, context))
 
     async def write_archive(self, path: str, archive: bytes, *, context: InContext = None) -> None:
-        """Unpacks a tar archive, also one compressed by gzip, into the directory; files that are there are replaced."""
+        """Unpacks a tar archive, which may be compressed by gzip, into the directory. Existing files are replaced."""
         await self._connection.send(requests.write_archive(self._sandbox, path, archive, context))
 
     async def watch(self, path: str, *, context: InContext = None) -> AsyncIterator[FileEvent]:
-        """What changes below the directory, until the reader stops."""
+        """Yields the changes below the directory, until the reader stops."""
         attempts = Attempts(self._connection.settings)
         while True:
             response = await self._connection.open(requests.watch(self._sandbox, path, context), attempts)
@@ -302,46 +302,45 @@ class AsyncFiles:
 
 
 class AsyncContexts:
-    """The contexts of a sandbox: exec(context=…) runs code in one, and files has its files."""
+    """The contexts of a sandbox: exec(context=…) runs code in one, and files takes one, too."""
 
     def __init__(self, connection: AsyncConnection, sandbox: str) -> None:
         self._connection = connection
         self._sandbox = sandbox
 
     async def open(self, template: Optional[str] = None) -> Context:
-        """One of the sandbox's language, or of another."""
+        """Opens a context in the sandbox's language, or in another."""
         return await self._connection.send(requests.open_context(self._sandbox, template))
 
     async def list(self) -> List[Context]:
-        """Those that were opened."""
+        """Lists the contexts that were opened."""
         return await self._connection.send(requests.list_contexts(self._sandbox))
 
     async def remove(self, context: Union[Context, str]) -> None:
-        """Closes one; its variables and files are gone."""
+        """Closes a context. Its variables and files are lost."""
         await self._connection.send(requests.close_context(self._sandbox, context))
 
 
 class AsyncApprovals:
-    """The requests of a sandbox's programs that wait for a person's yes. Both want a token with the scope approve."""
+    """The requests of a sandbox's programs that wait for a person's approval. Both methods need a token with the scope approve."""
 
     def __init__(self, connection: AsyncConnection, sandbox: str) -> None:
         self._connection = connection
         self._sandbox = sandbox
 
     async def list(self) -> List[Approval]:
-        """What waits now: one at most."""
+        """Lists the requests that wait now, at most one."""
         return await self._connection.send(requests.list_approvals(self._sandbox))
 
     async def decide(self, approval: Union[Approval, str], allow: bool) -> None:
-        """Lets it go, or refuses it. What nobody decides in the time of its program is refused."""
+        """Approves or refuses a request. One without a decision before its program's time is up is refused."""
         await self._connection.send(requests.decide(self._sandbox, approval, allow))
 
 
 class AsyncSandbox:
-    """One sandbox: variables, files and all stay from run to run, until it is killed or its time is over.
+    """A sandbox of the service. Its variables and files stay from run to run, until it is killed or its time is up.
 
-    In a `with` block it is killed at the end. A service that cannot be reached then is no error: what it has left ends when
-    its time is over.
+    A `with` block kills it at its end. If the service cannot be reached then, that is not an error: the sandbox ends when its time is up.
     """
 
     def __init__(self, connection: AsyncConnection, info: SandboxInfo) -> None:
@@ -370,13 +369,12 @@ class AsyncSandbox:
         timeout: float = 60.0,
         retries: int = 3,
     ) -> AsyncSandbox:
-        """Makes one, of "python", "javascript", "wat" or another template; "python" without one. Or one that goes on from a
-        snapshot.
+        """Makes a sandbox from a template such as "python" (the default), "javascript", "wat" or "linux", or from a snapshot.
 
-        policy: what it may do, as a policy file in JSON; nothing without one. seal: make a receipt of every exec.
-        url, token: of the service, else MEMBRANE_URL and MEMBRANE_TOKEN, else that of this machine. timeout: the seconds
-        in which the service must say something; a program may run longer. retries: of what failed by the way or was
-        refused for now.
+        policy: what it may do, as a policy file in JSON; nothing by default. seal: makes a receipt of every exec.
+        url, token: of the service; by default MEMBRANE_URL and MEMBRANE_TOKEN, or the service of this machine. timeout: the seconds
+        within which the service must send something; a program may run longer. retries: of requests that failed on the way or were
+        refused temporarily.
         """
         at = connection(url, token, timeout, retries)
         spec = requests.create(template, snapshot, policy, ttl, idle_timeout, metadata, labels, env, packages, seal)
@@ -392,7 +390,7 @@ class AsyncSandbox:
         timeout: float = 60.0,
         retries: int = 3,
     ) -> AsyncSandbox:
-        """One that exists."""
+        """Connects to an existing sandbox."""
         at = connection(url, token, timeout, retries)
         return cls(at, await at.send(requests.get(id)))
 
@@ -408,7 +406,7 @@ class AsyncSandbox:
         timeout: float = 60.0,
         retries: int = 3,
     ) -> AsyncIterator[AsyncSandbox]:
-        """The token's sandboxes, oldest first, fetched page by page; only those with all of this metadata, where it is given."""
+        """Yields the token's sandboxes, oldest first, page by page. metadata: only those that have all of it."""
         at = connection(url, token, timeout, retries)
         cursor: Optional[str] = None
         while True:
@@ -428,7 +426,7 @@ class AsyncSandbox:
         return self._info.template
 
     async def info(self) -> SandboxInfo:
-        """As it stands now."""
+        """Returns the sandbox's current state."""
         self._info = await self._connection.send(requests.get(self.id))
         return self._info
 
@@ -441,10 +439,10 @@ class AsyncSandbox:
         labels: Optional[Sequence[str]] = None,
         limits: Optional[Mapping[str, Any]] = None,
     ) -> SandboxInfo:
-        """Changes what is given; ttl counts from now, an idle_timeout of 0 is none.
+        """Changes what is given. ttl counts from now; an idle_timeout of 0 means none.
 
-        limits: of its policy, as {"fuel": 10**10, "memory": "1 GiB"}; its other limits and its grants stay. What runs is
-        stopped, and more than it has needs a token with the scope policy:widen."""
+        limits: of its policy, such as {"fuel": 10**10, "memory": "1 GiB"}. Other limits and grants stay. Running programs are stopped. To
+        raise a limit, the token needs the scope policy:widen."""
         change = requests.change_of(ttl, idle_timeout, metadata, labels)
         if limits is not None:
             await self.set_policy(requests.with_limits(await self.policy(), limits))
@@ -453,18 +451,18 @@ class AsyncSandbox:
         return self._info
 
     async def policy(self) -> Dict[str, Any]:
-        """What it may do, with every limit: as a policy file in JSON."""
+        """Returns what the sandbox may do, with every limit, as a policy file in JSON."""
         return await self._connection.send(requests.policy(self.id))
 
     async def set_policy(self, policy: Mapping[str, Any]) -> None:
-        """What it may do from now on, in the place of what it may do now: grants that are not named are gone, limits that
-        are not named stay. update(limits=…) keeps the grants. What runs is stopped.
+        """Replaces what the sandbox may do: grants that are not named are removed, and limits that are not named stay. update(limits=…)
+        keeps the grants. Running programs are stopped.
 
-        More than it has needs a token with the scope policy:widen."""
+        To allow more than before, the token needs the scope policy:widen."""
         self._info = await self._connection.send(requests.set_policy(self.id, policy))
 
     async def run(self, code: str, *, timeout: Optional[Duration] = None, context: InContext = None) -> Result:
-        """Runs code. A program that fails is a result like another: its `error` says why, check() raises it."""
+        """Runs code. A program that fails is a result, too: its `error` says why, and check() raises that."""
         return await self.exec(code, timeout=timeout, context=context)
 
     @overload
@@ -516,12 +514,12 @@ class AsyncSandbox:
         open_stdin: bool = False,
         background: bool = False,
     ) -> Union[Result, AsyncExec]:
-        """Runs code, with all that can be said of how. stdin: text, or bytes that are UTF-8. With open_stdin, in the background,
-        AsyncExec.write_stdin() gives it input, which may be any bytes.
+        """Runs code, with all options. stdin: text, or bytes of UTF-8. With open_stdin, in the background, AsyncExec.write_stdin() sends
+        input, which may be any bytes.
 
-        In a Linux sandbox code is a script for its shell; command=["git", "status"] in its place is a program, by name or path, and
-        its arguments; directory: where it begins; terminal=(80, 24): its standard streams are a terminal of so many columns and
-        rows, and all that it prints is output."""
+        In a Linux sandbox code is a script for its shell. command=["git", "status"] instead is a program, by name or path, with its
+        arguments. directory: where it starts. terminal=(80, 24): its standard streams are a terminal of so many columns and rows, and
+        everything that it prints is output."""
         turn = Turn(code, env, context, stdin, arguments, timeout, seal, open_stdin, command, directory, terminal)
         if background:
             return AsyncExec(self._connection, self.id, await self._connection.send(requests.start(self.id, turn)))
@@ -542,7 +540,7 @@ class AsyncSandbox:
         terminal: Optional[TerminalSize] = None,
         open_stdin: bool = False,
     ) -> AsyncStream:
-        """Runs code, or a command, when it is iterated over, and gives what it prints and shows as it comes."""
+        """Runs code or a command when it is iterated over, and yields what it prints and shows as it comes."""
         turn = Turn(code, env, context, stdin, arguments, timeout, seal, open_stdin, command, directory, terminal)
         return self._stream(turn)
 
@@ -550,43 +548,43 @@ class AsyncSandbox:
         return AsyncStream(self._connection, self.id, requests.stream(self.id, turn), "", True)
 
     async def receipt(self, exec: Union[Result, AsyncExec, str]) -> Receipt:
-        """Of an exec that was sealed."""
+        """Returns the receipt of a sealed exec."""
         exec_id = exec.exec_id if isinstance(exec, Result) else requests.id_of(exec)
         return await _receipt_of(self._connection, self.id, exec_id)
 
     async def diff(self, *, directory: Optional[str] = None, since: Union[Snapshot, str, None] = None) -> bytes:
-        """What a Linux sandbox has changed since its image, or since a snapshot, as a git patch. directory: only what is below it,
-        by paths from there."""
+        """Returns the changes of a Linux sandbox since its image, or since a snapshot, as a git patch. directory: only what is below it,
+        with paths relative to it."""
         return await self._connection.send(requests.diff(self.id, directory, since))
 
     async def patch(self, patch: Union[str, bytes], *, directory: Optional[str] = None) -> int:
-        """Applies a git patch to the files of a Linux sandbox, all of it or nothing; gives how many files it changed. directory: where
-        its paths begin."""
+        """Applies a git patch to the files of a Linux sandbox, either all of it or nothing, and returns how many files it changed.
+        directory: what its paths are relative to."""
         return await self._connection.send(requests.patch(self.id, patch, directory))
 
     async def fork(self, count: int = 1) -> List[AsyncSandbox]:
-        """So many that go on from where this one stands, each for itself."""
+        """Returns `count` independent copies of the sandbox."""
         return [
             AsyncSandbox(self._connection, info) for info in await self._connection.send(requests.fork(self.id, count))
         ]
 
     async def pause(self) -> None:
-        """Puts it to disk, as it is; resume(), or the next use, has it back."""
+        """Moves the sandbox to disk. resume(), or the next use, brings it back."""
         self._info = await self._connection.send(requests.pause(self.id))
 
     async def resume(self) -> None:
         self._info = await self._connection.send(requests.resume(self.id))
 
     async def reset(self, snapshot: Union[Snapshot, str]) -> None:
-        """Goes on from a snapshot of the same template; what it was since is gone."""
+        """Returns to a snapshot of the same template. The current state is lost."""
         self._info = await self._connection.send(requests.reset(self.id, requests.id_of(snapshot)))
 
     async def snapshot(self) -> Snapshot:
-        """Keeps it as it stands now; it goes on."""
+        """Keeps the current state. The sandbox continues."""
         return await self._connection.send(requests.snapshot(self.id))
 
     async def kill(self) -> None:
-        """Ends it; what it runs is stopped."""
+        """Ends the sandbox, and stops what runs in it."""
         await self._connection.send(requests.kill(self.id))
 
     async def __aenter__(self) -> AsyncSandbox:
@@ -597,10 +595,10 @@ class AsyncSandbox:
     ) -> None:
         try:
             await self.kill()
-        except UnreachableError:  # it ends when its time is over
+        except UnreachableError:  # it ends when its time is up
             pass
         except MembraneError as failure:
-            if kind is None and failure.status != 404:  # its time may be over; and another error says more
+            if kind is None and failure.status != 404:  # its time may be up; and another error is more helpful
                 raise
 
     def __repr__(self) -> str:
@@ -608,7 +606,7 @@ class AsyncSandbox:
 
 
 class AsyncSnapshots:
-    """The snapshots of a token; Sandbox.snapshot() makes them."""
+    """The snapshots of a token. Sandbox.snapshot() makes them."""
 
     def __init__(
         self, *, url: Optional[str] = None, token: Optional[str] = None, timeout: float = 60.0, retries: int = 3
@@ -620,20 +618,20 @@ class AsyncSnapshots:
         return await connection(*self._settings).send(requests.list_snapshots())
 
     async def remove(self, snapshot: Union[Snapshot, str]) -> None:
-        """Sandboxes that were made of it stay. One with a name is removed once remove_template() took that back."""
+        """Removes a snapshot. Sandboxes made from it stay. If it has a name, remove_template() must come first."""
         await connection(*self._settings).send(requests.remove_snapshot(snapshot))
 
     async def promote(self, snapshot: Union[Snapshot, str], name: str) -> Snapshot:
-        """Gives it a name, by which Sandbox.create(template=name) makes sandboxes of it."""
+        """Names the snapshot, so that Sandbox.create(template=name) makes sandboxes from it."""
         return await connection(*self._settings).send(requests.promote_snapshot(snapshot, name))
 
     async def remove_template(self, name: str) -> None:
-        """Takes the name back; the snapshot stays."""
+        """Removes the name. The snapshot stays."""
         await connection(*self._settings).send(requests.remove_template(name))
 
 
 class AsyncSecrets:
-    """The secrets of a token, for headers that policies name. Their values go in and never come out."""
+    """The secrets of a token, for headers that policies name. Values can be written, and never read."""
 
     def __init__(
         self, *, url: Optional[str] = None, token: Optional[str] = None, timeout: float = 60.0, retries: int = 3
@@ -641,12 +639,12 @@ class AsyncSecrets:
         self._settings = (url, token, timeout, retries)
 
     async def put(self, name: str, value: str, *, hosts: Sequence[str]) -> Secret:
-        """Keeps one, or replaces it. hosts: where it may be sent, as "api.example.com" or "*.example.com"."""
+        """Stores or replaces a secret. hosts: where it may be sent, such as "api.example.com" or "*.example.com"."""
         return await connection(*self._settings).send(requests.put_secret(name, value, hosts))
 
     async def list(self) -> List[Secret]:
         return await connection(*self._settings).send(requests.list_secrets())
 
     async def remove(self, secret: Union[Secret, str]) -> None:
-        """No sandbox can send it from then on."""
+        """Removes a secret. From then on no sandbox can send it."""
         await connection(*self._settings).send(requests.remove_secret(secret))

@@ -1,4 +1,4 @@
-"""One request's way through failures: what is tried again, after how long, and what is raised instead."""
+"""The attempts of one request: which failures are retried, after how long, and which are raised."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ class Attempts:
         self._tries = 0
 
     def begin_again(self) -> None:
-        """Something came: what fails from here on is tried as often as at first."""
+        """Resets the count of attempts, since part of the answer has arrived."""
         self._tries = 0
 
     def after_error(self, error: Optional[httpx.HTTPError]) -> float:
-        """The seconds to wait; None: the answer ended before its end. Raises when it is not tried again."""
+        """Returns the seconds to wait before the next attempt, or raises the failure. An error of None is an answer that was cut off."""
         self._tries += 1
         cut = httpx.RemoteProtocolError("the answer ended before its end") if error is None else error
         if is_untrusted(cut):
@@ -36,7 +36,7 @@ class Attempts:
         return wait
 
     def after_answer(self, status: int, headers: httpx.Headers, body: bytes) -> Optional[float]:
-        """The seconds to wait; None: the answer is good. Raises when it is an error that is not tried again."""
+        """Returns the seconds to wait before the next attempt, or None if the answer is good. Raises an error that is not retried."""
         if 200 <= status < 300:
             return None
         self._tries += 1
@@ -50,7 +50,7 @@ class Attempts:
 
 
 def client_options(settings: Settings, version: str) -> dict[str, Any]:
-    """For httpx. Certificates are read only where there is TLS: that takes longer than many a request."""
+    """Options for httpx. Certificates are read only for TLS, since that takes longer than most requests."""
     is_tls = settings.url.startswith("https:")
     headers = {"User-Agent": f"membrane-python/{version}"}
     if settings.token:
@@ -78,7 +78,7 @@ def no_stream(content_type: str) -> Optional[MembraneError]:
     if content_type.startswith("text/event-stream"):
         return None
     return MembraneError(
-        "the answer is no stream of events",
+        "the answer is not a stream of events",
         code="bad_answer",
         hint="Is it a Membrane service that answers at this URL?",
     )

@@ -1,4 +1,4 @@
-"""JSON of the values that calls exchange, which are short: json.loads and json.dumps would cost more than the work on them."""
+"""JSON of the values that calls exchange. They are short, and json.loads and json.dumps would cost more than the rest of a call."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ _decoder: Any = json.JSONDecoder()
 _encode = json.JSONEncoder(ensure_ascii=False).encode
 _encode_text = json.encoder.encode_basestring
 _CONSTANTS = {None: "null", True: "true", False: "false"}
-_EXACT = 1 << 53  # integers up to here are numbers of JSON
+_EXACT = 1 << 53  # JSON numbers hold integers up to here exactly
 
 
 def loads(text: str) -> Any:
@@ -27,7 +27,7 @@ def dumps(value: Any) -> str:
 
 
 def dumps_plain(value: Any) -> Optional[str]:
-    """JSON of a value that stands for itself: None, a truth value, an integer, a text. None for every other value."""
+    """Returns the JSON of None, a bool, an int or a str; None for any other value."""
     kind = type(value)
     if kind is str:
         return str(_encode_text(value))
@@ -37,5 +37,5 @@ def dumps_plain(value: Any) -> Optional[str]:
 
 
 def is_plain(text: str) -> bool:
-    """Whether no object of the JSON stands for a value that JSON lacks: none has a name that begins with "$"."""
+    """Whether no object in the JSON encodes a value that JSON lacks, that is, none has a name that begins with "$"."""
     return '"$' not in text and "\\u" not in text

@@ -1,7 +1,7 @@
-"""Types of a cell, checked before it runs: by ty, which knows the cells before, the inputs, and stubs of what the host gives.
+"""Checks the types of a cell before it runs, with ty, which knows the earlier cells, the inputs, and stubs of what the host gives.
 
-ty runs as a process of its own with limits, in an empty folder and an empty environment, so that a cell cannot read what is
-installed here. It helps programs to be right, and keeps nobody from anything: a cell can silence it.
+ty runs as a process with limits, in an empty folder and an empty environment, so that a cell cannot read what is installed here.
+It helps programs to be right, and is not a wall: a cell can silence it.
 """
 
 from __future__ import annotations
@@ -26,26 +26,26 @@ from ._errors import MembraneError
 from ._functions import Registry
 from ._stubs import SESSION, Stubs, types_of_inputs
 
-_PYTHON = "3.15"  # of the language, which ty need not know better
-_MOST_HISTORY = 256 << 10  # characters of the cells before
-_MOST_OUTPUT = 4 << 20  # bytes that ty says
+_PYTHON = "3.15"  # the version that ty checks against
+_MOST_HISTORY = 256 << 10  # characters of the earlier cells
+_MOST_OUTPUT = 4 << 20  # bytes of ty's output
 _MOST_FINDINGS = 20
-_MOST_NAMES = 100  # that the session is asked for
-_MOST_ASKING_S = 1.0  # for all of them
-_MOST_NAME = 64  # characters of one that is compared with others
+_MOST_NAMES = 100  # names that the session is asked for
+_MOST_ASKING_S = 1.0  # for all of those
+_MOST_NAME = 64  # characters of a name that is compared with others
 _MOST_MESSAGE = 400
 _MOST_SHOWN = 200  # characters of a line
 _MEMORY = 2 << 30
-_MISSING = "unresolved-reference"  # what ty calls a name that nobody has defined
+_MISSING = "unresolved-reference"  # ty's rule for a name that is not defined
 
 
 @dataclass(frozen=True)
 class TypeCheck:
-    """How the types of a cell are checked, for Session(type_check=…); True is this with nothing said.
+    """How the types of a cell are checked, for Session(type_check=…). True means the defaults.
 
-    before_runs: False checks in Session.check() alone. timeout_s: a cell whose types take longer does not run. stubs: more modules
-    that programs import, as the texts of their .pyi files. paths: folders with stubs or packages, as a site-packages with numpy:
-    cells can learn all that stands there.
+    before_runs: if False, only Session.check() checks. timeout_s: a cell whose check takes longer does not run. stubs: more modules
+    that programs import, as the texts of .pyi files. paths: folders with stubs or packages, such as a site-packages with numpy; cells
+    can find out everything in them.
     """
 
     before_runs: bool = True
@@ -64,13 +64,13 @@ class _Found:
 
 
 class Cells:
-    """The text of a session's cells until now, as far as it says which names there are. Not changed: more cells make another."""
+    """The text of a session's cells so far, as much of it as defines names. Immutable: another cell makes another Cells."""
 
     def __init__(self, texts: Tuple[str, ...] = ()) -> None:
         self.texts = texts
 
     def with_inputs(self, kinds: Mapping[str, str]) -> Cells:
-        """Of the inputs of a turn, by their types as source: they are as what a cell has set, which a later one may set to something else."""
+        """Adds a turn's inputs, by their types as source. They are like names that a cell has set, and later cells may set them again."""
         if not kinds:
             return self
         lines = ["class _MembraneInputs:", "    import datetime, decimal, uuid", "    from typing import Any"]
@@ -79,7 +79,7 @@ class Cells:
         return self._with("\n".join([*lines, "del _MembraneInputs"]))
 
     def with_cell(self, code: str, report: Mapping[str, Any], kinds: Mapping[str, str] = MappingProxyType({})) -> Cells:
-        """Of a cell that did not run to its end, names that it defined may be there. kinds: of the inputs of its turn."""
+        """Adds a cell. One that did not run to its end may still have defined names. kinds: the types of its turn's inputs."""
         error = report.get("error", {}).get("code")
         if report["outcome"] not in ("ok", "raised", "waiting"):
             return self
@@ -99,22 +99,22 @@ class Cells:
 
 
 def cells_of_json(value: Any) -> Cells:
-    """Of the head of a session's bytes; those who wrote it may have written anything."""
+    """Reads the cells from the head of a session's bytes, which may contain anything."""
     texts = value if isinstance(value, list) and all(isinstance(each, str) for each in value) else []
     return Cells(tuple(texts) if sum(map(len, texts)) <= _MOST_HISTORY else ())
 
 
 class Checker:
-    """Checks cells for sessions of one registry. Threads: one at a time checks; any cancels."""
+    """Checks cells for the sessions of one registry. Threads: one checks at a time; any may cancel."""
 
     def __init__(self, how: Union[bool, TypeCheck], language: str, registry: Registry) -> None:
         if language != "python":
-            raise MembraneError(f"types are checked in Python, and not in {language}", code="invalid_argument",
+            raise MembraneError(f"types are checked in Python, not in {language}", code="invalid_argument",
                                 hint="Leave type_check out.")  # fmt: skip
         self._how = how if isinstance(how, TypeCheck) else TypeCheck()
         for module in self._how.stubs:
             if not all(part.isidentifier() for part in module.split(".")):
-                raise MembraneError(f"{module!r} is no name of a module", code="invalid_argument", hint="Write it as pkg.module.")
+                raise MembraneError(f"{module!r} is not the name of a module", code="invalid_argument", hint="Write it as pkg.module.")
         self._ty = _find_ty()
         self._registry = registry
         self._input_types = types_of_inputs(registry.inputs)
@@ -127,7 +127,7 @@ class Checker:
         return self._how.before_runs
 
     def for_another(self, registry: Registry) -> Checker:
-        """The same for a fork of its session, which has a registry of its own."""
+        """Returns a checker for a fork of the session, which has a registry of its own."""
         made = Checker.__new__(Checker)
         made.__dict__.update(self.__dict__, _registry=registry, _lock=threading.Lock(), _process=None)
         return made
@@ -136,7 +136,7 @@ class Checker:
         return Stubs(self._registry, self._input_types)
 
     def cancel(self) -> None:
-        """Ends a check that runs."""
+        """Ends a running check."""
         with self._lock:
             self._is_cancelled = self._is_checking
             if self._process is not None:
@@ -150,9 +150,9 @@ class Checker:
         *,
         calls_may_wait: bool = False,
     ) -> Optional[Dict[str, Any]]:
-        """A report that says why the code should not run; None where nothing is wrong. cells: those before, None for a script,
-        which sees nothing of them; names_like: names of the session that begin with a text; calls_may_wait: functions that nobody
-        has defined are no mistake."""
+        """Returns a report of what is wrong with the code, or None. cells: the earlier ones; None for a script, which does not see
+        them. names_like: lists names of the session that begin with a text. calls_may_wait: a call of an undefined function is not a
+        mistake."""
         with self._lock:
             self._is_checking, self._is_cancelled = True, False
         try:
@@ -176,7 +176,7 @@ class Checker:
         found = _findings_of(said, first, code.count("\n") + 1)
         if found is None:
             return _report("type_check_failed", "the type checker did not end as it should",
-                           "Write the cell in a simpler way, or look which ty is installed: pip install ty")  # fmt: skip
+                           "Write the cell in a simpler way, or check which ty is installed: pip install ty")  # fmt: skip
         return self._judged(found, code.split("\n"), stubs, names_like, calls_may_wait)
 
     def _write(self, folder: Path, modules: Mapping[str, str], before: str, code: str) -> None:
@@ -201,7 +201,7 @@ class Checker:
         (folder / "cells.ipynb").write_text(json.dumps(notebook))
 
     def _run(self, folder: str) -> Tuple[bytes, Optional[Dict[str, Any]]]:
-        """What ty says; and a report where it was ended."""
+        """Returns ty's output, and a report if ty was stopped."""
         words = [self._ty, "check", "--output-format", "sarif", "--exit-zero", "cells.ipynb"]
         environment = {"HOME": folder, "XDG_CONFIG_HOME": folder, "PATH": os.defpath, "TY_MAX_PARALLELISM": "1", "NO_COLOR": "1"}
         with self._lock:
@@ -243,7 +243,7 @@ class Checker:
         self, found: List[_Found], lines: List[str], stubs: Stubs, names_like: Callable[[str], Sequence[str]], calls_may_wait: bool
     ) -> Optional[Dict[str, Any]]:
         if any(each.rule == "invalid-syntax" for each in found):
-            return None  # which the language itself says best
+            return None  # the language itself explains it best
         errors, shown = [], []
         names = _Names(names_like, lambda: self._is_cancelled)
         for each in found:
@@ -270,7 +270,7 @@ class Checker:
 
 
 def _cell(text: str) -> Dict[str, Any]:
-    """Of a notebook, in which ty takes `await` outside of functions."""
+    """Makes a cell of a notebook, in which ty accepts `await` outside of functions."""
     return {"cell_type": "code", "metadata": {}, "outputs": [], "execution_count": None, "source": text}
 
 
@@ -297,17 +297,17 @@ def _limit(pid: int, timeout_s: float) -> None:
         for kind in (resource.RLIMIT_FSIZE, resource.RLIMIT_CORE):
             resource.prlimit(pid, kind, (0, 0))
     except (ProcessLookupError, PermissionError, ValueError):
-        pass  # it has ended, or this process has less already
+        pass  # it has ended, or this process has a lower limit already
 
 
 def _lines_of(text: str) -> str:
-    """With ends of lines as ty counts them, none at the end, and nothing that JSON or UTF-8 does not carry."""
+    """Returns the text with line ends as ty counts them, none at the end, and without what JSON or UTF-8 cannot hold."""
     text = text.replace("\r\n", "\n").replace("\r", "\n").rstrip("\n")
     return text.encode("utf-8", "replace").decode()
 
 
 def _findings_of(said: bytes, first_line: int, lines: int) -> Optional[List[_Found]]:
-    """Errors in so many lines past the first ones, counted from there; None where this is not what ty says."""
+    """Returns the errors in `lines` lines from `first_line` on, numbered from there; None if this is not ty's output."""
     found = []
     try:
         for each in json.loads(said)["runs"][0]["results"]:
@@ -327,7 +327,7 @@ def _findings_of(said: bytes, first_line: int, lines: int) -> Optional[List[_Fou
 
 
 class _Names:
-    """Those that the session has, as far as they are asked for."""
+    """The names that the session has, asked for as needed."""
 
     def __init__(self, like: Callable[[str], Sequence[str]], is_over: Callable[[], bool]) -> None:
         self._like = like
@@ -336,7 +336,7 @@ class _Names:
         self._known: Dict[str, bool] = {}
 
     def _asked(self, start: str) -> Sequence[str]:
-        """A session that answers late is asked no more."""
+        """Stops asking a session that answers slowly."""
         if self._left_s <= 0 or self._is_over():
             return ()
         begun_at = time.monotonic()
@@ -346,7 +346,7 @@ class _Names:
             self._left_s -= time.monotonic() - begun_at
 
     def __contains__(self, name: str) -> bool:
-        """A cell that asks for too many is believed."""
+        """Reports True if the cell asks for too many names."""
         if name not in self._known:
             is_believed = len(self._known) >= _MOST_NAMES or self._left_s <= 0
             self._known[name] = is_believed or name in self._asked(name)
@@ -367,7 +367,7 @@ def _hint_of(found: _Found, stubs: Stubs) -> str:
     for word in words:
         if word in stubs.members:
             return f"{word} has {', '.join(stubs.members[word]) or 'nothing'}."
-    return f"Where this is right as it stands, end the line with  # ty: ignore[{found.rule}]"
+    return f"If this is right as it is, end the line with  # ty: ignore[{found.rule}]"
 
 
 def _shown(found: _Found, text: str, hint: str) -> str:

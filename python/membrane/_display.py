@@ -1,5 +1,5 @@
-"""Results as notebooks show them. HTML and drawings that a program made are in a frame that runs no scripts and fetches nothing: else
-a program could reach the notebook's page, and by it the process that the wall keeps it from."""
+"""Results as notebooks show them. HTML and drawings of a program are in a frame that runs no scripts and fetches nothing. Otherwise the
+program could reach the notebook's page, and through it this process."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _MOST_SHOWN = 200  # characters of a text in a repr
 
 
 def bundle_of(result: Any) -> Dict[str, str]:
-    """A Result by MIME types, as IPython asks for it."""
+    """Returns a Result by MIME type, as IPython asks for it."""
     plain = _plain(result)
     shown = [*result.displays, *([result.value] if result.value else [])]
     bundle = {"text/plain": plain}

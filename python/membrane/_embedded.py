@@ -1,4 +1,4 @@
-"""Sessions in this process: Python, JavaScript and other languages, turn by turn, behind the engine's wall."""
+"""Sessions in this process: Python, JavaScript and other languages, turn by turn, inside the engine's boundary."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ try:
     from . import _values
 
     _native: Any = _loaded
-except ImportError as error:  # the package without the engine, which is a client of services
+except ImportError as error:  # a build without the engine, which is only a client of services
     _native = None
     _why_no_engine = error
 
@@ -64,7 +64,7 @@ def _raised(error: Exception) -> MembraneError:
 
 
 class _Translated:
-    """Errors of the engine as MembraneError."""
+    """Raises errors of the engine as MembraneError."""
 
     def __enter__(self) -> None:
         pass
@@ -78,8 +78,8 @@ _translated = _Translated()
 
 
 def open_language(name: str = "python", *, on_progress: Optional[Callable[[str], None]] = None) -> Any:
-    """Opens a language for sessions, which the first Session of it does else. The first time this takes seconds, while its warm
-    image is made; later it is a matter of milliseconds."""
+    """Opens a language for sessions ahead of the first Session. The first time this takes seconds, since it makes the language's
+    warm image; later it takes milliseconds."""
     engine = _engine()
     check_language("open_language()", name)
     with _languages_lock:
@@ -99,20 +99,20 @@ def _policy_of(policy: PolicyLike, allow: Iterable[str], limits: Optional[Mappin
             made = engine.Policy.parse(pathlib.Path(policy).read_text(encoding="utf-8"), os.fspath(policy))
         elif isinstance(policy, str):
             if "\n" not in policy and policy.endswith((".toml", ".json")):
-                raise ValueError(f"policy is the text of one in TOML; of a file it is a path: policy=pathlib.Path({policy!r})")
+                raise ValueError(f"a str as policy is text in TOML; give the path of a file as policy=pathlib.Path({policy!r})")
             made = engine.Policy.parse(policy, "policy.toml")
         elif isinstance(policy, Mapping):
             made = engine.Policy.parse(json.dumps(policy), "policy.json")
         else:
-            raise TypeError(f"policy is a dict, text in TOML, or a pathlib.Path of a file, not {policy!r}")
+            raise TypeError(f"policy must be a dict, text in TOML, or a pathlib.Path of a file, not {policy!r}")
         if not isinstance(allow, (str, Iterable)):
-            raise TypeError(f'allow is a list of grants, as ["kv"], not {allow!r}')
+            raise TypeError(f'allow must be a list of grants, such as ["kv"], not {allow!r}')
         for grant in [allow] if isinstance(allow, str) else allow:
             if not isinstance(grant, str):
-                raise TypeError(f'allow has texts, as "kv", not {grant!r}')
+                raise TypeError(f'a grant in allow must be a str, such as "kv", not {grant!r}')
             made.allow(whole(grant))
         if limits is not None and not isinstance(limits, Mapping):
-            raise TypeError(f'limits are a dict of names and amounts, as {{"fuel": 1e9}}, not {limits!r}')
+            raise TypeError(f'limits must be a dict of names and amounts, such as {{"fuel": 1e9}}, not {limits!r}')
         for name, value in (limits or {}).items():
             made.limit(name, str(value))
     return made
@@ -128,9 +128,9 @@ def registry_of(functions: Functions, modules: Optional[Modules], inputs: Option
 
 
 class Call:
-    """A session that waits for functions of the host: which ones, and how to go on.
+    """A session that waits for calls of the embedder's functions, and the means to answer them.
 
-    name, args, kwargs, named: of the first call that waits; calls: of all, where several were made at once.
+    name, args, kwargs, named: of the first waiting call. calls: all waiting calls, since a program can make several at once.
     """
 
     def __init__(self, session: Session, calls: Sequence[FunctionCall], so_far: Result) -> None:
@@ -153,22 +153,22 @@ class Call:
         return self.calls[0].named
 
     def resume(self, *values: Any) -> Union[Result, Call]:
-        """Gives the calls their values, in their order; the rest of the program runs, to its end or to the next call that waits.
-        Fewer values than calls keep the others waiting; more are a ValueError, and the Call is as before."""
+        """Answers the calls in order, and runs the program to its end or to the next call that waits. With fewer values than calls
+        the session keeps waiting for the others. More values raise a ValueError, and change nothing."""
         if len(values) > len(self.calls):
             raise ValueError(f"{len(values)} values for {len(self.calls)} waiting {'call' if len(self.calls) == 1 else 'calls'}: {self!r}")
         return self.session._resume([self.session._registry.value(value, "resume() was given") for value in values])
 
     def fail(self, error: BaseException) -> Union[Result, Call]:
-        """The first call raises the error in the program, by the name of its class and its text; the others keep it waiting."""
+        """Raises the error, by the name of its class and its text, from the first call in the program. The session keeps waiting for the others."""
         return self.session._resume([self.session._registry.error(error)])
 
     def abandon(self) -> None:
-        """Gives the calls up: the session stands as it did before the turn."""
+        """Gives up the turn: the session is as it was before it."""
         self.session.abandon()
 
     def dump(self) -> bytes:
-        """As bytes, for membrane.load() in this or another process."""
+        """Returns the waiting session as bytes, for membrane.load() in this or another process."""
         return self.session.dump()
 
     def __repr__(self) -> str:
@@ -189,18 +189,18 @@ def _path_of(path: FilePath) -> str:
     if isinstance(path, os.PathLike):
         path = os.fspath(path)
     if not isinstance(path, str):
-        raise TypeError(f"a path is text, as \"/tmp/a.txt\", or what list() gave, not {path!r}")
+        raise TypeError(f"a path must be a str, such as \"/tmp/a.txt\", or a FileInfo of list(), not {path!r}")
     return whole(path)
 
 
 def _bytes_of(content: Any, what: str) -> bytes:
     if not isinstance(content, (bytes, bytearray, memoryview)):
-        raise TypeError(f"{what} is {'bytes' if what.startswith('blob') else 'text or bytes'}, not {type(content).__name__}")
+        raise TypeError(f"{what} must be {'bytes' if what.startswith('blob') else 'str or bytes'}, not {type(content).__name__}")
     return bytes(content)
 
 
 class SessionFiles:
-    """Files of the session's own tree, by absolute paths, or by what list() gave."""
+    """Files of the session's own tree, by absolute path or by a FileInfo of list()."""
 
     def __init__(self, session: Session) -> None:
         self._session = session
@@ -220,14 +220,14 @@ class SessionFiles:
             native.write_file(name, data)
 
     def list(self) -> List[FileInfo]:
-        """Those that programs have made or changed."""
+        """Lists the files that programs have made or changed."""
         with self._session._use() as native:
             return [FileInfo(path, size) for path, size in native.files]
 
 
 class _Use:
-    """One at a time uses the engine's session; a close waits for it. What is asked for by a function that a turn has called would
-    wait for itself, and is refused."""
+    """Lets one caller at a time use the engine's session; a close waits for it. A function that a turn of the session has called
+    would wait for itself here, so it is refused."""
 
     def __init__(self, session: Session) -> None:
         self._session = session
@@ -252,30 +252,36 @@ class _Use:
 
 
 class Session:
-    """A program in a language that goes on from turn to turn: names and files stay.
+    """A session in a language: names and files stay from turn to turn.
 
-    language: "python", "js", or what people call them, as "javascript". allow, limits, policy: what it may do, as docs/policy.md
-    says; nothing without. policy: a dict, text in TOML, or a pathlib.Path of a file in TOML or JSON. functions: of this program, by their names
-    among the session's own names; modules: of such, which programs import. Functions may be coroutines, which programs await.
-    One that returns membrane.LATER, or is it, is answered later (see start()). inputs: names and their values. gate: sees each FunctionCall before it
-    happens, and may be a coroutine. True lets the call pass, False and None refuse it with a PermissionError, LATER makes it wait as one of a function that
-    answers later, and the embedder answers in the function's place; all else is an error of the call. What a gate raises is raised in the program: a reason. type_check: True, or a TypeCheck: a cell whose
-    types are wrong does not run, and its result says where (findings). on_stdout, on_stderr: hear text as it is printed. idle_timeout_s, lifetime_s: when the session ends by itself.
+    language: "python", "js", or another common name, such as "javascript". allow, limits, policy: what programs may do, see
+    docs/policy.md; nothing by default. policy: a dict, text in TOML, or a pathlib.Path of a file in TOML or JSON.
 
-    In the place of the policy's clock and randomness: clock: "real", when a virtual one begins (a datetime, UTC where it has no
-    tzinfo, or seconds since 1970), or a function that gives the time so. timezone: of local time, a name as "Europe/Berlin", an offset
-    as "+02:00", a ZoneInfo. sleep: "virtual", which lets the clock move on at once, "real", or a function of seconds, which may be
-    a coroutine. entropy: "real", a seed (an int or bytes), or a function of a number of bytes.
+    functions: functions of the embedder that become names of the session. modules: modules of such functions, which programs import.
+    A function may be a coroutine, which programs await. One that returns membrane.LATER, or is LATER itself, is answered later (see
+    start()). inputs: variables by name. gate: is called with each FunctionCall before it happens, and may be a coroutine. True lets the
+    call pass, False and None refuse it with a PermissionError, and LATER makes it wait, so that the embedder answers it in place of the
+    function. Any other result is an error of the call. What a gate raises is raised in the program, and gives the reason.
+    type_check: True or a TypeCheck: a cell whose types are wrong does not run, and its result has the findings.
+    on_stdout, on_stderr: are called with output as it is printed. idle_timeout_s, lifetime_s: when the session closes by itself.
 
-    approve: is asked an EgressQuestion before something leaves that needs a yes (egress = "ask" of the policy's [trifecta]): True is a yes, and all else is a no, None where nobody
-    is there to ask. flows: what was read, shared with other sessions. model: answers ai.complete, a function of a ModelRequest that gives a text or a ModelAnswer; with ai.embed a Model.
-    ask: answers agent.ask, a function of the question and of seconds. These may be coroutines; the policy grants and bounds what they answer. receipts: where each turn is sealed
-    (Result.receipt); such a session has no functions, modules, inputs, clock, timezone, sleep or entropy of this program's, no forks, and no start() with calls that wait.
+    These replace the policy's clock and randomness. clock: "real", the moment at which a virtual clock starts (a datetime, in UTC if it
+    has no tzinfo, or seconds since 1970), or a function that returns the time as one of those. timezone: of local time: a name such as
+    "Europe/Berlin", an offset such as "+02:00", or a ZoneInfo. sleep: "virtual", which moves the clock on at once, "real", or a function
+    of a number of seconds, which may be a coroutine. entropy: "real", a seed (an int or bytes), or a function of a number of bytes.
 
-    isolated: in a process of its own, behind walls (docs/walls.md); functions and listeners are called in this one, as without.
-    accepted_missing_walls: names of walls ("user_namespace") that it may do without where the machine lacks them; else it is refused.
+    approve: is called with an EgressQuestion before a request that needs approval (egress = "ask" in the policy's [trifecta]). True
+    approves it, and anything else refuses it; None means that nobody is there to ask. flows: what was read, shared with other sessions.
+    model: a function of a ModelRequest that returns a str or a ModelAnswer, for ai.complete; a Model answers ai.embed, too.
+    ask: a function of a question and a number of seconds, for agent.ask. Each may be a coroutine; the policy grants and bounds its use.
+    receipts: where each turn is sealed (Result.receipt). Such a session cannot have functions, modules, inputs, or a clock, timezone,
+    sleep or entropy of the embedder; it cannot be forked, and start() cannot wait for calls.
 
-    Threads: any; turns wait for each other. In a `with` block it is closed at the end.
+    isolated: runs the session in a process of its own, behind walls (docs/walls.md). Functions and listeners are still called in this
+    process. accepted_missing_walls: names of walls, such as "user_namespace", that the session can do without. If the machine lacks any
+    other wall, the session is refused.
+
+    Threads: any; turns wait for each other. A `with` block closes the session at its end.
     """
 
     _native: Any
@@ -338,8 +344,8 @@ class Session:
         self._timer: Optional[threading.Timer] = None
         self.files = SessionFiles(self)
         self._checker: Optional[Checker] = None
-        self._cells = self._cells_before = Cells()  # before: the turn that ran last
-        self._waits: Optional[Tuple[Sequence[FunctionCall], Result]] = None  # of a Call
+        self._cells = self._cells_before = Cells()  # _cells_before: as before the last turn
+        self._waits: Optional[Tuple[Sequence[FunctionCall], Result]] = None  # what makes a Call
         self._place_of_fork: Callable[[], ContextManager[Callable[[Any], Any]]] = lambda: contextlib.nullcontext(lambda made: None)
         self._at_end: List[Callable[[], Any]] = [_telemetry.opened(self, language), registry.leave]
         registry.enter()
@@ -379,11 +385,10 @@ class Session:
         stdin: str = "",
         inputs: Optional[Mapping[str, Any]] = None,
     ) -> Result:
-        """Runs a turn to its end. name: for tracebacks; script: a whole program, which leaves no names; arguments: sys.argv.
+        """Runs a turn to its end. name: for tracebacks. script: a whole program, which leaves no names. arguments: sys.argv.
 
-        inputs: variables by their names, which are set before the code runs, as by an assignment: they take the places of what the program
-        has under these names, and stay. A TypeError for a value that cannot pass; a name that is no variable's is an error of the result.
-        A script has none."""
+        inputs: variables that are assigned before the code runs: they replace what the program has under these names, and stay. A value
+        that cannot pass raises a TypeError; a name that cannot be a variable's is an error of the result. A script cannot have inputs."""
         _check_code(code)
         words = _check_words(name, arguments, stdin)
         with self._use() as native:
@@ -399,9 +404,9 @@ class Session:
 
     @only_known("start()")
     def start(self, code: str, *, name: str = "", inputs: Optional[Mapping[str, Any]] = None) -> Union[Result, Call]:
-        """Runs a turn to its end, or to a call that waits: of a function that returns membrane.LATER or is it, or that the code calls and
-        nobody has defined. Call.resume() goes on with its value, here or, after dump() and membrane.load(), in another process.
-        inputs: as of run()."""
+        """Runs a turn to its end, or to a call that waits: of a function that returns membrane.LATER or is LATER itself, or of a name
+        that nothing has defined. Call.resume() continues with the call's value, here or, after dump() and membrane.load(), in another
+        process. inputs: as for run()."""
         _check_code(code)
         _check_words(name)
         with self._use() as native:
@@ -422,7 +427,7 @@ class Session:
             self._registry.waits = True
             try:
                 result = self._turn("resume", lambda: native.resume(answers))
-            except BaseException:  # as KeyboardInterrupt, after which the session stands as before the turn
+            except BaseException:  # such as KeyboardInterrupt, after which the session is as before the turn
                 self._waits = self._waits if native.waits_for else None
                 raise
             return self._end_of(result)
@@ -436,17 +441,17 @@ class Session:
         return call
 
     def _note_waiting(self, so_far: Result) -> None:
-        """What the session waits for now."""
+        """Notes the calls that the session is now waiting for."""
         wires, self._waits = self._native.waits_for, None
         if wires:
             try:
                 self._waits = [self._registry.call_of(each) for each in wires], so_far
             except LookupError as error:
-                raise MembraneError(str(error.args[0]), code="unknown_object", hint="Until then, abandon() gives the call up.") from None
+                raise MembraneError(str(error.args[0]), code="unknown_object", hint="Until then, abandon() gives up the call.") from None
 
     @property
     def waiting(self) -> Optional[Call]:
-        """The Call of a session that waits, also of a fork; None of one that does not."""
+        """The Call that the session waits for, also in a fork; None if it does not wait."""
         return None if self._waits is None else Call(self, *self._waits)
 
     def _turn(
@@ -457,7 +462,7 @@ class Session:
         cell: str = "",
         inputs: Sequence[Tuple[str, str]] = (),
     ) -> Result:
-        """A turn, unless its types are wrong. cell: its text, which later cells are checked with, as with its inputs."""
+        """Runs a turn, unless its types are wrong. cell: its text, which later cells are checked against, as are its inputs."""
 
         def turn() -> Result:
             result = refused()
@@ -476,7 +481,7 @@ class Session:
     def _refused(
         self, code: str, inputs: Sequence[Tuple[str, str]], *, is_script: bool = False, calls_may_wait: bool = False
     ) -> Optional[Result]:
-        """Why a turn does not run; None where it may."""
+        """Returns why a turn must not run, or None if it may."""
         checker = self._checker
         if checker is None or not checker.before_runs:
             return None
@@ -489,8 +494,8 @@ class Session:
 
     @only_known("check()")
     def check(self, code: str, *, name: str = "", inputs: Optional[Mapping[str, Any]] = None) -> Result:
-        """What is wrong with the text, as an error with its places (Result.findings); nothing of it runs. The types are checked
-        in a session with type_check. inputs: what run() is to be given, of which nothing is set here."""
+        """Reports what is wrong with the text, as an error with places (Result.findings), and runs nothing. Types are checked if the
+        session has type_check. inputs: those that run() will get; none is set here."""
         _check_code(code)
         _check_words(name)
         with self._use() as native:
@@ -503,18 +508,18 @@ class Session:
             return result
 
     def stubs(self) -> str:
-        """What its programs are given, as the text of Python stubs with docstrings: good in a model's prompt."""
+        """Returns what programs are given, as the text of Python stubs with docstrings: useful in a model's prompt."""
         return (self._checker.stubs() if self._checker is not None else Stubs(self._registry)).text()
 
     def complete(self, code: str) -> List[str]:
-        """The names that the one at the end of the code could become."""
+        """Lists completions of the name at the end of the code."""
         _check_code(code)
         with self._use() as native:
             return list(native.complete(code))
 
     def cancel(self) -> None:
-        """Stops the turn that runs, from any thread: its outcome is "cancelled". Coroutines of this program that it waits for are cancelled;
-        a function that is none comes to its end first."""
+        """Stops the running turn, from any thread: its outcome is "cancelled". Coroutines of the embedder that it awaits are cancelled;
+        any other function of the embedder runs to its end first."""
         native, checker = self._native, self._checker
         if checker is not None:
             checker.cancel()
@@ -522,12 +527,12 @@ class Session:
             native.cancel()
 
     def _warm(self) -> None:
-        """Runs a turn that does nothing, and that nobody hears of."""
+        """Runs an empty turn without listeners or telemetry."""
         with self._use() as native:
             native.run("", "", False, False, [], "", False, [])
 
     def abandon(self) -> None:
-        """Gives up the turn that waits for a Call: the session stands as it did before it. A MembraneError where none waits."""
+        """Gives up the waiting turn: the session is as it was before it. Raises a MembraneError if no turn waits."""
         with _translated, self._use() as native:
             native.abandon()
             self._cells, self._waits = self._cells_before, None
@@ -535,7 +540,7 @@ class Session:
     # -- branches and bytes
 
     def fork(self: S) -> S:
-        """A session that goes on from here, for itself; with the same functions and objects."""
+        """Returns an independent copy of the session, with the same functions and objects."""
         with self._place_of_fork() as count, _translated, self._use() as native:
             made = type(self).__new__(type(self))
             made._begin(self.language, self._policy, self._registry.forked(), self._on_stdout, self._on_stderr)
@@ -547,10 +552,10 @@ class Session:
             return made
 
     def dump(self) -> bytes:
-        """All that the session is besides its language, as bytes; also where it waits. Neither the policy nor functions are in it."""
+        """Returns the session as bytes, without its language, policy and functions. A waiting session can be dumped, too."""
         with _translated, self._use() as native:
             cells = {} if self._checker is None else {"cells": self._cells.texts}
-            head = json.dumps({"language": self.language, **cells, "objects": self._registry.objects_told()}).encode()
+            head = json.dumps({"language": self.language, **cells, "objects": self._registry.described_objects()}).encode()
             content: bytes = native.dump()
             return _MAGIC + len(head).to_bytes(4, "little") + head + content
 
@@ -582,7 +587,7 @@ class Session:
             if self._ends_at is not None and now >= self._ends_at:
                 self._close("the session's lifetime is over")
             elif self._idle_timeout_s is not None and now >= self._used_at + self._idle_timeout_s:
-                self._close("nobody has used the session for its idle time")
+                self._close("the session was not used for its idle time")
             else:
                 self._set_timer()
 
@@ -597,14 +602,14 @@ class Session:
             self._timer.cancel()
 
     def _when_over(self, token: Any, if_garbage: Callable[[Any], Any], if_closed: Callable[[Any], Any]) -> None:
-        """Calls one of them with the token when the session is no more: if_garbage at any moment of any thread."""
+        """Calls one of them with the token when the session has ended: if_garbage at any moment, on any thread."""
         gone = weakref.finalize(self, if_garbage, token)
         gone.atexit = False
         with self._lock:
             self._at_end.append(lambda: if_closed(token) if gone.detach() else None)
 
     def close(self) -> None:
-        """Ends it, and gives its memory back. A turn that runs is stopped first."""
+        """Closes the session and frees its memory. A running turn is stopped first."""
         self.cancel()
         self._close("the session is closed")
 
@@ -620,18 +625,18 @@ class Session:
 
 def _check_code(code: str) -> None:
     if not isinstance(code, str):
-        raise TypeError(f"code is text, not {type(code).__name__}")
+        raise TypeError(f"code must be str, not {type(code).__name__}")
     whole(code)
 
 
 def _check_words(name: str, arguments: Sequence[str] = (), stdin: str = "") -> List[str]:
-    """The arguments."""
+    """Checks the texts, and returns the arguments as a list."""
     words = list(arguments) if not isinstance(arguments, (str, bytes)) else [arguments]
     if isinstance(arguments, (str, bytes)) or not all(isinstance(each, str) for each in words):
-        raise TypeError(f"arguments are a list of texts, not {arguments!r}")
+        raise TypeError(f"arguments must be a list of str, not {arguments!r}")
     for what, text in (("name", name), ("stdin", stdin)):
         if not isinstance(text, str):
-            raise TypeError(f"{what} is text, not {type(text).__name__}")
+            raise TypeError(f"{what} must be str, not {type(text).__name__}")
     for text in (name, stdin, *words):
         whole(text)
     return words
@@ -641,7 +646,7 @@ def _result_of(outcome: Any, registry: Optional[Registry] = None) -> Result:
     report = json.loads(outcome.to_json())
     why = report.get("error") or {}
     if registry is not None and why.get("hint", "").startswith(_OF_FILES) and registry.is_own_error(why["message"]):
-        why["hint"] = ""  # which the engine takes for an error of the session's files
+        why["hint"] = ""  # the engine took it for an error of the session's files
     for each in (report.get("error"), *report.get("more_errors", ())):
         _say_in_our_words(each or {}, ("message", "hint", "traceback"))
         if each and not each.get("hint"):
@@ -683,16 +688,16 @@ def load(
     isolated: bool = False,
     accepted_missing_walls: Iterable[str] = (),
 ) -> Any:
-    """The session that Session.dump() or Call.dump() gave: a Call where it waits, else a Session. Loaded twice, it is forked.
+    """Loads the bytes of Session.dump() or Call.dump(): a Call if the session waits, otherwise a Session. To load them twice is to fork.
 
-    inputs: the same as the session's own and, after them, as those of its turns, where an Object is among them: then the references to it
-    that the program holds lead to the Objects that are given here, which are told apart by the order in which they were first given. The last
-    of them may be left out. The program has its values itself, and is not given them again.
-    A reference to an Object that a function returned leads nowhere: calling it is a LookupError in the program.
+    inputs: needed only if the session was given an Object: the session's own inputs and, after them, those of its turns, in the same
+    order. References that the program holds then lead to the Objects in them, in the order in which they were first given; the last
+    ones may be left out. The program keeps its other values, and is not given them again.
+    A reference to an Object that a function returned is lost: calling it is a LookupError in the program.
 
-    Functions that its programs call are given anew, and so are what it may do, its place, clock, time zone, sleep and entropy, and who approves and answers. What
-    was read before stays read, also with flows. Keep the bytes where nobody else writes: they can do
-    what a program could under this policy.
+    Functions, policy, isolation, clock, time zone, sleep, entropy, and who approves and answers are not in the bytes: give them again.
+    What was read before stays read, also with flows. Protect the bytes from other writers: they can do whatever a program could under
+    this policy.
     """
     check_functions(gate=gate, on_stdout=on_stdout, on_stderr=on_stderr)
     engine = _engine()
@@ -716,7 +721,7 @@ def load(
 
 def _head_of(blob: bytes) -> Tuple[str, Dict[str, Any], bytes]:
     blob = _bytes_of(blob, "blob, what dump() returned,")
-    damaged = MembraneError("these are no bytes of a session", code="invalid_input", hint="Give what dump() returned.")
+    damaged = MembraneError("these are not the bytes of a session", code="invalid_input", hint="Give what dump() returned.")
     start = len(_MAGIC) + 4
     if not blob.startswith(_MAGIC) or len(blob) < start:
         raise damaged
@@ -732,18 +737,17 @@ def _head_of(blob: bytes) -> Tuple[str, Dict[str, Any], bytes]:
 
 
 class AsyncSession:
-    """A Session for asyncio: the same methods, awaited; turns run in threads, and functions that are coroutines in this loop; others in
-    the thread of their turn.
-    A task that is cancelled stops its turn; one whose turn has not begun stops nobody's."""
+    """A Session for asyncio, with the same methods, awaited. Turns run in threads. Coroutines of the embedder run in this loop, and other
+    functions in the thread of their turn. A cancelled task stops its own turn only."""
 
-    _line: Optional[Tuple[asyncio.AbstractEventLoop, asyncio.Lock]] = None  # of tasks, in the loop that uses the session
+    _line: Optional[Tuple[asyncio.AbstractEventLoop, asyncio.Lock]] = None  # orders the tasks of the loop that uses the session
 
     def __init__(self, language: str = "python", **options: Unpack[SessionOptions]) -> None:
         self._made = Session(language, **options)
 
     @classmethod
     async def load(cls, blob: bytes, **options: Unpack[LoadOptions]) -> Any:
-        """As membrane.load(), in a thread: an AsyncCall where the session waits, else an AsyncSession. Functions run in this loop."""
+        """Does what membrane.load() does, in a thread: an AsyncCall if the session waits, otherwise an AsyncSession. Functions run in this loop."""
         loaded = await asyncio.to_thread(load, blob, **options)
         if not isinstance(loaded, Call):
             return cls._of(loaded)
@@ -761,7 +765,7 @@ class AsyncSession:
 
     async def _in_thread(self, act: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
         if self._made._registry.is_calling():
-            return await self._acted(act, *args, **kwargs)  # which is refused, and would wait for itself here
+            return await self._acted(act, *args, **kwargs)  # this is refused; the lock would wait for itself
         loop = asyncio.get_running_loop()
         if self._line is None or self._line[0] is not loop:
             self._line = loop, asyncio.Lock()
@@ -776,7 +780,7 @@ class AsyncSession:
         except asyncio.CancelledError:
             self._made.cancel()
             while not (await asyncio.wait([task], timeout=_STOPS_AGAIN_S))[0]:
-                self._made.cancel()  # a turn that had not begun has not seen it
+                self._made.cancel()  # the turn may only have begun now
             raise
 
     @only_known("run()")
@@ -801,7 +805,7 @@ class AsyncSession:
 
     @property
     def waiting(self) -> Optional[AsyncCall]:
-        """The call of a session that waits, also of a fork; None of one that does not."""
+        """The call that the session waits for, also in a fork; None if it does not wait."""
         call = self._made.waiting
         return None if call is None else AsyncCall(self, call)
 
@@ -851,7 +855,7 @@ class AsyncSession:
 
 
 class AsyncSessionFiles:
-    """SessionFiles for asyncio: what is asked while a turn runs waits for its end."""
+    """SessionFiles for asyncio. A call waits for the end of a running turn."""
 
     def __init__(self, session: AsyncSession) -> None:
         self._session, self._made = session, session._made.files

@@ -1,4 +1,4 @@
-"""What goes wrong, as exceptions. Each says what was found, what would mend it, and whether to try again."""
+"""The package's exceptions. Each says what was found, how to fix it, and whether a retry can help."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from ._hints import in_words_of_client
 
 
 class MembraneError(Exception):
-    """The base of all.
+    """The base class of all errors.
 
-    code: stable, for programs; hint: what would mend it, may be ""; request_id: of the service's log, "" when no service
-    answered; retryable: whether the same request can succeed later; status: of HTTP, None when no service answered.
-    The exception that it comes from, if any, is __cause__, also as `cause`.
+    code: stable, for programs. hint: how to fix it, may be "". request_id: the service's, for its log; "" when no service answered.
+    retryable: whether the same request can succeed later. status: of HTTP, None when no service answered.
+    The exception that caused it, if any, is __cause__, also as `cause`.
     """
 
     def __init__(
@@ -47,34 +47,34 @@ class MembraneError(Exception):
 
 
 class UnreachableError(MembraneError):
-    """No service answered, or the connection was cut: code "unreachable"; it did not answer in time: "timed_out"; or its
-    certificate is not trusted here: "untrusted"."""
+    """No service answered or the connection was cut (code "unreachable"), it did not answer in time ("timed_out"), or its certificate
+    is not trusted here ("untrusted")."""
 
 
 class DeniedError(MembraneError):
-    """401 or 403: the token is missing, unknown, over, or does not allow this."""
+    """401 or 403: the token is missing, unknown or expired, or does not allow this."""
 
 
 class NotFoundError(MembraneError):
-    """404: the sandbox, file or other thing does not exist, or does not any more."""
+    """404: the sandbox, file or other resource does not exist, or no longer exists."""
 
 
 class InvalidRequestError(MembraneError):
-    """Another 4xx: a value is refused, or what is asked does not fit the state of the thing."""
+    """Another 4xx: a value is refused, or the request does not fit the state of the resource."""
 
 
 class BusyError(MembraneError):
-    """429 or 503, still so after the retries: a quota is used up, or the service has as much to do as it takes.
+    """429 or 503, even after the retries: a quota is used up, or the service is fully loaded.
 
-    retry_after_s: after so many seconds it can succeed, as the service says; None where it names no time, as of a quota that
-    only ending something gives back. Such are not tried again, and not retryable.
+    retry_after_s: the seconds after which it can succeed, according to the service. None if the service names no time, as for a quota
+    that is only freed by ending something; such errors are not retried, and not retryable.
     """
 
     retry_after_s: Optional[float] = None
 
 
 class ProgramError(MembraneError):
-    """The program failed; from Result.check(). `result` has all that is known of it."""
+    """The program failed; raised by Result.check(). `result` has the details."""
 
     def __init__(self, message: str, *, code: str, hint: str, traceback: str, result: Any) -> None:
         super().__init__(message, code=code, hint=hint)

@@ -1,4 +1,4 @@
-"""Server-sent events, read as they arrive (WHATWG HTML, section 9.2). Every split of the same bytes gives the same events."""
+"""Reads server-sent events as they arrive (WHATWG HTML, section 9.2). Every split of the same bytes gives the same events."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import codecs
 import re
 from dataclasses import dataclass
 
-MOST_CHARACTERS = 256 << 20  # of an event that is not complete
+MOST_CHARACTERS = 256 << 20  # of an incomplete event
 
 
 @dataclass(frozen=True)
@@ -24,8 +24,8 @@ class EventParser:
     def __init__(self) -> None:
         self._decoder = codecs.getincrementaldecoder("utf-8")("replace")
         self._line_pieces: list[str] = []
-        self._after_cr = False  # an LF that comes next belongs to the CR before it
-        self._is_first = True  # a byte order mark may come
+        self._after_cr = False  # if an LF is next, it belongs to this CR
+        self._is_first = True  # a byte order mark may follow
         self._kind = ""
         self._data: list[str] = []
         self._size = 0

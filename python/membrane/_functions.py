@@ -1,4 +1,4 @@
-"""Functions and objects of this program, as programs in a session call them."""
+"""The embedder's functions and objects, as programs in a session call them."""
 
 from __future__ import annotations
 
@@ -24,21 +24,21 @@ from ._waits import OwnLoop, wait_here, wait_in_loop
 T = TypeVar("T")
 VALUE, ERROR, LATER_KIND = 0, 1, 2
 Answer = Tuple[int, str, str, str]  # kind, value as JSON, type and message of an error
-_MOST_NAME = 100  # characters that are shown of a type's name
-STOPPED: Answer = (ERROR, "", "", "the turn was stopped")  # which no program hears
-MustStop = Callable[[], bool]  # whether the turn that calls is to end
+_MOST_NAME = 100  # characters of a type's name that are shown
+STOPPED: Answer = (ERROR, "", "", "the turn was stopped")  # no program sees it
+MustStop = Callable[[], bool]  # whether the calling turn must end
 Inputs = List[Tuple[str, str]]  # names, and values as JSON
 WireCall = Tuple[str, str, str, str]  # name, arguments and keywords as JSON, id of the object
 
 
 class _Later:
-    """An answer that comes later: what a function returns, or stands in the place of one. Programs wait until Call.resume() has it."""
+    """An answer that comes later: returned by a function, or given in place of one. The program waits until Call.resume() has it."""
 
     def __repr__(self) -> str:
         return "membrane.LATER"
 
 
-LATER: NoReturn = cast(NoReturn, _Later())  # so that a function may return it in the place of anything
+LATER: NoReturn = cast(NoReturn, _Later())  # so that a function of any type may return it
 
 
 def is_later(function: Any) -> bool:
@@ -52,20 +52,20 @@ Modules = Mapping[str, Union[Functions, types.ModuleType]]
 
 @dataclasses.dataclass(frozen=True)
 class FunctionCall:
-    """A call that a program makes: what a gate sees before it happens, and what a waiting session waits for.
+    """A call that a program makes: what a gate decides on, and what a waiting session waits for.
 
-    name: of a function, "bank.rate" of a module's, "Account.deposit" of an object's. args, kwargs: as the program wrote them.
+    name: such as "price" for a function, "bank.rate" in a module, "Account.deposit" on an object. args, kwargs: as the program wrote them.
     """
 
     name: str
     args: Tuple[Any, ...] = ()
     kwargs: Mapping[str, Any] = dataclasses.field(default_factory=dict)
-    _function: ClassVar[Optional[Callable[..., Any]]] = None  # of one that has a signature
+    _function: ClassVar[Optional[Callable[..., Any]]] = None  # if it has a signature
 
     @property
     def named(self) -> Mapping[str, Any]:
-        """All arguments by the names of the function's parameters, with its defaults, however the program gave them. A TypeError
-        where they do not fit, or where the function has no signature that Python knows and the program gave some by place."""
+        """All arguments by the names of the function's parameters, with its defaults, however the program gave them. Raises a TypeError
+        if they do not fit, or if Python does not know the function's signature and the program gave some by position."""
         try:
             signature = None if self._function is None else inspect.signature(self._function)
         except (TypeError, ValueError):
@@ -83,15 +83,15 @@ class FunctionCall:
 
 
 def _call(name: str, args: Tuple[Any, ...], kwargs: Mapping[str, Any], function: Function) -> FunctionCall:
-    """A call that has the function's signature. Writes the members of the frozen class at once, which takes a third of the time."""
+    """Makes a call with the function's signature. Writes the members of the frozen class directly, which takes a third of the time."""
     call = object.__new__(FunctionCall)
     call.__dict__.update(name=name, args=args, kwargs=kwargs, _function=None if isinstance(function, _Later) else function)
     return call
 
 
 class Object:
-    """An object of this program that a session's programs hold a reference to. They can call the methods and read the attributes
-    that are listed here, and nothing else. Where a program gives it back, the object itself arrives.
+    """An object of the embedder that a session's programs hold a reference to. They can call the methods and read the attributes
+    that are listed here, and nothing else. When a program passes it back, the embedder gets the object itself.
 
     Put it among the inputs, or return it from a function.
     """
@@ -99,7 +99,7 @@ class Object:
     def __init__(self, value: Any, *, methods: Sequence[str] = (), attributes: Sequence[str] = ()) -> None:
         for name in (*methods, *attributes):
             if name.startswith("_") or not hasattr(value, name):
-                raise ValueError(f"{type(value).__name__} has no attribute {name!r} that a program could be given")
+                raise ValueError(f"{type(value).__name__} has no attribute {name!r} to give to a program")
         self.value, self.methods, self.attributes = value, tuple(methods), tuple(attributes)
 
     @property
@@ -108,7 +108,7 @@ class Object:
 
 
 def signature_of(function: Callable[..., Any], *, is_method: bool = False) -> str:
-    """As source, with what is no literal as "..."; "" where Python does not know it."""
+    """Returns the signature as source, with "..." for defaults that are not literals; "" if Python does not know it."""
     try:
         signature = inspect.signature(function)
     except (TypeError, ValueError):
@@ -156,33 +156,33 @@ def _named(functions: Union[Functions, types.ModuleType], what: str = "functions
     if isinstance(functions, Mapping):
         return dict(functions)
     if isinstance(functions, (str, bytes)) or not isinstance(functions, Iterable):
-        raise TypeError(f"{what} are a list of functions, or a dict of names and functions, not {functions!r}")
+        raise TypeError(f"{what} must be a list of functions, or a dict of names and functions, not {functions!r}")
     return {_name_of(each, what): each for each in cast(Iterable[Callable[..., Any]], functions)}
 
 
 def _name_of(function: Any, what: str) -> str:
     name = getattr(function, "__name__", "")
     if not callable(function):
-        raise TypeError(f"{what} has functions, not {function!r}")
+        raise TypeError(f"{what} must be callable, not {function!r}")
     if not isinstance(name, str) or not name.isidentifier():
-        raise TypeError(f'{function!r} has no name that a program can call: give a dict of names and functions, as {{"price": …}}')
+        raise TypeError(f'{function!r} has no name that a program can call: give a dict of names and functions, such as {{"price": …}}')
     return name
 
 
 def _are_numbers(numbers: Sequence[Any], size: int, most: int) -> bool:
-    """So many numbers of objects, from bytes that anybody may have written: each once."""
+    """Whether this is a list of `size` different numbers of objects, from bytes that anyone may have written."""
     return len(numbers) == size == len(set(map(str, numbers))) and all(type(each) is int and 0 < each <= most for each in numbers)
 
 
 def whole(text: str, subject: str = "") -> str:
-    """The text itself. ValueError where it has half of a surrogate pair, which UTF-8 cannot say. subject: "price() returned", of the error."""
+    """Returns the text. Raises a ValueError for half of a surrogate pair, which UTF-8 cannot hold. subject: begins the error, such as "price() returned"."""
     if not text.isascii():
         try:
             text.encode()
         except UnicodeEncodeError as error:
             half = error.object[error.start : error.end]
             if subject:
-                raise ValueError(f"{subject} a value with half of a surrogate pair ({half!r}) in a text, which cannot pass: give that as bytes") from None
+                raise ValueError(f"{subject} a value with half of a surrogate pair ({half!r}) in a text, which cannot pass: give it as bytes") from None
             raise ValueError(f"a text with half of a surrogate pair ({half!r}) cannot pass: give it as bytes") from None
     return text
 
@@ -206,19 +206,19 @@ def _end(span: Any, answer: Answer) -> None:
 
 
 class WrongGate(TypeError):
-    """A gate that returned what it may not: the program gets a TypeError, and the embedder, who has to mend it, a warning, too."""
+    """A gate returned something that it may not. The program gets a TypeError, and the embedder, who has to fix it, also a warning."""
 
 
-WrongGate.__name__ = "TypeError"  # by which a program gets it
+WrongGate.__name__ = "TypeError"  # its name in the program
 
 
-def _tell(error: BaseException) -> None:
+def _warn(error: BaseException) -> None:
     if isinstance(error, (NoForm, WrongGate)):
         warnings.warn(str(error), RuntimeWarning, stacklevel=2)
 
 
 def _passes(allowed: Any, call: FunctionCall) -> bool:
-    """What a gate said: True is True, LATER is False, and all else is an error of the call."""
+    """Returns True for True and False for LATER. Anything else is an error of the call."""
     if allowed is True or isinstance(allowed, _Later):
         return allowed is True
     if allowed is False or allowed is None:
@@ -234,7 +234,7 @@ _callers: contextvars.ContextVar[Tuple["Registry", ...]] = contextvars.ContextVa
 
 
 class Calling:
-    """While this thread or task is in a function that a turn of the registry's session called."""
+    """Marks this thread or task as inside a function that a turn of the registry's session called."""
 
     __slots__ = ("_registry", "_token")
 
@@ -248,27 +248,27 @@ class Calling:
         _callers.reset(self._token)
 
 
-_running = threading.local()  # registry: of the session whose turn this thread runs
+_running = threading.local()  # .registry: that of the session whose turn this thread runs
 
 
 def registry_running() -> Registry:
-    """Of the session whose turn this thread runs."""
+    """Returns the registry of the session whose turn this thread runs."""
     registry: Registry = _running.registry
     return registry
 
 
 def answer_running(wires: Sequence[WireCall], must_stop: MustStop) -> List[Answer]:
-    """What the engine calls, for a session and its forks alike: each turn has its own session's functions and objects."""
+    """Is called by the engine for a session and its forks alike: each turn has the functions and objects of its own session."""
     return registry_running().answer(wires, must_stop)
 
 
 def wait_running(coroutine: Coroutine[Any, Any, T], must_stop: MustStop) -> Optional[T]:
-    """The same of Registry.wait()."""
+    """The same for Registry.wait()."""
     return registry_running().wait(coroutine, must_stop)
 
 
 class Registry:
-    """All that a session's programs may call, by the names that they use. Threads: as its session."""
+    """Everything that a session's programs may call, by the names that they use. Threads: as the session's."""
 
     def __init__(
         self,
@@ -280,8 +280,8 @@ class Registry:
     ) -> None:
         self._values = values  # the module _values
         self._gate = gate
-        self.agents: Any = None  # of the session (_agents.Agents)
-        self.loop: Optional[asyncio.AbstractEventLoop] = None  # that awaits functions; None: one of their own
+        self.agents: Any = None  # the session's (_agents.Agents)
+        self.loop: Optional[asyncio.AbstractEventLoop] = None  # awaits functions; None: the session's own loop does
         self._own_loop = OwnLoop()
         self.waits = False  # functions without a callable are answered later
         self._callables: Dict[str, Function] = {}
@@ -293,46 +293,46 @@ class Registry:
         for name, function in _named(functions).items():
             self._add("", name, function)
         if modules is not None and not isinstance(modules, Mapping):
-            raise TypeError(f'modules are a dict of names and what is in them, as {{"shop": [price]}}, not {modules!r}')
+            raise TypeError(f'modules must be a dict of names and contents, such as {{"shop": [price]}}, not {modules!r}')
         for module, content in (modules or {}).items():
             doc = inspect.getdoc(content) if isinstance(content, types.ModuleType) else ""
             self.modules.append((module, doc or ""))
             for name, function in _named(content, f"the functions of the module {module}").items():
                 self._add(module, name, function)
         self._last_error = ""  # the text of what a function raised last
-        self._last_number = 0  # of an object
-        self._elsewhere = 0  # the last of those that the bytes of a session told of
-        self._of_inputs: Dict[int, str] = {}  # the numbers and types of Objects among inputs, in the order in which they were given
-        self._referred: Dict[int, str] = {}  # of the Objects in the value that becomes JSON
+        self._last_number = 0  # the number given to an object last
+        self._elsewhere = 0  # the last number that the bytes of a session had
+        self._of_inputs: Dict[int, str] = {}  # numbers and types of the Objects in inputs, in the order in which they were given
+        self._referred: Dict[int, str] = {}  # the same, of the value that is being converted to JSON
         self._given_inputs = inputs
         self.inputs = self.inputs_of(inputs)
 
     def check_names(self, language: str) -> None:
-        """A MembraneError for a name that is a keyword of Python; a warning of a module in the place of one of Python's own."""
+        """Raises a MembraneError for a name that is a keyword of Python; warns if a module hides one of Python's own."""
         if language != "python":
             return
         named = [("input", name) for name, _ in self.inputs] + [("module", name) for name, _ in self.modules]
         for kind, name in [*named, *(("function", words[1]) for words in self.words)]:
             if keyword.iskeyword(name):
                 raise MembraneError(f"the {kind} {name} has the name of a keyword, which programs in python cannot write", code="invalid_argument",
-                                    hint=f"Give it another name, as {name}_.")  # fmt: skip
+                                    hint=f"Give it another name, such as {name}_.")  # fmt: skip
         for module, _ in self.modules:
             if module in getattr(sys, "stdlib_module_names", sys.builtin_module_names):
                 warnings.warn(f"the module {module} hides Python's own of that name from the session's programs and from what they import: "
                               "give it another name", RuntimeWarning, stacklevel=4)  # fmt: skip
 
     def is_own_error(self, message: str) -> bool:
-        """Whether it is what a function of the embedder raised last."""
+        """Whether this is the error that a function of the embedder raised last."""
         return bool(message) and message == self._last_error
 
-    def objects_told(self) -> Dict[str, Any]:
-        """For the bytes of a session: how many objects its programs were given, and the types and numbers of those among inputs."""
+    def described_objects(self) -> Dict[str, Any]:
+        """For a session's bytes: how many objects its programs were given, and the types and numbers of those in inputs."""
         return {"count": self._last_number, "inputs": list(self._of_inputs.values()), "numbers": list(self._of_inputs)}
 
-    def take_up(self, told: Any) -> None:
-        """What objects_told() gave, before anything is called: gives the Objects among the inputs the numbers that those of the session
-        had. A ValueError where the inputs have other objects than the session's inputs and, after them, those of its turns."""
-        words = told if isinstance(told, dict) else {}
+    def take_up(self, described: Any) -> None:
+        """Takes the result of described_objects(), before anything is called, and gives the Objects in the inputs the numbers that they
+        had in the session. Raises a ValueError unless they are those of the session's inputs and, after them, of its turns' inputs."""
+        words = described if isinstance(described, dict) else {}
         count, kinds, numbers = words.get("count"), words.get("inputs"), words.get("numbers")
         if not isinstance(count, int) or not isinstance(kinds, list) or not len(kinds) <= count < 1 << 53:
             return
@@ -348,10 +348,10 @@ class Registry:
         self._ids = {id(held): number for number, held in self._objects.items()}
         self._of_inputs = dict(zip(numbers, map(str, kinds)))
         self._last_number = self._elsewhere = count
-        self.inputs = self.inputs_of(self._given_inputs, are_given=False)  # with those numbers
+        self.inputs = self.inputs_of(self._given_inputs, are_given=False)  # now with those numbers
 
     def forked(self) -> Registry:
-        """That of a fork: what either is given from now on is its own."""
+        """Returns the registry of a fork. From now on each is given objects of its own."""
         made = copy.copy(self)
         made._objects, made._ids, made._types = dict(self._objects), dict(self._ids), dict(self._types)
         made._of_inputs = dict(self._of_inputs)
@@ -359,7 +359,7 @@ class Registry:
 
     def _add(self, module: str, name: str, function: Function) -> None:
         if not isinstance(function, _Later) and not callable(function):
-            raise TypeError(f"{name} is a function, or membrane.LATER, not {function!r}")
+            raise TypeError(f"{name} must be a function or membrane.LATER, not {function!r}")
         self._callables[_full_name(module, name)] = function
         self.words.append(_words_of(module, name, function))
 
@@ -369,32 +369,32 @@ class Registry:
 
     @property
     def functions(self) -> List[Tuple[str, str, Function]]:
-        """Module, name and function of each that is no method."""
+        """Module, name and function of each one that is not a method."""
         return [(words[0], words[1], self._callables[_full_name(words[0], words[1])]) for words in self.words]
 
     @property
     def objects(self) -> List[Object]:
-        """Those that programs have been given until now."""
+        """The objects that programs have been given so far."""
         return list(self._objects.values())
 
     # -- values
 
     def to_json(self, value: Any, subject: str) -> str:
-        """subject: "price() returned", of the error of a value that cannot pass."""
+        """subject: begins the error of a value that cannot pass, such as "price() returned"."""
         plain = dumps_plain(value)
         if plain is None:
             plain = dumps(to_wire(value, lambda each: self._values.to_wire(each, self._reference_to), subject))
         return whole(plain, subject)
 
     def inputs_of(self, inputs: Optional[Mapping[str, Any]], *, are_given: bool = True) -> Inputs:
-        """Names, and values as JSON. A TypeError for what cannot pass. are_given: to programs, and not only looked at."""
+        """Returns names, and values as JSON. Raises a TypeError for a value that cannot pass. are_given: False if they are only checked."""
         if inputs is None:
             return []
         if not isinstance(inputs, Mapping):
-            raise TypeError(f"inputs are a dict of names and their values, not {inputs!r}")
+            raise TypeError(f"inputs must be a dict of names and values, not {inputs!r}")
         for name in inputs:
             if not isinstance(name, str):
-                raise TypeError(f"the name of an input is text, not {name!r}")
+                raise TypeError(f"the name of an input must be str, not {name!r}")
         self._referred = {}
         made = [(whole(name), self.to_json(value, f"the input {name} is")) for name, value in inputs.items()]
         if are_given:
@@ -427,8 +427,8 @@ class Registry:
         held = self._objects.get(number)
         if held is None and 0 < number <= self._elsewhere:
             raise LookupError(
-                f"the {type_name[:_MOST_NAME]} that the program holds is an object of the process that the session was dumped in: where it was among "
-                "the inputs, of the session or of a turn, load(…, inputs=…) with an Object in its place gives it again; where a function returned it, call the function again"
+                f"the {type_name[:_MOST_NAME]} that the program holds is an object of the process that dumped the session: if it was among "
+                "the inputs, of the session or of a turn, give it again by load(…, inputs=…) with an Object in its place; if a function returned it, call the function again"
             )
         if held is None:
             raise LookupError("there is no such object")
@@ -446,7 +446,7 @@ class Registry:
         name, arguments, keywords, _ = wire
         named = {} if keywords == "{}" else loads(keywords)
         if not is_plain(keywords):
-            # Member by member: a keyword is no sign of a value that JSON lacks.
+            # Member by member: the name of a keyword argument never marks a value that JSON lacks.
             named = {key: self._values.of_wire(each, self._object_of) for key, each in named.items()}
         return _call(name, tuple(self.of_json(arguments)), named, function)
 
@@ -457,13 +457,13 @@ class Registry:
 
     @staticmethod
     def error(error: BaseException) -> Answer:
-        quotes = isinstance(error, KeyError) and len(error.args) == 1  # its text is its argument, shown
+        quotes = isinstance(error, KeyError) and len(error.args) == 1  # its text is the repr of its argument
         message = str(error.args[0]) if quotes else str(error)
         return (ERROR, "", type(error).__name__, message.encode("utf-8", "backslashreplace").decode())
 
     def answer(self, wires: Sequence[WireCall], must_stop: MustStop) -> List[Answer]:
-        """Of calls that were made at once. What a function raises is raised in the program, by the name of its class and its text, but
-        for KeyboardInterrupt, which ends the turn. Coroutines are cancelled when the turn is to end."""
+        """Answers calls that were made at once. What a function raises is raised in the program, by the name of its class and its text,
+        except a KeyboardInterrupt, which ends the turn. Coroutines are cancelled when the turn must end."""
         answers: List[Any] = []
         try:
             for wire in wires:
@@ -480,7 +480,7 @@ class Registry:
         return answers
 
     def _begin(self, wire: WireCall) -> Any:
-        """An answer, or what has one when it is awaited."""
+        """Returns an answer, or an awaitable of one."""
         span = calling(self._known_name(wire))
         try:
             function = self._function_of(wire)
@@ -490,18 +490,18 @@ class Registry:
             if _is_awaitable(result):
                 return self._settled(call, result, span)
             answer = self._answer_of(call, result)
-        except BaseException as error:  # also SystemExit: the program learns no more of it than of another
+        except BaseException as error:  # also SystemExit: to the program it is an error like any other
             span.end(error)
             if isinstance(error, KeyboardInterrupt):
                 raise
-            return self._told(error)
+            return self._warned(error)
         _end(span, answer)
         return answer
 
-    def _told(self, error: BaseException) -> Answer:
+    def _warned(self, error: BaseException) -> Answer:
         self._last_error = str(error)
         try:
-            _tell(error)
+            _warn(error)
         except RuntimeWarning:  # warnings are errors in this program
             pass
         return self.error(error)
@@ -510,11 +510,11 @@ class Registry:
         if not isinstance(result, _Later):
             return self.value(result, f"{call.name}() returned")
         if not self.waits:
-            raise RuntimeError(f"{call.name} is answered later: use start(), and not run()")
+            raise RuntimeError(f"{call.name} is answered later: use start() instead of run()")
         return (LATER_KIND, "", "", "")
 
     def _gated(self, call: FunctionCall, function: Function) -> Any:
-        """What the function gives, where the gate lets the call pass: something to await where either is asynchronous."""
+        """Calls the function if the gate lets the call pass. Returns an awaitable if either is asynchronous."""
         allowed = True if self._gate is None else self._gate(call)
         if _is_awaitable(allowed):
             return self._gated_later(cast(Awaitable[Any], allowed), call, function)
@@ -528,7 +528,7 @@ class Registry:
 
     @contextlib.contextmanager
     def running(self) -> Iterator[None]:
-        """While a turn of its session runs on this thread."""
+        """Marks that a turn of the session runs on this thread."""
         outer, _running.registry = getattr(_running, "registry", None), self
         try:
             yield
@@ -536,7 +536,7 @@ class Registry:
             _running.registry = outer
 
     def is_calling(self) -> bool:
-        """Whether this code was called, directly or not, by a turn of the session."""
+        """Whether this code was called, directly or indirectly, by a turn of the session."""
         return any(each is self for each in _callers.get())
 
     async def _settled(self, call: FunctionCall, awaitable: Awaitable[Any], span: Any) -> Answer:
@@ -547,12 +547,12 @@ class Registry:
             span.end(error)
             if isinstance(error, (asyncio.CancelledError, GeneratorExit, KeyboardInterrupt)):
                 raise
-            return self._told(error)
+            return self._warned(error)
         _end(span, answer)
         return answer
 
     def _known_name(self, wire: WireCall) -> Optional[str]:
-        """The function's name; None where it is no name of the embedder's."""
+        """Returns the function's name, or None if it is not a name that the embedder gave."""
         name, _, _, number = wire
         if not number:
             return name if name in self._callables else None
@@ -571,8 +571,8 @@ class Registry:
             return self._callables[name]
         type_name, _, member = name.rpartition(".")
         held = self._held(int(number), type_name)
-        if type_name != held.type_name:  # the gate is told of this name
-            raise AttributeError(f"{name} is no method of a {held.type_name}")
+        if type_name != held.type_name:  # the gate sees this name
+            raise AttributeError(f"{name} is not a method of a {held.type_name}")
         if member in held.attributes:
             return lambda: getattr(held.value, member)
         if member not in held.methods:
@@ -581,20 +581,20 @@ class Registry:
         return method
 
     def wait(self, coroutine: Coroutine[Any, Any, T], must_stop: MustStop) -> Optional[T]:
-        """What the coroutine gives; None when the turn is to end."""
+        """Returns the coroutine's result, or None if the turn must end."""
         if self.loop is not None:
             return wait_in_loop(coroutine, self.loop, must_stop)
         return wait_here(coroutine, self._own_loop, must_stop)
 
     def enter(self) -> None:
-        """Of a session that uses this; leave() when it is over."""
+        """A session starts to use this; it calls leave() when it ends."""
         self._own_loop.enter()
 
     def leave(self) -> None:
         self._own_loop.leave()
 
     def _await(self, awaited: Sequence[Awaitable[Answer]], must_stop: MustStop) -> Sequence[Answer]:
-        """What has not answered when the turn is to end is cancelled."""
+        """Cancels what has no answer when the turn must end."""
         answers = self.wait(_gathered(awaited), must_stop)
         return [STOPPED] * len(awaited) if answers is None else answers
 

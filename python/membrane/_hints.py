@@ -1,4 +1,4 @@
-"""What the service says is in words of its REST interface; here it becomes those of this client."""
+"""Rewrites messages for users of this package: the service names parts of its REST interface, and the engine those of C++."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _PHRASES = (
     ('"seal": true', "seal=True"),
 )  # fmt: skip
 
-# Members of requests, and the arguments that fill them.
+# Members of requests, and the arguments that set them.
 _ARGUMENTS = {
     "ttl_s": "ttl",
     "idle_timeout_s": "idle_timeout",
@@ -65,7 +65,7 @@ def _bound(found: re.Match[str]) -> str:
     return f"{_ARGUMENTS[found[1]]} must be {found[2]} {amount_ms // size}{unit}"
 
 
-_ALLOW = re.compile(r'Policy::allow\(("(?:[^"\\]|\\.)*)"\)(:\.{1,2})?')  # and the end of a grant whose path is a dot
+_ALLOW = re.compile(r'Policy::allow\(("(?:[^"\\]|\\.)*)"\)(:\.{1,2})?')  # group 2: the end of a grant whose path is a dot
 _OF_LIMIT = re.compile(r'Policy::limit\(("\w+"), ("[^"]*")\)')
 _FLAG = re.compile(r"--allow ('(?:[^']|'\\'')*'|[^\s')]+)")
 _LIMIT_FLAG = re.compile(r"(limits\.\w+), --[\w-]+|(limits\.\w+) \(--[^)]*\)")
@@ -85,22 +85,22 @@ _OF_SESSION = (
     ("Give another language its files when it is added: membrane languages add --file.", "Another language has the files that it was added with."),
     ("Give it the files when it is added: membrane languages add --file.", "It has the files that it was added with."),
     ("Give the bytes that keep() made.", "Give what dump() returned."),
-    *((f"{begin} one with exec().", "start() begins one, which waits where it calls a function that answers later.") for begin in ("Begin", "Start")),
+    *((f"{begin} one with exec().", "start() begins a turn that waits when it calls a function that is answered later.") for begin in ("Begin", "Start")),
 )  # fmt: skip
 _ASKED = {"ai": "model=", "ask": "ask="}
-# What errors of the engine say without a hint, and what mends that here.
+# Messages of the engine that have no hint, and the hint for this package.
 _MENDED = (
     ("No model is configured.", "Give the session one: model=, a function of a ModelRequest that returns a text."),
     ("The model embeds no text.", "Give the session one that does: model=Model(complete=…, embed=…)."),
-    ("No one is there to answer.", "Give the session who answers: ask=, a function of the question and of seconds that returns a text."),
+    ("No one is there to answer.", "Give the session someone to ask: ask=, a function of the question and a number of seconds that returns a text."),
     ("without a person's yes, and nobody answered:",
-     "Give the session who is asked: approve=, a function of an EgressQuestion that returns True or False."),
+     "Give the session an approver: approve=, a function of an EgressQuestion that returns True or False."),
 )  # fmt: skip
 _INSTALLED = ("python", "js")
 
 
 def in_words_of_session(text: str) -> str:
-    """What the engine says to C++ embedders, or to users of the command, as arguments of Session() and functions of this package."""
+    """Rewrites a message for C++ embedders or users of the command, to name arguments of Session() and functions of this package."""
     for rest, ours in _OF_SESSION:
         text = text.replace(rest, ours)
     text = _ALLOW.sub(lambda found: f'allow=[{found[1]}{found[2] or ""}"]', text)
@@ -116,20 +116,20 @@ def in_words_of_session(text: str) -> str:
 
 
 def hint_of_session(message: str) -> str:
-    """For an error of the engine that has no hint: what of this package mends it, or ""."""
+    """Returns a hint for an error of the engine that has none, or ""."""
     return next((hint for said, hint in _MENDED if said in message), "")
 
 
 def hint_of_keys(file: str) -> str:
-    """For receipts without a key. file: that was looked for."""
-    return f"{file} has none: Receipts(…, makes_key=True) makes one there, or key_file= names another file. So does membrane keys generate, of the command."
+    """Returns the hint for receipts without a key. file: where the key was looked for."""
+    return f"There is none in {file}: Receipts(…, makes_key=True) or the command membrane keys generate makes one there, and key_file= names another file."
 
 
 def _allow(found: re.Match[str]) -> str:
     word = found[1]
     if word.startswith("'"):
         word = word[1:-1].replace("'\\''", "'")
-    end = len(word if word.endswith((":.", ":..")) else word.rstrip(".,;:"))  # of a path that is one, or of the sentence
+    end = len(word if word.endswith((":.", ":..")) else word.rstrip(".,;:"))  # a full stop ends the path, or the sentence
     return f"allow=[{json.dumps(word[:end], ensure_ascii=False)}]{word[end:]}"
 
 

@@ -1,4 +1,4 @@
-"""Values of this program that a session's programs get in another form, and what is said of those that have none."""
+"""Converts values of the embedder that programs get in another form, and reports those that have none."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ _PLAIN = (str, int, float, bytes, bytearray, memoryview)
 
 
 class NoForm(TypeError):
-    """A value that cannot pass. The program gets it as a TypeError, and the embedder, who has to mend it, as a warning, too."""
+    """A value that cannot pass. The program gets a TypeError, and the embedder, who has to fix it, also a warning."""
 
 
-NoForm.__name__ = "TypeError"  # by which a program gets it
+NoForm.__name__ = "TypeError"  # its name in the program
 
 
 def with_article(word: str) -> str:
@@ -24,8 +24,8 @@ def with_article(word: str) -> str:
 
 
 def to_wire(value: Any, pass_on: Callable[[Any], Any], subject: str) -> Any:
-    """What pass_on() makes of the value, after it has been brought into a form that passes where need be. subject: "price() returned", of
-    the NoForm that is raised where there is none, and of the ValueError of a value that is too deep or too long."""
+    """Returns pass_on(value), after the value is converted to a form that passes, if necessary. Raises NoForm if there is none, and a
+    ValueError for a value that is too deep or too long. subject: begins the error, such as "price() returned"."""
     try:
         return _passed(value, pass_on)
     except _Unknown as unknown:
@@ -45,7 +45,7 @@ def _passed(value: Any, pass_on: Callable[[Any], Any]) -> Any:
         return pass_on(_plain(value, pass_on))
 
 
-_FORMS = "give text, numbers, bytes, times, lists, dicts and sets of these"  # as _values says it
+_FORMS = "give text, numbers, bytes, times, lists, dicts and sets of these"  # the same text as in _values
 _MORE_FORMS = f"{_FORMS}, a dataclass, a model of pydantic, or a membrane.Object, whose methods programs call"
 
 
@@ -88,5 +88,5 @@ def _plain(value: Any, pass_on: Callable[[Any], Any]) -> Any:
 def _set_of(values: list[Any]) -> Any:
     try:
         return set(values)
-    except TypeError:  # of what became dicts
+    except TypeError:  # raised for what became dicts
         return values

@@ -1,4 +1,4 @@
-"""The keyword arguments of sessions, for all that hand them on: their types, and what is said of one that there is not."""
+"""The keyword arguments of sessions, for code that passes them on: their types, and the error for an unknown one."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 
 class LoadOptions(TypedDict, total=False):
-    """Those of membrane.load()."""
+    """The keyword arguments of membrane.load()."""
 
     allow: Iterable[str]
     limits: Optional[Mapping[str, Any]]
@@ -43,7 +43,7 @@ class LoadOptions(TypedDict, total=False):
 
 
 class SessionOptions(LoadOptions, total=False):
-    """Those of Session()."""
+    """The keyword arguments of Session()."""
 
     idle_timeout_s: Optional[float]
     lifetime_s: Optional[float]
@@ -57,12 +57,12 @@ _INSTEAD = {
     "seed": "entropy= takes a seed",
     "packages": 'policy={"packages": {"python": ["rich"]}} brings packages',
     "tools": "functions= are what programs call",
-    "receipts": "what is sealed goes from its beginning, turn by turn, and is not loaded from bytes",
+    "receipts": "a sealed session is sealed from its first turn on, and cannot be loaded",
 }
 
 
 def check_names(of: str, given: Iterable[str], known: Iterable[str]) -> None:
-    """A TypeError where a name is none of those that are known. of: "Session()"."""
+    """Raises a TypeError for a name that is not known. of: the function, such as "Session()"."""
     known = list(known)
     for name in given:
         if name not in known:
@@ -73,12 +73,12 @@ def check_names(of: str, given: Iterable[str], known: Iterable[str]) -> None:
 
 
 def get_names(options: Any) -> Iterable[str]:
-    """Of one of the classes above, in the order of their text."""
+    """Returns the names of one of the classes above, in order of definition."""
     return tuple(options.__annotations__)
 
 
 def only_known(of: str) -> Callable[[F], F]:
-    """Of a function: as it is, but for what it says of a keyword argument that it does not have."""
+    """Decorates a function so that an unknown keyword argument gets a helpful TypeError."""
 
     def decorated(function: F) -> F:
         known = [name for name in inspect.signature(function).parameters if name != "self"]
@@ -102,32 +102,32 @@ WALLS = (
 
 
 def check_functions(**given: Any) -> None:
-    """A TypeError where an argument is neither None nor a function."""
+    """Raises a TypeError if an argument is neither None nor a function."""
     for name, function in given.items():
         if function is not None and not callable(function):
-            raise TypeError(f"{name} is a function, not {function!r}")
+            raise TypeError(f"{name} must be a function, not {function!r}")
 
 
 def check_seconds(name: str, given: Any) -> None:
     if given is None:
         return
     if isinstance(given, bool) or not isinstance(given, (int, float)):
-        raise TypeError(f"{name} is a number of seconds, or None, not {given!r}")
+        raise TypeError(f"{name} must be a number of seconds or None, not {given!r}")
     if not given >= 0:
-        raise ValueError(f"{name} is a number of seconds from 0 on, or None, not {given!r}")
+        raise ValueError(f"{name} must be a number of seconds of at least 0, or None, not {given!r}")
 
 
 def check_count(name: str, given: Any) -> None:
     if given is not None and (isinstance(given, bool) or not isinstance(given, int)):
-        raise TypeError(f"{name} is a whole number, or None, not {given!r}")
+        raise TypeError(f"{name} must be a whole number or None, not {given!r}")
 
 
 def walls_of(accepted_missing_walls: Any) -> List[str]:
-    """The names, each of which is one of WALLS."""
+    """Returns the names, each of which must be one of WALLS."""
     is_list = isinstance(accepted_missing_walls, Iterable) and not isinstance(accepted_missing_walls, (bytes, Mapping))
     names = [accepted_missing_walls] if isinstance(accepted_missing_walls, str) else list(accepted_missing_walls) if is_list else []
     if not is_list or not all(isinstance(name, str) for name in names):
-        raise TypeError(f'accepted_missing_walls are a list of names, as ["user_namespace"], not {accepted_missing_walls!r}')
+        raise TypeError(f'accepted_missing_walls must be a list of names, such as ["user_namespace"], not {accepted_missing_walls!r}')
     for name in names:
         if name not in WALLS:
             near = difflib.get_close_matches(name, WALLS, 1)
@@ -137,4 +137,4 @@ def walls_of(accepted_missing_walls: Any) -> List[str]:
 
 def check_language(of: str, language: Any) -> None:
     if not isinstance(language, str):
-        raise TypeError(f'{of} is given the name of a language, as "python", not {language!r}; all else by name')
+        raise TypeError(f'{of} takes the name of a language, such as "python", not {language!r}; give other arguments by name')

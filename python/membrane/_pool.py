@@ -21,7 +21,7 @@ from ._options import SessionOptions, check_count, check_language, check_names, 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
 
-PATIENCE_S = 30.0  # for a session of a pool, where nobody says otherwise
+PATIENCE_S = 30.0  # how long to wait for a session by default
 _USUAL_SIZE = 4
 _FILL, _STOP = object(), object()
 _threads: Dict[threading.Thread, "queue.SimpleQueue[object]"] = {}
@@ -30,7 +30,7 @@ _exits = threading.Event()
 
 @atexit.register
 def _stop_threads() -> None:
-    """Python ends threads in the middle of what they do, and the engine's must not be."""
+    """Python ends daemon threads at any point, and those in the engine must not be."""
     _exits.set()
     for thread, asked in list(_threads.items()):
         asked.put(_STOP)
@@ -39,7 +39,7 @@ def _stop_threads() -> None:
 
 def _check(language: Any, options: Any, **counts: Any) -> None:
     if isinstance(language, int):
-        raise TypeError(f"how many sessions stand ready is given by name: size={language}")
+        raise TypeError(f"give the number of ready sessions by name: size={language}")
     check_language("a pool", language)
     for name, given in counts.items():
         check_count(name, given)
@@ -53,15 +53,15 @@ def _start_thread(pool: Pool, asked: "queue.SimpleQueue[object]") -> None:
 
 
 class Pool:
-    """Sessions of one kind, made ahead by a thread.
+    """Sessions of one kind, which a thread makes ahead.
 
-    size: how many stand ready, None: 4, or max_sessions where that is fewer; max_sessions: how many may be in use at once, None: any
-    number; options: of Session, for each of them. A session begins as any new one, to its fuel: nothing has run in it, inputs are as they were when it was made, and
-    idle_timeout_s and lifetime_s begin when it is taken. No two share anything but the functions and objects that options name.
-    When it is closed, or ends otherwise, it is gone, and another may be taken. A fork of it takes a place of its own, and is refused with a
-    BusyError where none is free.
+    size: how many are kept ready; None is 4, or max_sessions if that is less. max_sessions: how many may be in use at once; None is any
+    number. options: of Session, for each of them. A session is like any new one: nothing has run in it, it has all of its fuel, its
+    inputs are as they were when it was made, and idle_timeout_s and lifetime_s start when it is taken. Sessions share nothing but the
+    functions and objects that the options name. A session that closed or ended is not used again, and its place is free. A fork takes
+    a place, too, and is refused with a BusyError if none is free.
 
-    Threads: any. In a `with` block the pool is closed at the end.
+    Threads: any. A `with` block closes the pool at its end.
     """
 
     def __init__(
@@ -75,18 +75,18 @@ class Pool:
         if size < 0 or (max_sessions is not None and max_sessions < 1):
             raise ValueError("a pool has a size of at least 0, and max_sessions of at least 1")
         if max_sessions is not None and size > max_sessions:
-            raise ValueError(f"size={size} sessions would stand ready, of which max_sessions={max_sessions} can be used: give a size up to that")
+            raise ValueError(f"size={size} sessions would be kept ready, but only max_sessions={max_sessions} can be used: give a size up to that")
         self.language, self.size, self.max_sessions = language, size, max_sessions
         self._options: Dict[str, Any] = dict(options)
         self._times = {name: self._options.pop(name, None) for name in ("idle_timeout_s", "lifetime_s")}
         self._lock = threading.Lock()
         self._ready: Deque[Session] = deque()
-        self._used: Set[object] = set()  # of each session that is in use, its token
+        self._used: Set[object] = set()  # the token of each session in use
         self._waiting: Deque[concurrent.futures.Future[object]] = deque()
         self._is_closed = False
-        self._asked: queue.SimpleQueue[object] = queue.SimpleQueue()  # of the thread: _FILL, _STOP, or a token that came back
+        self._asked: queue.SimpleQueue[object] = queue.SimpleQueue()  # what the thread must do: _FILL, _STOP, or take back a token
         if size:
-            self._ready.append(self._make_ahead())  # options that are wrong are an error here
+            self._ready.append(self._make_ahead())  # wrong options raise an error here
         else:
             self._make().close()
         _start_thread(self, self._asked)
@@ -95,8 +95,8 @@ class Pool:
         _telemetry.pool_opened(self)
 
     def session(self, *, timeout_s: Optional[float] = PATIENCE_S) -> Session:
-        """A session that nobody has used, for a `with` block or until its close(). Where max_sessions are in use, waits, in turn;
-        after timeout_s a BusyError. None: for as long as it takes."""
+        """Returns an unused session, for a `with` block or until its close(). If max_sessions are in use, callers wait in turn, and get a
+        BusyError after timeout_s. None waits for as long as it takes."""
         check_seconds("timeout_s", timeout_s)
         begun_at = time.perf_counter()
         token, future = self._take_place()
@@ -106,7 +106,7 @@ class Pool:
             except concurrent.futures.TimeoutError:
                 if self._give_up(future):
                     raise self._busy(timeout_s) from None
-                token = future.result()  # it came in the last moment
+                token = future.result()  # it came at the last moment
             except BaseException:
                 if not self._give_up(future) and not future.exception():
                     self._leave(future.result())
@@ -129,13 +129,13 @@ class Pool:
         return made
 
     def _count(self, made: Session, token: object) -> None:
-        """The session has the place, until it is over."""
+        """Gives the place to the session, until it ends."""
         made._place_of_fork = self._place_of_fork
         made._when_over(token, self._asked.put, self._leave)
 
     @contextlib.contextmanager
     def _place_of_fork(self) -> Iterator[Callable[[Session], None]]:
-        """A place at once, for the session that is handed to it."""
+        """Takes a place without waiting, for the session that is then passed to the function."""
         token, future = self._take_place()
         if future is not None:
             if self._give_up(future):
@@ -149,7 +149,7 @@ class Pool:
             raise
 
     def counts(self) -> Tuple[int, int]:
-        """How many sessions stand ready, and how many are in use."""
+        """Returns how many sessions are ready, and how many are in use."""
         with self._lock:
             return len(self._ready), len(self._used)
 
@@ -157,9 +157,9 @@ class Pool:
         return Session(self.language, **self._options)
 
     def _make_ahead(self) -> Session:
-        """One whose first turn finds its memory in place: the engine gives a new session the pages of one that just ended, as its
-        language's image has them. Nothing of the other's turn is in it, which asks no clock or entropy of this program's, and has no receipt. An isolated one
-        has a process of its own, which the other's memory would be of no use to."""
+        """Makes a session whose first turn finds its memory mapped. A session that just ended leaves its pages to the next new one, reset
+        to the language's image. So another session first runs an empty turn, without a clock or entropy of the embedder and without a
+        receipt, and ends. An isolated session has a process of its own, which could not use that memory."""
         if self._options.get("isolated"):
             return self._make()
         asked = {name: None for name in ("clock", "entropy") if callable(self._options.get(name))}
@@ -167,10 +167,10 @@ class Pool:
             other._warm()
         return self._make()
 
-    # -- places, of which there are max_sessions
+    # -- places: max_sessions of them
 
     def _take_place(self) -> Tuple[object, Optional["concurrent.futures.Future[object]"]]:
-        """A token; or, where all are taken, the future of one."""
+        """Returns a token, or the future of one if all places are taken."""
         with self._lock:
             if self._is_closed:
                 raise _closed()
@@ -186,7 +186,7 @@ class Pool:
         return self.max_sessions is None or len(self._used) < self.max_sessions
 
     def _give_up(self, future: "concurrent.futures.Future[object]") -> bool:
-        """Whether the future had no place yet, and now will have none."""
+        """Whether the future had no place yet; then it will never get one."""
         with self._lock:
             if future in self._waiting:
                 self._waiting.remove(future)
@@ -194,7 +194,7 @@ class Pool:
             return future.cancelled()
 
     def _leave(self, token: object) -> None:
-        """Gives a place to the next that waits. A token counts once."""
+        """Gives the place to the next caller that waits. A token counts once."""
         given = []
         with self._lock:
             self._used.discard(token)
@@ -211,17 +211,17 @@ class Pool:
         return BusyError(f"{self.max_sessions} sessions of the pool are in use, and none ended in {timeout_s} s", code="pool_busy",
                          hint="Close sessions that are done, or give the pool more: max_sessions=…", retryable=True)  # fmt: skip
 
-    # -- the thread's part
+    # -- for the thread
 
     def _fill_one(self) -> bool:
-        """Whether there may be more to make."""
+        """Makes one session if one is missing, and returns whether more may be."""
         with self._lock:
             if self._is_closed or len(self._ready) >= self.size or _exits.is_set():
                 return False
         try:
             made = self._make_ahead()
         except Exception:
-            return False  # session() makes one itself, and says why not
+            return False  # session() will make one itself, and raise the error
         with self._lock:
             if not self._is_closed and len(self._ready) < self.size:
                 self._ready.append(made)
@@ -232,7 +232,7 @@ class Pool:
     # -- its end
 
     def close(self) -> None:
-        """Ends the sessions that stand ready. Those in use go on until they are closed; who waits for one gets an error."""
+        """Closes the ready sessions. Those in use stay until they are closed; callers that wait for one get an error."""
         with self._lock:
             self._is_closed = True
             ready, self._ready = list(self._ready), deque()
@@ -262,7 +262,7 @@ def _closed() -> MembraneError:
 
 
 def _fill(pool: "weakref.ref[Pool]", asked: "queue.SimpleQueue[object]") -> None:
-    """The thread: makes sessions, and takes the places back of those that became garbage."""
+    """Runs in the thread: makes sessions, and takes back the places of sessions that became garbage."""
     while True:
         what = asked.get()
         this = pool()
@@ -277,9 +277,9 @@ def _fill(pool: "weakref.ref[Pool]", asked: "queue.SimpleQueue[object]") -> None
 
 
 class AsyncPool:
-    """A Pool for asyncio: `async with pool.session() as session`, which is an AsyncSession. Waiting takes no thread.
+    """A Pool for asyncio: `async with pool.session() as session` gives an AsyncSession. Waiting takes no thread.
 
-    In an `async with` block the pool is closed at the end. It is of one loop.
+    An `async with` block closes the pool at its end. A pool belongs to one loop.
     """
 
     def __init__(
@@ -288,7 +288,7 @@ class AsyncPool:
         _check(language, options, size=size, max_sessions=max_sessions)
         self._words: Dict[str, Any] = dict(language=language, size=size, max_sessions=max_sessions, **options)
         self._pool: Optional[Pool] = None
-        self._opening: Optional[asyncio.Lock] = None  # of the loop that is the first to use it
+        self._opening: Optional[asyncio.Lock] = None  # belongs to the loop that uses it first
         self._is_closed = False
 
     async def _opened(self) -> Pool:

@@ -1,5 +1,4 @@
-"""The requests of the service's API as data, and what their answers mean: shared by the client that waits and the one that
-is awaited."""
+"""The requests of the service's API as data, and the meaning of their answers: shared by the blocking and the asyncio client."""
 
 from __future__ import annotations
 
@@ -41,14 +40,14 @@ JSON = "application/json"
 
 @dataclass(frozen=True)
 class Request(Generic[T]):
-    """`decode` makes what the caller gets of the answer's body."""
+    """`decode` turns the answer's body into what the caller gets."""
 
     method: str
     path: str
     decode: Callable[[bytes], T]
     body: Optional[bytes] = None
     headers: Mapping[str, str] = field(default_factory=dict)
-    is_gone_fine: bool = False  # a 404 of a second try says that the first one was done
+    is_gone_fine: bool = False  # a 404 after a retry means that the first attempt succeeded
 
 
 def json_of(body: bytes) -> Any:
@@ -136,7 +135,7 @@ def error_of_transport(error: httpx.HTTPError, url: str, is_local: bool) -> Unre
 
 
 def is_untrusted(error: BaseException) -> bool:
-    """Whether it is the certificate that failed: the same again each time."""
+    """Whether the certificate is not trusted, so that a retry would fail, too."""
     at: Optional[BaseException] = error
     for _ in range(8):
         if at is None or isinstance(at, ssl.SSLCertVerificationError):
@@ -149,7 +148,7 @@ def error_of_certificate(error: BaseException, url: str) -> UnreachableError:
     return UnreachableError(
         f"the certificate of {url} is not trusted here: {error}",
         code="untrusted",
-        hint="SSL_CERT_FILE names a file with the certificates that are, in PEM.",
+        hint="Set SSL_CERT_FILE to a PEM file with the certificates to trust.",
     )
 
 
@@ -320,7 +319,7 @@ def decide(sandbox: str, approval: Union[Approval, str], allow: bool) -> Request
     return request("POST", _path(sandbox, "approvals", id_of(approval)), nothing, json_body={"allow": bool(allow)})
 
 
-# -- what outlives sandboxes ----------------------------------------------------------------------------------------
+# -- snapshots and secrets -----------------------------------------------------------------------------------------
 
 
 def _snapshot(body: bytes) -> Snapshot:
@@ -372,12 +371,12 @@ def text_of_stdin(stdin: Union[str, bytes, bytearray, memoryview]) -> str:
     if isinstance(stdin, str):
         return stdin
     if not isinstance(stdin, (bytes, bytearray, memoryview)):
-        raise TypeError(f"stdin is str or bytes, not {type(stdin).__name__}")
+        raise TypeError(f"stdin must be str or bytes, not {type(stdin).__name__}")
     try:
         return bytes(stdin).decode()
     except UnicodeDecodeError as error:
         raise ValueError(
-            f"stdin is not UTF-8 ({error.reason} at byte {error.start}): begin it with open_stdin=True, and give it to "
+            f"stdin is not UTF-8 ({error.reason} at byte {error.start}): start it with open_stdin=True, and give the input to "
             "write_stdin(), which takes any bytes"
         ) from error
 
@@ -389,7 +388,7 @@ def terminal_json(size: TerminalSize) -> dict[str, int]:
 
 @dataclass(frozen=True)
 class Turn:
-    code: Optional[str]  # or the command
+    code: Optional[str]  # None: there is a command
     env: Optional[Mapping[str, str]] = None
     context: Union[Context, str, None] = None
     stdin: Union[str, bytes, None] = None
@@ -403,9 +402,9 @@ class Turn:
 
     def __post_init__(self) -> None:
         if (self.code is None) == (self.command is None):
-            raise TypeError("code or command= says what is run: one of them")
+            raise TypeError("give either code or command=")
         if self.command is not None and (self.arguments or isinstance(self.command, str)):
-            raise TypeError('command= is the program and its arguments, as ["git", "status"]')
+            raise TypeError('command= must be a list of the program and its arguments, such as ["git", "status"]')
 
     def json(self, **more: Any) -> dict[str, Any]:
         return without_none(
@@ -470,7 +469,7 @@ def private_receipt(sandbox: str, exec_id: str) -> Request[bytes]:
 
 
 def event_of(event: ServerEvent) -> Optional[Event]:
-    """None: of a kind that this version does not know."""
+    """Returns None for a kind of event that this version does not know."""
     try:
         return _event_of(event)
     except (AttributeError, KeyError, TypeError, ValueError) as error:

@@ -1,4 +1,4 @@
-"""Where the service is, who asks, and how often a request is tried."""
+"""The service's URL, the caller's token, and how often a request is tried."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from urllib.parse import urlsplit
 from ._errors import MembraneError
 
 USUAL_URL = "http://127.0.0.1:7400"
-MOST_WAIT_S = 30.0  # a service that asks for a longer wait is not waited for
+MOST_WAIT_S = 30.0  # if a service asks for a longer wait, the request fails
 
 
 @dataclass(frozen=True)
@@ -31,10 +31,10 @@ class Settings:
 
 
 def settings(url: Optional[str], token: Optional[str], timeout: float, retries: int) -> Settings:
-    """From arguments; else MEMBRANE_URL and MEMBRANE_TOKEN; else the service of this machine and the token that it left."""
+    """Uses the arguments, or MEMBRANE_URL and MEMBRANE_TOKEN, or the service of this machine with the token that it left."""
     url = (url or os.environ.get("MEMBRANE_URL") or USUAL_URL).rstrip("/")
     if urlsplit(url).scheme not in ("http", "https") or not urlsplit(url).hostname:
-        raise MembraneError(f"{url!r} is no URL of a service", code="invalid_url", hint=f"Write it as {USUAL_URL}.")
+        raise MembraneError(f"{url!r} is not the URL of a service", code="invalid_url", hint=f"Write it as {USUAL_URL}.")
     token = token or os.environ.get("MEMBRANE_TOKEN") or (_token_of_this_machine() if _is_loopback(url) else "")
     return Settings(url, token, timeout, retries)
 
@@ -59,7 +59,7 @@ def _token_of_this_machine() -> str:
 
 
 def wait_before_retry(tries: int, retry_after: Optional[str]) -> Optional[float]:
-    """Seconds, after so many tries; None: longer than is waited for."""
+    """Returns the seconds to wait after so many tries; None if that is too long."""
     wait = min(0.1 * 2.0 ** (tries - 1), 5.0) * random.uniform(0.5, 1.0)
     if retry_after is None:
         return wait

@@ -1,4 +1,4 @@
-"""Where a session's time and randomness come from: what Session() and load() are given as clock, timezone, sleep and entropy."""
+"""The sources of a session's time and randomness: the clock, timezone, sleep and entropy of Session() and load()."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ Moment = Union[datetime.datetime, int, float]
 Clock = Union[Moment, str, Callable[[], Moment], None]
 Zone = Union[str, datetime.tzinfo, None]
 Sleep = Union[str, Callable[[float], Any], None]
-Wait = Callable[[Coroutine[Any, Any, None], Callable[[], bool]], Any]  # for what is asynchronous, until the turn is to end
+Wait = Callable[[Coroutine[Any, Any, None], Callable[[], bool]], Any]  # awaits, until the turn must end
 Entropy = Union[int, bytes, str, Callable[[int], bytes], None]
 
-_VIRTUAL_START_MS = 946_684_800_000  # where a policy's virtual clock begins: 2000-01-01
+_VIRTUAL_START_MS = 946_684_800_000  # the start of a policy's virtual clock: 2000-01-01
 _EPOCH = datetime.datetime(1970, 1, 1, tzinfo=datetime.timezone.utc)
 
 
 def words_of(clock: Clock, timezone: Zone, sleep: Sleep, entropy: Entropy, wait: Wait) -> Dict[str, Any]:
-    """As the engine is told of them. wait: of a sleep that is a coroutine."""
+    """Returns the sources in the form that the engine takes. wait: awaits a sleep that is a coroutine."""
     return {
         **_clock_words(clock),
         "timezone": _zone_name(timezone),
@@ -30,7 +30,7 @@ def words_of(clock: Clock, timezone: Zone, sleep: Sleep, entropy: Entropy, wait:
 
 def _wrong(name: str, value: Any, choices: str) -> Exception:
     kind = ValueError if isinstance(value, (str, int)) and not isinstance(value, bool) else TypeError
-    return kind(f"{name} is {choices}, not {value!r}")
+    return kind(f"{name} must be {choices}, not {value!r}")
 
 
 def _is_number(value: Any) -> bool:
@@ -53,7 +53,7 @@ def _clock_words(clock: Clock) -> Dict[str, Any]:
     if isinstance(clock, datetime.datetime) and clock.tzinfo is None:
         clock = clock.replace(tzinfo=datetime.timezone.utc)
     if not isinstance(clock, datetime.datetime) and not _is_number(clock):
-        raise _wrong("clock", clock, "'real', 'virtual', a datetime, seconds since 1970, or a function that gives one of them")
+        raise _wrong("clock", clock, "'real', 'virtual', a datetime, seconds since 1970, or a function that returns one of them")
     return {**words, "clock": VIRTUAL, "start_ms": _ns_of(clock) // 1_000_000}
 
 
@@ -62,7 +62,7 @@ def _asked_ns(clock: Callable[[], Moment]) -> int:
     if isinstance(moment, datetime.datetime) and moment.tzinfo is None:
         raise ValueError("a clock's datetime needs a tzinfo: datetime.now(timezone.utc)")
     if not isinstance(moment, datetime.datetime) and not _is_number(moment):
-        raise TypeError(f"a clock gives a datetime or seconds since 1970, not {moment!r}")
+        raise TypeError(f"a clock must return a datetime or seconds since 1970, not {moment!r}")
     return _ns_of(moment)
 
 
@@ -79,18 +79,18 @@ def _zone_name(zone: Zone) -> str:
     if zone is None:
         return ""
     if zone == "":
-        raise ValueError("timezone is a name as 'Europe/Berlin', or an offset as '+02:00', not ''; 'UTC' is UTC")
+        raise ValueError("timezone must be a name such as 'Europe/Berlin' or an offset such as '+02:00', not ''; 'UTC' is UTC")
     if isinstance(zone, str):
         return zone
-    key = getattr(zone, "key", None)  # of a ZoneInfo
+    key = getattr(zone, "key", None)  # if it is a ZoneInfo
     if isinstance(key, str):
         return key
     if not isinstance(zone, datetime.timezone):
-        raise TypeError(f"timezone is a name as 'Europe/Berlin', an offset as '+02:00', a ZoneInfo or a timezone, not {zone!r}")
+        raise TypeError(f"timezone must be a name such as 'Europe/Berlin', an offset such as '+02:00', a ZoneInfo or a timezone, not {zone!r}")
     offset = zone.utcoffset(None)
     minutes, rest = divmod(abs(offset), datetime.timedelta(minutes=1))
     if rest:
-        raise ValueError(f"timezone has an offset of whole minutes, not {offset}")
+        raise ValueError(f"the offset of timezone must be whole minutes, not {offset}")
     return f"{'-' if offset < datetime.timedelta() else '+'}{minutes // 60:02}:{minutes % 60:02}"
 
 
@@ -140,5 +140,5 @@ def _entropy_words(entropy: Entropy) -> Dict[str, Any]:
 def _asked_bytes(entropy: Callable[[int], bytes], count: int) -> bytes:
     given: Optional[bytes] = entropy(count)
     if not isinstance(given, (bytes, bytearray)) or len(given) != count:
-        raise ValueError(f"entropy was asked for {count} bytes, and gave {given!r:.60}")
+        raise ValueError(f"entropy was asked for {count} bytes, but returned {given!r:.60}")
     return bytes(given)

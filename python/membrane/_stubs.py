@@ -1,4 +1,4 @@
-"""What a session's programs are given, as the text of .pyi stubs: for type checkers, and for a model's prompt."""
+"""Writes what a session's programs are given as .pyi stubs, for type checkers and for a model's prompt."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from typing import Any, Callable, Dict, Iterable, List, Mapping, Optional, Seque
 
 from ._functions import Function, Functions, Modules, Object, Registry, is_later
 
-SESSION = "__builtins__"  # the stub of the names that a session has without an import
+SESSION = "__builtins__"  # the stub with the names that need no import
 _MODULES = ("collections.abc", "datetime", "decimal", "typing", "uuid")
 _HEAD = f"import {', '.join(_MODULES)}\nfrom typing import *\n"
 _KNOWN = frozenset(dir(builtins)) | frozenset(typing.__all__) | {name.partition(".")[0] for name in _MODULES}
@@ -21,10 +21,10 @@ _MOST_ITEMS, _MOST_DEPTH, _MOST_KINDS = 100, 4, 4
 
 
 class Stubs:
-    """Of a registry as it stands; its object types may become more while programs run.
+    """The stubs of a registry at this moment; it may get more object types while programs run.
 
-    files: text by the module's name, SESSION for the session's own names. signatures: the line of each function and method, members:
-    the names in each module and type; both by the names that a type checker writes.
+    files: text by the module's name, with SESSION for the session's own names. signatures: the line of each function and method.
+    members: the names in each module and type. Both are by the names that a type checker writes.
     """
 
     def __init__(self, registry: Registry, input_types: Optional[Mapping[str, str]] = None) -> None:
@@ -36,8 +36,8 @@ class Stubs:
         names: Dict[str, Dict[str, Function]] = {module: {} for module, _ in registry.modules}
         for module, name, function in registry.functions:
             names.setdefault(module, {})[name] = function
-        self._records: List[type] = []  # classes that are dicts in a program, as signatures name them
-        self._names = {*self._classes.values(), *names.get("", {}), *input_types}  # of the session, which none of these may take
+        self._records: List[type] = []  # classes in signatures that are dicts in a program
+        self._names = {*self._classes.values(), *names.get("", {}), *input_types}  # names of the session, which no stub may reuse
         types = self._types(registry.objects)
         functions = self._functions("", names.pop("", {}))
         modules = {module: self._functions(module, names[module]) for module, _ in registry.modules}
@@ -51,11 +51,11 @@ class Stubs:
                 self.files[module] = "\n".join(said + modules[module])
 
     def file(self, module: str, *, of_script: bool = False) -> str:
-        """A whole .pyi file. of_script: as a script sees it, which has none of the session's names."""
+        """Returns a whole .pyi file. of_script: for a script, which has none of the session's names."""
         return _HEAD + ("\n".join(self._types_alone) if of_script and module == SESSION else self.files[module])
 
     def text(self) -> str:
-        """All of them, one after another."""
+        """Returns all files, one after another."""
         parts = [self.files[SESSION]] if self.files[SESSION] else []
         parts += [f"# module {module}\n\n{text}" for module, text in self.files.items() if module != SESSION]
         return "\n".join(parts)
@@ -101,7 +101,7 @@ class Stubs:
         return f"({', '.join(words)}) -> {self._annotation(hints.get('return', signature.return_annotation))}"
 
     def _annotation(self, annotation: Any) -> str:
-        """As source; Any for what a program does not have, or gets as something else."""
+        """Returns the annotation as source; Any for a type that programs do not have, or get in another form."""
         if annotation is inspect.Signature.empty:
             return "Any"
         if annotation is type(None):
@@ -129,7 +129,7 @@ class Stubs:
                 self._records.append(each)
 
     def _texts_of_records(self) -> List[str]:
-        """A record's fields may name others, which are noted meanwhile."""
+        """Writes the records, also those that are found in fields of others."""
         texts: List[str] = []
         while len(texts) < len(self._records):
             kind = self._records[len(texts)]
@@ -164,7 +164,7 @@ class Stubs:
 
 
 def _is_record(kind: Any) -> bool:
-    """A dataclass or TypedDict, which a program has as a dict. One whose class is written otherwise than by a name is not."""
+    """Whether this is a dataclass or TypedDict, which is a dict in a program, and whose class has a plain name."""
     if not isinstance(kind, type) or typing.get_args(kind) or not _is_name(kind.__name__):
         return False
     if dataclasses.is_dataclass(kind):
@@ -179,14 +179,14 @@ def _is_name(name: str) -> bool:
 def _hints_of(of: Any) -> Dict[str, Any]:
     try:
         return typing.get_type_hints(of)
-    except Exception:  # names of its module that are only there for type checkers
+    except Exception:  # names that its module has for type checkers only
         return {}
 
 
 def _annotation_of(value: Any, attribute: str) -> Any:
-    """Of an attribute that its class does not annotate. Runs no code of the object's."""
+    """Returns the type of an attribute that its class does not annotate. Runs no code of the object."""
     static = inspect.getattr_static(value, attribute, None)
-    getter = getattr(static, "fget", None) or getattr(static, "func", None)  # a property; a cached one
+    getter = getattr(static, "fget", None) or getattr(static, "func", None)  # of a property, or a cached_property
     if getter is not None:
         return _hints_of(getter).get("return", inspect.Signature.empty)
     return inspect.Signature.empty if static is None or hasattr(type(static), "__get__") else type(static)
@@ -210,7 +210,7 @@ def _doc(text: str, indent: str) -> str:
 
 
 def types_of_inputs(inputs: Iterable[Tuple[str, str]]) -> Dict[str, str]:
-    """The type of each input, as source; of those that have names of variables."""
+    """Returns the type of each input as source, for inputs whose name can be a variable's."""
     return {name: _type_of_wire(json.loads(text), 0) for name, text in inputs if _is_name(name)}
 
 
@@ -256,8 +256,8 @@ def _union(values: Iterable[Any], depth: int) -> str:
 def stubs(
     *, functions: Functions = None, modules: Optional[Modules] = None, inputs: Optional[Mapping[str, Any]] = None
 ) -> str:
-    """What a Session of these gives its programs, as the text of Python stubs with docstrings: good in a model's prompt. The
-    same as Session.stubs(), before there is one."""
+    """Returns what a Session with these would give its programs, as the text of Python stubs with docstrings: useful in a model's
+    prompt. The same as Session.stubs(), without a session."""
     from ._embedded import registry_of
 
     return Stubs(registry_of(functions, modules, inputs)).text()

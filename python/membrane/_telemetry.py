@@ -1,7 +1,7 @@
-"""Spans and metrics of sessions, by the API of OpenTelemetry and the providers that the application has set.
+"""Spans and metrics of sessions, through OpenTelemetry's API and the providers that the application has set.
 
-Without the package, or before the application imports it, nothing is imported or done. Values of attributes are outcomes, numbers, and
-names that the embedder chose: of functions, object types, exceptions; never what a program chose.
+Unless the application has imported that API, nothing is imported or done. Values of attributes are outcomes, numbers, and names that the
+embedder chose (functions, object types, exceptions), never anything that a program chose.
 """
 
 from __future__ import annotations
@@ -23,13 +23,13 @@ _NOT_ERRORS = ("ok", "waiting", "frozen")
 
 _pools: "weakref.WeakSet[Any]" = weakref.WeakSet()
 _numbers = itertools.count()
-_open: Set[Tuple[int, str]] = set()  # sessions, with their languages; a set's own changes are whole, also in a collection of garbage
+_open: Set[Tuple[int, str]] = set()  # sessions, with their languages; a set's operations are atomic, even during garbage collection
 _instruments: Optional["_Instruments"] = None
 _lock = threading.Lock()
 
 
 class _Instruments:
-    """The tracer and the instruments, which follow the providers that are set, also later."""
+    """The tracer and the instruments, which use the current providers, also those that are set later."""
 
     def __init__(self) -> None:
         trace: Any = importlib.import_module("opentelemetry.trace")
@@ -38,9 +38,9 @@ class _Instruments:
         self.tracer = trace.get_tracer("membrane", VERSION)
         meter = metrics.get_meter("membrane", VERSION)
         self.runs = meter.create_counter("membrane.session.runs", "{run}", "Turns of sessions that ended, by outcome")
-        self.duration = _histogram(meter, "membrane.session.run.duration", "s", "How long turns took", _SECONDS)
+        self.duration = _histogram(meter, "membrane.session.run.duration", "s", "Duration of turns", _SECONDS)
         self.fuel = _histogram(meter, "membrane.session.run.fuel", "{fuel}", "Fuel that turns used", _FUEL)
-        self.calls = _histogram(meter, "membrane.function.duration", "s", "How long functions of the host took", _SECONDS)
+        self.calls = _histogram(meter, "membrane.function.duration", "s", "Duration of the host's functions", _SECONDS)
 
         def sessions(_: Any) -> Iterator[Any]:
             for language, count in Counter(language for _, language in list(_open)).items():
@@ -56,20 +56,20 @@ class _Instruments:
             for (language, state), count in counts.items():
                 yield metrics.Observation(count, {"membrane.language": language, "membrane.pool.session.state": state})
 
-        meter.create_observable_up_down_counter("membrane.session.count", [sessions], "{session}", "Sessions that are open")
+        meter.create_observable_up_down_counter("membrane.session.count", [sessions], "{session}", "Open sessions")
         meter.create_observable_up_down_counter("membrane.pool.session.count", [pooled], "{session}", "Sessions of pools")
-        self.waits = _histogram(meter, "membrane.pool.session.wait_time", "s", "How long taking a session took", _SECONDS)
+        self.waits = _histogram(meter, "membrane.pool.session.wait_time", "s", "Time that callers waited for a session", _SECONDS)
 
 
 def _histogram(meter: Any, name: str, unit: str, description: str, bounds: Tuple[float, ...]) -> Any:
     try:
         return meter.create_histogram(name, unit, description, explicit_bucket_boundaries_advisory=bounds)
-    except TypeError:  # an API that does not know bounds
+    except TypeError:  # an older API without bounds
         return meter.create_histogram(name, unit, description)
 
 
 def _used() -> Optional[_Instruments]:
-    """None where the application has not imported OpenTelemetry."""
+    """Returns None if the application has not imported OpenTelemetry."""
     global _instruments
     if _instruments is None and "opentelemetry.trace" in sys.modules:
         with _lock:
@@ -82,7 +82,7 @@ def _used() -> Optional[_Instruments]:
 
 
 def opened(session: Any, language: str) -> Callable[[], Any]:
-    """Counts a session as open until what this returns is called, or the session is garbage."""
+    """Counts a session as open until the returned function is called or the session is garbage."""
     key = (next(_numbers), language)
     _open.add(key)
     _used()
@@ -92,19 +92,19 @@ def opened(session: Any, language: str) -> Callable[[], Any]:
 
 
 def pool_opened(pool: Any) -> None:
-    """pool.counts() gives how many sessions stand ready, and how many are in use."""
+    """pool.counts() returns how many sessions are ready, and how many are in use."""
     with _lock:
         _pools.add(pool)
 
 
 def took(language: str, begun_at: float) -> None:
-    """A session of a pool was taken, which was asked for at a moment of time.perf_counter()."""
+    """A session of a pool was taken. begun_at: when it was asked for, by time.perf_counter()."""
     if (used := _used()) is not None:
         used.waits.record(time.perf_counter() - begun_at, {"membrane.language": language})
 
 
 def turn(operation: str, language: str, act: Callable[[], Any]) -> Any:
-    """What act returns, in a span. operation: "run", "start", "resume". act's result has outcome, fuel_used and report."""
+    """Calls act in a span, and returns its result, which has outcome, fuel_used and report. operation: "run", "start" or "resume"."""
     used = _used()
     if used is None:
         return act()
@@ -146,7 +146,7 @@ def _failed(used: _Instruments, span: Any, kind: str) -> None:
 
 
 class Calling:
-    """The span of one call of a function, from here to end(); current() makes it the current one, for a `with`."""
+    """The span of one call of a function, from here to end(). current() makes it the current span in a `with` block."""
 
     def __init__(self, used: _Instruments, name: Optional[str]) -> None:
         self._used, self._begun_at = used, time.perf_counter()
@@ -170,7 +170,7 @@ class Calling:
 
 
 class _NoCalling:
-    """Where there is no OpenTelemetry."""
+    """Used without OpenTelemetry."""
 
     def __enter__(self) -> None:
         pass
@@ -189,6 +189,6 @@ _no_calling = _NoCalling()
 
 
 def calling(name: Optional[str]) -> Any:
-    """The span of a call. name: as the embedder's registry has it; None for what a program called by a name of its own."""
+    """Starts the span of a call. name: in the embedder's registry; None if the program called a name that is not in it."""
     used = _used()
     return _no_calling if used is None else Calling(used, name)

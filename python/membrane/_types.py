@@ -1,4 +1,4 @@
-"""What the service's answers are to a program."""
+"""The types of results and of what a service describes."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from ._errors import MembraneError, ProgramError
 from ._hints import in_words_of_client
 
 Duration = Union[float, int, str, datetime.timedelta]
-"""Seconds; or text as "500ms", "30s", "10m", "1h", "2d"; or a timedelta."""
+"""Seconds, text such as "500ms", "30s", "10m", "1h" or "2d", or a timedelta."""
 
 TerminalSize = Tuple[int, int]
 """Columns and rows."""
@@ -32,13 +32,13 @@ def milliseconds(duration: Duration) -> int:
     if isinstance(duration, str):
         found = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*(ms|s|min|m|h|d)\s*", duration)
         if not found:
-            raise ValueError(f'{duration!r} is no duration; write it as "500ms", "30s", "10m", "1h" or "2d"')
+            raise ValueError(f'{duration!r} is not a duration; write it as "500ms", "30s", "10m", "1h" or "2d"')
         return round(float(found[1]) * _UNITS_MS[found[2]])
     return round(duration * 1000)
 
 
 def seconds(duration: Duration) -> int:
-    """Whole ones, at least one where the duration is not 0."""
+    """Returns whole seconds, at least one unless the duration is 0."""
     return -(-milliseconds(duration) // 1000)
 
 
@@ -55,7 +55,7 @@ def _time(text: Optional[str]) -> Optional[datetime.datetime]:
 
 @dataclass(frozen=True)
 class SandboxInfo:
-    """A sandbox as it stood when the service was asked."""
+    """A sandbox at the moment when the service was asked."""
 
     id: str
     template: str
@@ -80,8 +80,8 @@ class SandboxInfo:
 
 @dataclass(frozen=True)
 class FileInfo:
-    """A file or directory; `kind` is "file", "directory", "link" or "other". Of a Linux sandbox also its permissions, and where a
-    symbolic link leads."""
+    """A file or directory; `kind` is "file", "directory", "link" or "other". In a Linux sandbox it also has permissions, and the target
+    of a symbolic link."""
 
     path: str
     size_bytes: int = 0
@@ -107,7 +107,7 @@ class FileInfo:
 
 @dataclass(frozen=True)
 class FileEvent:
-    """A change of a file that is watched."""
+    """A change of a file in a watched directory."""
 
     kind: str
     path: str
@@ -115,16 +115,16 @@ class FileEvent:
 
 @dataclass(frozen=True)
 class Receipt:
-    """What an exec did, sealed by the service: what `membrane verify` and `membrane replay` read.
+    """A receipt of an exec, sealed by the service, for `membrane verify` and `membrane replay`.
 
-    text can be shown to anybody; private_text has the code, what it was given, what the world answered, what it put out.
+    text can be shown to anyone. private_text has the code, its inputs, the world's answers and the output.
     """
 
     text: bytes
     private_text: bytes = field(repr=False)
 
     def save(self, path: Union[str, os.PathLike[str]]) -> None:
-        """Writes both: the private one beside the other, as PATH.private, for the owner alone."""
+        """Writes both texts, the private one to PATH.private, which only the owner can read."""
         name = os.fspath(path)
         with open(os.open(name + ".private", os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb") as file:
             file.write(self.private_text)
@@ -134,9 +134,9 @@ class Receipt:
 
 @dataclass(frozen=True)
 class Snapshot:
-    """A sandbox as it stood at one moment, kept.
+    """The kept state of a sandbox at one moment.
 
-    sandbox: the id of the one that it was made of; name: that of the template which it was promoted to, None before.
+    sandbox: the id of the sandbox that it was made from. name: the template that it was promoted to, or None.
     """
 
     id: str
@@ -160,7 +160,7 @@ class Snapshot:
 
 @dataclass(frozen=True)
 class Context:
-    """State and files of their own in a sandbox, beside those that are there from the start."""
+    """One of several sessions in a sandbox, with state and files of its own."""
 
     id: str
     template: str
@@ -173,7 +173,7 @@ class Context:
 
 @dataclass(frozen=True)
 class FlowRead:
-    """What a program read before. call: the number of the request in its session; 0: its input."""
+    """Something that a program has read. call: the number of the request in its session; 0 is its input."""
 
     call: int
     function: str
@@ -186,11 +186,10 @@ class FlowRead:
 
 @dataclass(frozen=True)
 class Approval:
-    """A request of a program that waits for a person's yes, as the trifecta rule of its policy asks.
+    """A program's request that waits for a person's approval, since the trifecta rule of its policy demands it.
 
-    state: "waiting"; in events also what was decided: "approved", "refused", or "unanswered". function, target: what it is,
-    as "http.request" and "POST https://example.org/"; bytes: how many it would send; private_reads, untrusted_reads: what
-    the program had read.
+    state: "waiting"; in events also the decision: "approved", "refused" or "unanswered". function, target: such as "http.request" and
+    "POST https://example.org/". bytes: how many it would send. private_reads, untrusted_reads: what the program had read.
     """
 
     id: str
@@ -220,7 +219,7 @@ class Approval:
 
 @dataclass(frozen=True)
 class Secret:
-    """A value that the service keeps for headers that policies name, and sends to these hosts alone. Nobody reads it again."""
+    """A value that the service sends to these hosts only, in headers that policies name. It cannot be read back."""
 
     name: str
     hosts: Sequence[str] = ()
@@ -233,10 +232,10 @@ class Secret:
 
 @dataclass(frozen=True)
 class Finding:
-    """What is wrong with the text of a program, before it runs.
+    """A mistake in the text of a program, found before it runs.
 
-    line, column: from 1, the column in bytes of UTF-8; rule: of the type checker, or the error of the language's own parser;
-    hint: what would mend it, may be "".
+    line, column: from 1; the column counts bytes of UTF-8. rule: of the type checker, or the error of the language's own parser.
+    hint: how to fix it, may be "".
     """
 
     line: int
@@ -256,12 +255,12 @@ class Finding:
 
 @dataclass(frozen=True, repr=False)
 class Result:
-    """What came of a program.
+    """The result of a program.
 
-    outcome: "ok", or how it ended otherwise ("raised", "out_of_fuel", "timed_out", "cancelled", "denied", …);
-    text: the value of the last expression as text, "" without one; value: that in all its forms;
-    error: why it is not ok; fuel_used: exact, the same on every machine; report: everything, as the service gives it.
-    Of a session with receipts: receipt, the file of this turn's; or unsealed, why it ran and has none.
+    outcome: "ok", or how it ended otherwise ("raised", "out_of_fuel", "timed_out", "cancelled", "denied", …).
+    text: the value of the last expression as text, "" if there is none. value: the same in all its forms.
+    error: why it is not ok. fuel_used: exact, and the same on every machine. report: the whole report (docs/report.schema.json).
+    In a session with receipts: receipt, the file of this turn, or unsealed, why a turn that ran has none.
     """
 
     outcome: str
@@ -281,7 +280,7 @@ class Result:
 
     @property
     def html(self) -> str:
-        """The value as HTML, as of a table; "" where it has no such form."""
+        """The value as HTML, for example a table; "" if it has no such form."""
         return str(self.value["text/html"]) if self.value and "text/html" in self.value else ""
 
     @property
@@ -290,18 +289,18 @@ class Result:
 
     @property
     def findings(self) -> Sequence[Finding]:
-        """Where the text is wrong: of Session.check(), and of a cell that did not run since its types are wrong."""
+        """Mistakes in the text: from Session.check(), or of a cell that did not run because its types are wrong."""
         errors = [self.report.get("error") or {}, *self.report.get("more_errors", ())]
         return tuple(Finding.of_json(each) for each in errors if "place" in each and "line" in each["place"])
 
     @property
     def ok(self) -> bool:
-        """Whether it ran to its end, and did not end itself with an exit code other than 0."""
+        """Whether the program ran to its end, and did not exit with a code other than 0."""
         return self.outcome == "ok" and not self.exit_code
 
     @property
     def stdout_bytes(self) -> bytes:
-        """What it printed, byte for byte, also where that is no UTF-8."""
+        """What the program printed, byte for byte, also if it is not UTF-8."""
         return bytes_of_output(self.report, "stdout")
 
     @property
@@ -309,7 +308,7 @@ class Result:
         return bytes_of_output(self.report, "stderr")
 
     def check(self) -> Result:
-        """Itself when it is ok; else raises its error. One that ended itself by sys.exit(3) has an error with the code "exit"."""
+        """Returns itself if it is ok, and otherwise raises its error. After sys.exit(3) the error has the code "exit"."""
         if self.ok:
             return self
         raise self.error or ProgramError(
@@ -339,7 +338,7 @@ class Result:
             traceback=why.get("traceback", ""), result=None,
         )  # fmt: skip
         if exit_code := report.get("exit_code"):
-            said = f"the program ended itself with exit code {exit_code}"
+            said = f"the program exited with code {exit_code}"
             error = error or ProgramError(said, code="exit", hint="", traceback="", result=None)
         result = cls(
             outcome=report["outcome"],
@@ -369,10 +368,10 @@ def bytes_of_output(report: Mapping[str, Any], name: str) -> bytes:
 
 @dataclass(frozen=True)
 class Event:
-    """A step of a program that runs.
+    """An event of a running program.
 
-    kind: "stdout" or "stderr" (then `text`, and `data`, the same byte for byte), "display" (then `forms`), "approval" (a request waits for a yes, or waits no
-    more; then `approval`), "result" (the last; then `result`).
+    kind: "stdout" or "stderr" (with `text`, and `data`, the same byte for byte), "display" (with `forms`), "approval" (with `approval`: a
+    request waits for approval, or no longer waits), "result" (the last, with `result`).
     """
 
     kind: str

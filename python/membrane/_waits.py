@@ -1,4 +1,4 @@
-"""How a turn waits for what is asynchronous in this program: until it is there, or until the turn is to end."""
+"""How a turn waits for coroutines of the embedder: until they are done, or until the turn must end."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ import os
 import threading
 from typing import Any, Awaitable, Callable, Coroutine, List, Optional, TypeVar
 
-_PATIENCE_S = 0.02  # until it is looked again whether the turn is to end
+_PATIENCE_S = 0.02  # between two checks of whether the turn must end
 T = TypeVar("T")
 MustStop = Callable[[], bool]
 
 
 async def _unless(awaitable: Awaitable[T], must_stop: MustStop) -> Optional[T]:
-    """What is left when the turn is to end is cancelled, and comes to its end."""
+    """Awaits it unless the turn must end; then it is cancelled, and ends first."""
     task = asyncio.ensure_future(awaitable)
     try:
         while not (await asyncio.wait([task], timeout=_PATIENCE_S))[0]:
@@ -23,29 +23,29 @@ async def _unless(awaitable: Awaitable[T], must_stop: MustStop) -> Optional[T]:
                 task.cancel()
                 await asyncio.wait([task])
                 return None
-    except BaseException:  # of this task's own end
+    except BaseException:  # this task itself was cancelled
         task.cancel()
         raise
     return task.result()
 
 
 def wait_in_loop(coroutine: Coroutine[Any, Any, T], loop: asyncio.AbstractEventLoop, must_stop: MustStop) -> Optional[T]:
-    """In a loop of another thread. None when the turn is to end: what is left is cancelled."""
+    """Waits in a loop of another thread. Returns None if the turn must end, and cancels the coroutine."""
     future: concurrent.futures.Future[T] = asyncio.run_coroutine_threadsafe(coroutine, loop)
     try:
         while not concurrent.futures.wait([future], _PATIENCE_S).done:
             if must_stop():
                 future.cancel()
                 return None
-    except BaseException:  # as KeyboardInterrupt
+    except BaseException:  # such as KeyboardInterrupt
         future.cancel()
         raise
     return future.result()
 
 
 class OwnLoop:
-    """A loop of a session's own, in which its functions are awaited turn after turn, so that what they keep, as a lock or the connections of a
-    client, stays good. It runs while something is awaited. Threads: any; who comes while it runs, as a fork, gets another for that once.
+    """The loop in which a session's functions are awaited, turn after turn, so that their locks and connections stay usable. It runs
+    only while something is awaited. Threads: any; a caller that finds it running, such as a fork, gets another loop for that time.
     """
 
     def __init__(self) -> None:
@@ -55,7 +55,7 @@ class OwnLoop:
         self._users, self._users_lock = 0, threading.Lock()
 
     def enter(self) -> None:
-        """Of a session, or a fork of it, that uses this; leave() when it is over. After the last it is closed."""
+        """A session or a fork starts to use the loop; it calls leave() when it ends. The last one closes the loop."""
         with self._users_lock:
             self._users += 1
 
@@ -73,7 +73,7 @@ class OwnLoop:
             return self._opened().run_until_complete(coroutine)
         except Exception:
             raise
-        except BaseException:  # as KeyboardInterrupt, which leaves tasks in their middle
+        except BaseException:  # such as KeyboardInterrupt, which leaves tasks unfinished
             self._end()
             raise
         finally:
@@ -88,7 +88,7 @@ class OwnLoop:
         return self._loop
 
     def close(self) -> None:
-        """Cancels what is left in it. It may be used again."""
+        """Cancels what is left in it. The loop can be used again."""
         with self._lock:
             if self._loop is not None and self._process == os.getpid():
                 _in_thread_without_loop(self._end)
@@ -113,11 +113,11 @@ class OwnLoop:
             self._loop.close()
 
 
-_of_parent: List[asyncio.AbstractEventLoop] = []  # of the process that this one was forked from: closing them here would disturb it there
+_of_parent: List[asyncio.AbstractEventLoop] = []  # loops of the process that this one was forked from: closing them here would disturb that one
 
 
 def _in_thread_without_loop(act: Callable[[], T], when_left: Callable[[], None] = lambda: None) -> T:
-    """In this thread, or, where a loop runs in it, in another. when_left: is called before that is waited for, also after an interrupt."""
+    """Calls act in this thread, or in another one if a loop runs in this one. when_left: is called before it is waited for, also after an interrupt."""
     try:
         asyncio.get_running_loop()
     except RuntimeError:
@@ -141,7 +141,7 @@ def _in_thread_without_loop(act: Callable[[], T], when_left: Callable[[], None] 
 
 
 def wait_here(coroutine: Coroutine[Any, Any, T], own: OwnLoop, must_stop: MustStop) -> Optional[T]:
-    """In the session's own loop. None when the turn is to end."""
+    """Waits in the session's own loop. Returns None if the turn must end."""
     is_left = threading.Event()
 
     def run() -> Optional[T]:

@@ -19,7 +19,7 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-// What a program wrote, which need not be UTF-8.
+// Text of a program, which need not be UTF-8.
 nb::object text_of(std::string_view text) {
   return nb::steal(PyUnicode_DecodeUTF8(text.data(), static_cast<Py_ssize_t>(text.size()), "replace"));
 }
@@ -31,7 +31,7 @@ nb::tuple tuple_of(const FlowReads& reads) {
   return nb::make_tuple(first, reads.more);
 }
 
-// What the function gives for the words and a MustStop.
+// Calls the function with the words and a MustStop.
 nb::object call(const nb::object& function, Clock::time_point until, const std::atomic<bool>* cancel,
                 const auto&... words) {
   const std::function<bool()> must_stop = [was_cancelled = RunningTurn::was_cancelled(), until, cancel] {
@@ -52,7 +52,7 @@ std::unexpected<Failure> failed(std::string code, std::string message) {
   return std::unexpected(Failure{.code = std::move(code), .message = std::move(message)});
 }
 
-// Of (code, message, value) of _agents.py: `made` of the value where there is no code.
+// From (code, message, value) of _agents.py: `made` of the value if there is no code.
 template <typename Value, typename Make>
 Expected<Value> answered(const char* what, const nb::object& function, uint64_t timeout_ms, Make make,
                          const auto&... words) {

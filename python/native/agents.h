@@ -1,4 +1,4 @@
-// Approval, a model, a person and receipts of a session (membrane/agents.hpp), as membrane/_agents.py tells of them.
+// Approval, a model, a person and receipts of a session (membrane/agents.hpp), as membrane/_agents.py describes them.
 #pragma once
 
 #include <nanobind/nanobind.h>
@@ -11,10 +11,10 @@ namespace membrane::python {
 // (code, message, hint, traceback)
 nanobind::tuple words_of(const Failure& failure);
 
-// With the GIL. Its functions do not raise, but for KeyboardInterrupt; what they raise all the same is told by sys.unraisablehook.
+// Needs the GIL. Its functions may raise only KeyboardInterrupt; anything else goes to sys.unraisablehook.
 void add_agents(const nanobind::dict& words, SessionOptions& options);
 
-// The classes Flows and Receipts. `open` is what Receipts are opened by, which throws what the module translates.
+// Adds the classes Flows and Receipts. `open` opens Receipts, and throws what the module translates.
 void define_agents(nanobind::module_& module,
                    Receipts (*open)(std::string directory, ReceiptsOptions options));
 

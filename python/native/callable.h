@@ -1,4 +1,4 @@
-// A callable of Python's that the engine holds: it goes while the GIL is held, whoever lets go of it.
+// A Python callable that the engine holds. It is released with the GIL held, on any thread.
 #pragma once
 
 #include <nanobind/nanobind.h>

@@ -1,4 +1,4 @@
-// The engine in this process, for membrane/_embedded.py: languages and sessions of include/membrane/session.hpp, with texts for values.
+// The engine for membrane/_embedded.py: languages and sessions of include/membrane/session.hpp, with values as text.
 //
 // The GIL is released while a guest runs, and taken for each call of a function.
 
@@ -31,7 +31,7 @@ using membrane::python::MustStop;
 using membrane::python::RunningTurn;
 using membrane::python::words_of;
 
-// What membrane/_embedded.py raises as a MembraneError.
+// Raised by membrane/_embedded.py as a MembraneError.
 struct Failed {
   membrane::Failure failure;
 };
@@ -87,7 +87,7 @@ std::function<std::vector<membrane::Answer>(std::span<const membrane::FunctionCa
       return answers_of(nb::cast<std::vector<AnswerTuple>>(
           call_with_must_stop(held->get(), calls.front().must_stop, wires_of(calls))));
     } catch (
-        nb::python_error& error) {  // _functions.py catches what functions raise, but for what ends the turn
+        nb::python_error& error) {  // _functions.py catches what functions raise, except what ends the turn
       const std::string what = error.what();
       RunningTurn::ends_by(error);
       return std::vector(calls.size(), membrane::Answer::error("", what));
@@ -95,7 +95,7 @@ std::function<std::vector<membrane::Answer>(std::span<const membrane::FunctionCa
   };
 }
 
-// A report, as little of it as most who run a cell look at; the rest is its JSON.
+// A report: the members that most callers look at. The rest is in its JSON.
 struct TurnReport {
   membrane::Report report;
 
@@ -233,7 +233,7 @@ NB_MODULE(_native, module) {
   module.attr("version") = std::string(membrane::version());
   nb::set_leak_warnings(false);
 
-  // (code, message, hint, traceback): what Failure of _embedded.py is made of.
+  // (code, message, hint, traceback): the arguments of Failure.
   static PyObject* const failure =
       PyErr_NewException("membrane._native.Failure", PyExc_RuntimeError, nullptr);
   module.attr("Failure") = nb::borrow(failure);

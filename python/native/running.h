@@ -1,6 +1,6 @@
-// The turn that runs on this thread, and what of Python's ends it: a KeyboardInterrupt, wherever it is raised meanwhile.
+// The turn that runs on this thread, and the exception that ends it: a KeyboardInterrupt, wherever it was raised.
 //
-// On the main thread signals are looked for while the guest runs, so that their handlers run as they would in Python's own code.
+// On the main thread, signals are polled while the guest runs, so that their handlers run as they would in Python code.
 #pragma once
 
 #include <nanobind/nanobind.h>
@@ -15,7 +15,7 @@
 
 namespace membrane::python {
 
-// Asks whether the turn that calls is to end. What Python keeps of it after the call says no more.
+// Asks whether the calling turn must end. A copy that Python keeps after the call always says yes.
 class MustStop {
  public:
   explicit MustStop(const std::function<bool()>& asks) : asks_(&asks) {}
@@ -38,12 +38,12 @@ nanobind::object call_with_must_stop(const nanobind::object& callable, const std
   return callable(std::forward<Arguments>(arguments)..., must_stop);
 }
 
-// How often a session was cancelled: what waits for Python's code asks whether its turn has been, since it began.
+// How often a session was cancelled. A wait for Python code compares it with the count at the start of its turn.
 using Cancels = std::shared_ptr<std::atomic<uint64_t>>;
 
 class RunningTurn {
  public:
-  // With the GIL held. `session` outlives it.
+  // Needs the GIL. `session` must outlive this.
   RunningTurn(Session& session, Cancels cancels)
       : session_(&session),
         outer_(std::exchange(current(), this)),
@@ -54,7 +54,7 @@ class RunningTurn {
   RunningTurn(const RunningTurn&) = delete;
   RunningTurn& operator=(const RunningTurn&) = delete;
 
-  // With the GIL held, when the turn is over: raises what ended it.
+  // Needs the GIL. After the turn: raises what ended it.
   void raise() {
     if (!interrupt_) return;
     interrupt_->restore();
@@ -62,7 +62,7 @@ class RunningTurn {
     throw nanobind::python_error();
   }
 
-  // With the GIL held, of what a function of the embedder's raised: whether it ends the turn that calls, which raise() then raises.
+  // Needs the GIL. Whether what a function of the embedder raised ends the calling turn; then raise() raises it.
   static bool ends_by(nanobind::python_error& error) {
     RunningTurn* const turn = current();
     if (turn == nullptr || !error.matches(PyExc_KeyboardInterrupt)) return false;
@@ -70,19 +70,19 @@ class RunningTurn {
     return true;
   }
 
-  // Whether the turn of this thread was cancelled. What is returned may be asked on any thread, also after the turn.
+  // Returns a function that says whether this thread's turn was cancelled. It may be called on any thread, also after the turn.
   static std::function<bool()> was_cancelled() {
     RunningTurn* const turn = current();
     if (turn == nullptr) return [] { return false; };
     return [cancels = turn->cancels_, before = turn->cancels_before_] { return *cancels != before; };
   }
-  // Cancels the turn of this thread again, where it was before the engine's had begun.
+  // Cancels this thread's turn again if that happened before the engine's turn began.
   static void cancel_if_wanted() {
     RunningTurn* const turn = current();
     if (turn != nullptr && *turn->cancels_ != turn->cancels_before_) turn->session_->cancel();
   }
 
-  // Without the GIL, now and then while the guest runs: SessionOptions::on_poll.
+  // Called without the GIL from time to time while the guest runs: SessionOptions::on_poll.
   static void poll() {
     RunningTurn* const turn = current();
     if (turn == nullptr || !turn->takes_signals_ || turn->interrupt_) return;
@@ -117,7 +117,7 @@ class RunningTurn {
   std::optional<nanobind::python_error> interrupt_;
 };
 
-// What `act`, which asks code of Python's, gives with the GIL held; `failed` where it raises.
+// Returns the result of `act`, which calls Python code with the GIL held, or `failed` if it raises.
 template <typename Value, typename Act>
 Value asked(const char* what, Value failed, Act act) {
   const nanobind::gil_scoped_acquire gil;
@@ -125,7 +125,7 @@ Value asked(const char* what, Value failed, Act act) {
     return act();
   } catch (nanobind::python_error& error) {
     if (!RunningTurn::ends_by(error)) error.discard_as_unraisable(what);
-  } catch (const nanobind::cast_error&) {  // _sources.py and _agents.py have checked what they give
+  } catch (const nanobind::cast_error&) {  // _sources.py and _agents.py checked their values
   }
   return failed;
 }

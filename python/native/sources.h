@@ -1,4 +1,4 @@
-// A session's clock, time zone, sleep and entropy, as membrane/_sources.py tells of them.
+// A session's clock, time zone, sleep and entropy, as membrane/_sources.py describes them.
 #pragma once
 
 #include <nanobind/nanobind.h>
@@ -7,7 +7,7 @@
 
 namespace membrane::python {
 
-// With the GIL. What its functions raise is told by sys.unraisablehook, and fails the program's call.
+// Needs the GIL. What its functions raise goes to sys.unraisablehook, and fails the program's call.
 void add_sources(const nanobind::dict& words, SessionOptions& options);
 
 }  // namespace membrane::python

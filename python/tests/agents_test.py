@@ -1,4 +1,4 @@
-"""Approval, a model, a person and receipts of a session, of the installed package. Skipped where it has no engine, or a language is not installed."""
+"""Tests approval, a model, a person and receipts of a session with the installed package. Skipped if it has no engine, or a language is not installed."""
 
 import asyncio
 import contextlib
@@ -33,7 +33,7 @@ from membrane import (
 )
 
 TOOLS = Path(__file__).resolve().parent.parent.parent / "tools"
-# What is read of the store is private and of untrusted origin, and the model is the way out.
+# What is read from the store is private and of untrusted origin, and the model is the way out.
 POLICY = {"ask": True, "kv": {"private": True, "untrusted": True}, "ai": {"embed": True}, "trifecta": {"egress": "ask"},
           "limits": {"fuel": "4e9", "wall": "10 min"}}  # fmt: skip
 READ = "membrane.kv.set('k', 'secret'); membrane.kv.get('k')"
@@ -67,16 +67,16 @@ def echo(request):
 
 @contextlib.contextmanager
 def unraisable():
-    told = []
-    hook, sys.unraisablehook = sys.unraisablehook, lambda error: told.append(error.exc_value)
+    shown = []
+    hook, sys.unraisablehook = sys.unraisablehook, lambda error: shown.append(error.exc_value)
     try:
-        yield told
+        yield shown
     finally:
         sys.unraisablehook = hook
 
 
 class Approval(unittest.TestCase):
-    def test_a_yes_is_asked_for_before_something_leaves(self):
+    def test_approval_is_asked_before_egress(self):
         asked = []
         with session(approve=lambda question: asked.append(question) or True, model=echo) as of:
             self.assertEqual(of.run(SEND).text, "'said hello'", "nothing was read yet")
@@ -90,7 +90,7 @@ class Approval(unittest.TestCase):
         self.assertEqual((len(question.untrusted_reads.first), question.untrusted_reads.more), (1, 0))
         self.assertTrue(0 < question.timeout_s <= 600)
 
-    def test_nothing_leaves_without_a_yes(self):
+    def test_nothing_leaves_without_approval(self):
         def broken(question):
             raise RuntimeError("/home/of/mine")
 
@@ -99,14 +99,14 @@ class Approval(unittest.TestCase):
 
         for approve in (None, lambda question: False, lambda question: None, lambda question: 1, lambda question: "yes", broken, refuses):
             heard = []
-            with unraisable() as told, session(approve=approve, model=heard.append) as of:
+            with unraisable() as shown, session(approve=approve, model=heard.append) as of:
                 of.run(READ).check()
                 result = of.run(SEND)
                 self.assertIn("trifecta rule", str(result.error), approve)
                 self.assertNotIn("of/mine", json.dumps(result.report))
             self.assertEqual(heard, [])
             if approve is broken:
-                self.assertEqual([str(each) for each in told], ["/home/of/mine"])
+                self.assertEqual([str(each) for each in shown], ["/home/of/mine"])
 
     def test_a_coroutine_in_the_loop_of_the_session(self):
         loops = []
@@ -146,7 +146,7 @@ class Approval(unittest.TestCase):
                 branch.run("membrane.kv.set('other', '1'); membrane.kv.get('other')").check()
             self.assertEqual(len(flows.private_reads.first), 2)
 
-    def test_a_program_that_writes_its_own_request_is_asked_for_as_well(self):
+    def test_a_forged_request_needs_approval_too(self):
         asked = []
         with session("python", approve=lambda question: asked.append(question), model=echo) as of:
             of.run("from membrane import kv; kv.set('k', 's'); kv.get('k')").check()
@@ -179,7 +179,7 @@ class AModel(unittest.TestCase):
             self.assertEqual(of.run(f"{SEND}; {SEND}").outcome, "raised")
             self.assertEqual(of.run(SEND).text, "'a'", "the limit is of a turn")
 
-    def test_how_it_failed_is_told(self):
+    def test_failures_are_reported(self):
         def raises(error):
             def act(*_):
                 raise error
@@ -202,7 +202,7 @@ class AModel(unittest.TestCase):
                 for hidden in ("of/mine", "Traceback", __file__):
                     self.assertNotIn(hidden, json.dumps(result.report))
 
-    def test_what_it_may_not_give_is_told_to_both(self):
+    def test_invalid_answers_are_reported_to_both_sides(self):
         for model in (lambda request: 7, lambda request: None, lambda request: ModelAnswer(7), lambda request: ModelAnswer("a", -1),
                       lambda request: ModelAnswer("a", 1 << 80), Model(embed=lambda text, timeout_s: "ab"), Model(embed=lambda text, timeout_s: [float("nan")])):
             code = "membrane.ai.embed('a')" if isinstance(model, Model) else SEND
@@ -254,7 +254,7 @@ class AModel(unittest.TestCase):
             self.assertEqual(of.run(SEND).text, "'done'")
         self.assertEqual(codes, ["busy"] * 3)
 
-    def test_other_threads_go_on_meanwhile(self):
+    def test_other_threads_run_meanwhile(self):
         asked, answered = threading.Event(), threading.Event()
 
         def model(request):
@@ -272,7 +272,7 @@ class AModel(unittest.TestCase):
             turn.join()
         self.assertEqual(results, ["'yes'"])
 
-    def test_functions_that_refer_to_their_session_go_with_it(self):
+    def test_functions_that_refer_to_their_session_are_released_with_it(self):
         held = []
         of = session(model=lambda request: held, approve=lambda question: held, ask=lambda question, timeout_s: held)
         held.append(of)
@@ -281,19 +281,19 @@ class AModel(unittest.TestCase):
         gc.collect()
         self.assertIsNone(gone())
 
-    def test_options_that_are_none_are_refused(self):
+    def test_invalid_options_are_refused(self):
         for wrong in ({"approve": True}, {"model": "gpt"}, {"model": Model(complete=7)}, {"ask": "me"}, {"flows": []}, {"receipts": "/tmp"}):
             with self.assertRaises(TypeError, msg=wrong):
                 session(**wrong)
 
 
 class Hints(unittest.TestCase):
-    def test_name_what_is_wrong_in_an_answer(self):
+    def test_warnings_name_what_is_wrong_in_an_answer(self):
         for answer, said in ((ModelAnswer(5), "a ModelAnswer with text=5"), (ModelAnswer("x", tokens_out=-1), "with tokens_out=-1")):
             with self.assertWarnsRegex(RuntimeWarning, said), session(model=lambda request: answer) as of:
                 self.assertIn(said, of.run(SEND).error.message)
 
-    def test_say_what_to_give_the_session(self):
+    def test_hints_say_what_to_give_the_session(self):
         policy = {"ai": {"embed": True}, "ask": True}
         for code, given, said in (
             (SEND, {"policy": None}, 'allow=["ai"], with model='),
@@ -354,7 +354,7 @@ class OfReceipts(unittest.TestCase):
         return Receipts(self.folder / directory, key_file=self.key_file, makes_key=True)
 
     def verifies(self, receipt):
-        """By a program that has nothing of Membrane."""
+        """Verifies with a program that has no code of Membrane."""
         own = json.loads(self.key_file.read_text())["keys"]
         public = {"membrane_public_keys": 1, "keys": [{name: value for name, value in key.items() if name != "private_key"} for key in own]}
         keys = self.folder / "published.json"
@@ -387,7 +387,7 @@ class OfReceipts(unittest.TestCase):
             self.assertTrue(of.run("1").receipt.exists())
         self.assertEqual(len([each for each in (self.folder / "receipts").iterdir() if each.suffix != ".private"]), 1)
 
-    def test_what_receipts_do_not_lead_to_is_refused(self):
+    def test_what_cannot_be_sealed_is_refused(self):
         receipts = self.receipts()
         for more in ({"functions": {"f": len}}, {"inputs": {"n": 1}}, {"clock": "real"}, {"timezone": "+02:00"}, {"entropy": 7}):
             with self.assertRaises(MembraneError, msg=more) as caught:
@@ -401,7 +401,7 @@ class OfReceipts(unittest.TestCase):
             self.assertFalse(of.check("x").ok)
             self.assertEqual(of.start("nobody_has_this()").outcome, "raised")
             self.assertEqual(of.run("x").text, "1")
-            with self.assertRaisesRegex(TypeError, "not loaded"):
+            with self.assertRaisesRegex(TypeError, "cannot be loaded"):
                 load(of.dump(), receipts=receipts)
 
     def test_why_a_turn_is_not_sealed(self):
@@ -415,7 +415,7 @@ class OfReceipts(unittest.TestCase):
         self.assertIsInstance(result.unsealed, MembraneError)
         self.assertEqual(receipts.problem.message, result.unsealed.message)
 
-    def test_none_are_opened_without_a_key(self):
+    def test_receipts_need_a_key(self):
         with self.assertRaises(MembraneError) as caught:
             Receipts(self.folder / "receipts", key_file=self.key_file)
         self.assertEqual(caught.exception.code, "not_found")

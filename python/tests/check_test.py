@@ -1,4 +1,4 @@
-"""Types of cells, checked before they run; stubs. Of the installed package, with its extra "check"."""
+"""Tests type checks of cells before they run, and stubs, with the installed package and its extra "check"."""
 
 import asyncio
 import dataclasses
@@ -114,7 +114,7 @@ class Checks(unittest.TestCase):
             self.assertEqual(again.run("late.upper()").error.code, "type_check")
         self.finds("_MembraneInputs", 1, 1, "_MembraneInputs")
 
-    def test_what_is_right_runs(self):
+    def test_a_correct_cell_runs(self):
         self.runs("from bank import rate\nawait rate('EUR') * 2", "3.0")
         self.runs("price('tea', 2, unit=None) + rows[0]['n'] + account.deposit(1)", "802")
         self.runs("import numpy as np\nint(np.arange(3).sum())", "3")
@@ -126,18 +126,18 @@ class Checks(unittest.TestCase):
         with self.assertRaises(membrane.ProgramError):
             self.session.run("price(3)").check()
 
-    def test_cells_before(self):
+    def test_earlier_cells_are_known(self):
         self.runs("total: int = 1\ndef double(n: int) -> int:\n    return 2 * n\nclass Item:\n    name = 'tea'\n")
         self.finds("double('a')", 1, 8, "`int`")
         self.finds("\nItem().nam", 2, 1, "nam")
         self.finds("totl + 1", 1, 1, "totl", hint="Did you mean total?")
         self.runs("double(total)", "2")
 
-    def test_names_that_the_texts_do_not_show(self):
+    def test_names_that_no_cell_shows(self):
         self.runs("globals()['made'] = 5")
         self.runs("made + 1", "6")
 
-    def test_names_that_are_asked_for_are_bounded(self):
+    def test_lookups_of_names_are_bounded(self):
         asked = []
         complete, self.session._native = self.session._native.complete, mock.Mock(wraps=self.session._native)
         self.session._native.complete = lambda start: asked.append(start) or [start]
@@ -145,14 +145,14 @@ class Checks(unittest.TestCase):
         self.assertLessEqual(len(asked), 100)
         self.assertEqual(complete("nosuch"), [])
 
-    def test_a_cell_that_failed_has_defined_what_it_came_to(self):
+    def test_a_failed_cell_may_have_defined_names(self):
         self.assertEqual(self.session.run("begun = '''a\nb'''\n1 / 0\nnever = 1").outcome, "raised")
         self.finds("begun + 1", 1, 1, "+")
         self.assertEqual(self.session.run("raise ValueError").outcome, "raised")
         self.runs("import sys\nsys.exit(0)")
         self.finds("begun + 1", 1, 1, "+")
 
-    def test_syntax_is_the_languages_own(self):
+    def test_syntax_is_left_to_the_language(self):
         result = self.session.run("x = = 1")
         self.assertEqual((result.outcome, result.error.code), ("raised", "SyntaxError"))
         self.runs("match 1:\n    case int(n):\n        pass\nn", "1")
@@ -169,27 +169,27 @@ class Checks(unittest.TestCase):
         self.assertEqual(self.session.check("x = = 1").findings[0].column, 5)
         self.finds("total", 1, 1, "total")
 
-    def test_scripts_stand_for_themselves(self):
+    def test_scripts_are_checked_alone(self):
         self.runs("total = 1")
         for code in ("from ab import price\nprice(1)", "print(total)", "price('a')", "account"):
             self.assertEqual(self.session.run(code, script=True).error.code, "type_check", code)
         self.assertEqual(self.session.run("from ab import price\nprint(price('a'))", script=True).stdout, "350\n")
 
-    def test_texts_that_are_strange(self):
+    def test_unusual_texts(self):
         for code in ("", "\n\n", "# €\u2028x", "x = 1\n\n\n", "y\x00", "x = " + "(" * 3000 + ")" * 3000):
             self.assertNotEqual(self.session.run(code).outcome, "invalid", code[:20])
         self.finds("\r\n'a' + 1\r\n", 2, 1, "+")
 
-    def test_one_that_is_right_as_it_stands(self):
+    def test_a_finding_can_be_silenced(self):
         self.runs("price(3)  # ty: ignore", "350")
 
-    def test_what_is_installed_here_is_not_seen(self):
+    def test_installed_packages_are_not_visible(self):
         self.assertTrue(self.session.check("import httpx, membrane._version\nx: int = httpx.__version__").ok)
         self.assertTrue(self.session.check("import httpx\nhttpx.nosuch").ok)
         with mock.patch.dict(os.environ, {"VIRTUAL_ENV": sys.prefix, "PYTHONPATH": os.pathsep.join(sys.path)}):
             self.assertTrue(self.session.check("import httpx\nhttpx.nosuch").ok)
 
-    def test_stubs_of_others(self):
+    def test_stubs_of_other_modules(self):
         with tempfile.TemporaryDirectory() as folder:
             Path(folder, "tables.pyi").write_text("def rows() -> list[int]: ...\n")
             how = TypeCheck(stubs={"greetings": "def hello(name: str) -> str: ...\n"}, paths=[folder])
@@ -223,7 +223,7 @@ class Sessions(unittest.TestCase):
         with membrane.load(blob) as again:
             self.assertEqual(again.run("double('a')").text, "'aa'")
 
-    def test_a_session_loaded_without_its_cells(self):
+    def test_a_session_without_its_cells_is_loaded(self):
         with Session() as session:
             session.run("total = 1").check()
             blob = session.dump()
@@ -239,7 +239,7 @@ class Sessions(unittest.TestCase):
             self.assertEqual(session.start("nosuch + 1").error.code, "type_check")
             self.assertEqual(session.run("refuse(1)").error.code, "type_check")
 
-    def test_cells_before_are_bounded(self):
+    def test_earlier_cells_are_bounded(self):
         with Session(type_check=True) as session:
             session.run("first = 1").check()
             for _ in range(4):
@@ -247,7 +247,7 @@ class Sessions(unittest.TestCase):
             self.assertLess(sum(map(len, session._cells.texts)), 300_000)
             self.assertEqual(session.run("first + 1").text, "2")
 
-    def test_heads_of_bytes_that_others_wrote(self):
+    def test_forged_heads_of_bytes(self):
         with Session(type_check=True) as session:
             blob = session.dump()
         for cells in (b'[1]', b'"a"', b'{"a": 1}', b'[["a"]]'):
@@ -273,7 +273,7 @@ class Sessions(unittest.TestCase):
 
 
 class Checker(unittest.TestCase):
-    """What becomes of the checker's process."""
+    """The checker's process and its end."""
 
     def session(self, script, **how):
         folder = tempfile.TemporaryDirectory()
@@ -287,23 +287,23 @@ class Checker(unittest.TestCase):
         session._checker._ty = str(path)
         return session
 
-    def test_one_that_is_not_installed(self):
+    def test_a_checker_that_is_not_installed(self):
         with mock.patch.dict(sys.modules, {"ty": None}), mock.patch.dict(os.environ, {"PATH": ""}):
             with self.assertRaises(MembraneError) as raised:
                 Session(type_check=True)
         self.assertEqual((raised.exception.code, raised.exception.hint), ("not_installed", "pip install ty"))
 
-    def test_one_that_takes_too_long(self):
+    def test_a_checker_that_takes_too_long(self):
         session = self.session("exec tail -f /dev/null", timeout_s=0.05)
         result = session.run("x = 1")
         self.assertEqual((result.outcome, result.error.code), ("invalid", "type_check_timed_out"))
         self.assertIn("timeout_s", result.error.hint)
 
-    def test_one_that_fails(self):
+    def test_a_checker_that_fails(self):
         for script in ("exit 1", "echo no", "echo '{{}}'", "kill -9 $$", "exec yes '[1,'"):
             self.assertEqual(self.session(script).run("x = 1").error.code, "type_check_failed", script)
 
-    def test_one_that_is_cancelled(self):
+    def test_a_check_is_cancelled(self):
         session = self.session("echo > {folder}/begun; exec tail -f /dev/null", timeout_s=3600)
         os.mkfifo(self.folder / "begun")
 
@@ -314,7 +314,7 @@ class Checker(unittest.TestCase):
         threading.Thread(target=cancel).start()
         self.assertEqual(session.run("x = 1").outcome, "cancelled")
 
-    def test_one_that_is_cancelled_before_it_begins(self):
+    def test_a_check_is_cancelled_before_it_begins(self):
         with Session(type_check=True) as session:
             write = session._checker._write
             session._checker._write = lambda *words: (write(*words), session.cancel())
@@ -328,7 +328,7 @@ class Checker(unittest.TestCase):
                 Session(type_check=TypeCheck(stubs={name: ""}))
             self.assertEqual(raised.exception.code, "invalid_argument")
 
-    def test_it_leaves_nothing(self):
+    def test_the_checker_leaves_nothing(self):
         with tempfile.TemporaryDirectory() as folder, mock.patch.object(tempfile, "tempdir", folder):
             with Session(type_check=True) as session:
                 session.run("x = 1").check()
@@ -337,7 +337,7 @@ class Checker(unittest.TestCase):
 
 
 class Stubs(unittest.TestCase):
-    def test_they_say_what_there_is(self):
+    def test_stubs_describe_everything(self):
         with Session(**given()) as session:
             text = session.stubs()
         self.assertEqual(membrane.stubs(**given()), text)

@@ -1,4 +1,4 @@
-"""Results in notebooks, by IPython's own formatter. Of the installed package."""
+"""Tests results in notebooks with IPython's own formatter and the installed package."""
 
 import html
 import re
@@ -43,7 +43,7 @@ class Notebooks(unittest.TestCase):
         self.assertIn("ZeroDivisionError: division by zero", self.shown("1 / 0")["text/plain"])
         self.assertIn("Result ok", self.shown("x = 1")["text/plain"])
 
-    def test_a_terminal_is_told_nothing(self):
+    def test_terminals_get_no_control_characters(self):
         code = "class X:\n    def __repr__(self): return 'a\\x1b]52;c;eA==\\x07'\nprint('\\x1b[2J\\r')\nX()"
         result = self.session.run(code)
         for text in (self.shown(code)["text/plain"], repr(result)):
@@ -61,7 +61,7 @@ class Notebooks(unittest.TestCase):
         self.assertIn('<img src="data:image/png;base64,iVBORw==">', self.page("print('a<b')\nP()"))
         self.assertIn("<pre>a&lt;b\n</pre>", self.page("print('a<b')\nP()"))
 
-    def test_what_a_program_made_reaches_nothing(self):
+    def test_displays_of_a_program_reach_nothing(self):
         parts = ["<script>alert(1)</script>", "</body></iframe><script>", '"><img src=x onerror=alert(1)>', "<LINK rel=preconnect href=//x>",
                  "<meta http-equiv=refresh>", "<iframe/src=x>", "<base target=_top>", "</script >"]
         page = self.page(f"class H:\n    def _repr_html_(self): return {''.join(parts)!r}\nH()")
@@ -73,7 +73,7 @@ class Notebooks(unittest.TestCase):
         scripted = self.shown("class J:\n    def _repr_javascript_(self): return 'alert(1)'\nJ()")
         self.assertEqual(set(scripted), {"text/plain"})
 
-    def test_what_the_host_shows_is_short(self):
+    def test_reprs_are_short(self):
         result = self.session.run("print('x' * 10_000)\n'y' * 10_000")
         self.assertLess(len(repr(result)), 800)
         self.assertIn("Result ok, 'yyy", repr(result))

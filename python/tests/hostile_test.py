@@ -1,4 +1,4 @@
-"""What a hostile program can ask of the embedder: requests that it writes itself, past the functions that it was given."""
+"""Tests what a hostile program can ask of the embedder by requests that it forges, past the functions that it was given."""
 
 import time
 import unittest
@@ -39,7 +39,7 @@ class Config(dict):
 
 
 class Forged(unittest.TestCase):
-    def test_names_pass_no_gate(self):
+    def test_forged_names_pass_no_gate(self):
         account, seen = Account(), []
 
         def gate(call):
@@ -54,7 +54,7 @@ class Forged(unittest.TestCase):
             self.assertEqual(account.balance, 100)
             self.assertLessEqual(set(seen), {"Account.withdraw", "X.withdraw", "withdraw", "shop.price.withdraw"})
 
-    def test_keywords_are_no_value_that_json_lacks(self):
+    def test_keywords_are_not_read_as_special_values(self):
         config = Object(Config(name="x", api_key=HIDDEN), methods=["public"])
         with Session(functions={"echo": lambda **named: sorted(named)}, inputs={"config": config}) as session:
             session.run(ASKS).check()
@@ -63,7 +63,7 @@ class Forged(unittest.TestCase):
                 self.assertIn(next(iter(keywords)), said)
                 self.assertNotIn("api_key", said)
 
-    def test_objects_are_their_session_s_alone(self):
+    def test_objects_belong_to_their_session(self):
         vault = Object(Account(), methods=["withdraw"])
         with Session(functions={"vault": lambda: vault}, inputs={"own": Object(Account(), methods=["withdraw"])}) as session:
             session.run(ASKS).check()
@@ -83,7 +83,7 @@ class Forged(unittest.TestCase):
 
 
 class StepsBack(unittest.TestCase):
-    def test_a_result_that_takes_memory_makes_no_turn_differ(self):
+    def test_a_large_result_changes_no_later_turn(self):
         for megabytes in (60, 90, 95):
             with Session(limits={"memory": "160 MiB", "fuel": "4e9"}) as session:
                 session.run("""
@@ -103,7 +103,7 @@ def encode(report):
 
 
 class Slow(unittest.TestCase):
-    def test_values_with_one_hash(self):
+    def test_values_with_the_same_hash(self):
         with Session(functions={"count": len}, limits={"fuel": "1e12"}) as session:
             session.run(ASKS).check()
             for values in ('{"$set": [{"$integer": str(k * (2**61 - 1))} for k in range(%d)]}',
@@ -111,7 +111,7 @@ class Slow(unittest.TestCase):
                 self.assertEqual(session.run(f"value_of(ask(call='count', arguments=[{values % 50}]))").text, "50")
                 self.assertIn("same hash", session.run(f"value_of(ask(call='count', arguments=[{values % 5000}]))").text)
 
-    def test_names_that_a_check_asks_for(self):
+    def test_completions_for_a_check_are_bounded(self):
         try:
             session = Session(type_check=TypeCheck())
         except MembraneError as error:

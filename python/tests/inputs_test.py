@@ -1,5 +1,5 @@
-"""Input variables of one turn, of the installed package. Skipped where the language is not installed; in processes of their own also where
-the machine lacks a wall."""
+"""Tests input variables of one turn with the installed package. Skipped if the language is not installed; isolated sessions also if the
+machine lacks a wall."""
 
 import asyncio
 import datetime
@@ -37,21 +37,21 @@ class Inputs(unittest.TestCase):
         self.addCleanup(made.close)
         return made
 
-    def test_are_variables_that_stay(self):
+    def test_inputs_are_variables_that_stay(self):
         session = self.session(inputs={"given": 1})
         self.assertEqual(session.run("n + m", inputs={"n": 20, "m": 22}).text, "42")
         self.assertEqual(session.run("n = n + 1; n").text, "21")
         self.assertEqual(session.run("n, given", inputs={"n": "again", "given": 2}).text, "('again', 2)")
         self.assertEqual(session.run("n, given").text, "('again', 2)")
 
-    def test_have_the_values_of_the_sessions_inputs(self):
+    def test_inputs_take_the_same_values_as_the_sessions(self):
         values = {"b": [1, (2, b"3")], "a": {4, 5}, "when": datetime.date(2026, 1, 2), "many": 1 << 70, "none": None, 7: 0.5}
         back = []
         session = self.session(functions={"give": back.append})
         self.assertEqual(session.run("give(values); ' '.join(map(str, values))", inputs={"values": values}).text, "'b a when many none 7'")
         self.assertEqual(back, [values])
 
-    def test_may_be_objects(self):
+    def test_inputs_may_be_objects(self):
         class Account:
             balance = 5
 
@@ -63,7 +63,7 @@ class Inputs(unittest.TestCase):
         inputs = {"second": Object(second, attributes=["balance"]), "again": given}
         self.assertEqual(session.run(code, inputs=inputs).text, "(12, False, True)")
 
-    def test_of_a_turn_that_fails_are_undone(self):
+    def test_inputs_of_a_failed_turn_are_undone(self):
         session = self.session(limits={"fuel": "1e8"})
         session.run("t = 0", inputs={"n": 1}).check()
         for number in (10, 11, 12):
@@ -73,7 +73,7 @@ class Inputs(unittest.TestCase):
         self.assertEqual(session.run("1 / 0", inputs={"n": 5}).outcome, "raised")
         self.assertEqual(session.run("n").text, "5", "an error of the program undoes nothing")
 
-    def test_are_in_the_bytes_and_in_forks(self):
+    def test_inputs_are_in_bytes_and_forks(self):
         session = self.session()
         session.run("m = n + 1", inputs={"n": 1}).check()
         with session.fork() as branch, load(session.dump(), isolated=self.isolated) as again:
@@ -82,7 +82,7 @@ class Inputs(unittest.TestCase):
                 self.assertEqual(each.run("n", inputs={"n": 3}).text, "3")
         self.assertEqual(session.run("n").text, "1")
 
-    def test_of_a_turn_that_waits(self):
+    def test_inputs_of_a_waiting_turn(self):
         session = self.session(functions={"approve": LATER})
         call = session.start("approve(n) + n", inputs={"n": 5})
         self.assertIsInstance(call, Call)
@@ -93,16 +93,16 @@ class Inputs(unittest.TestCase):
         call.abandon()
         self.assertEqual(session.run("'n' in globals()").text, "False")
 
-    def test_names_that_are_none(self):
+    def test_invalid_names_are_refused(self):
         session = self.session()
         for name in ("", "two words", "1st", "naïve", "class"):
             result = session.run("n", inputs={"n": 1, name: 1})
             self.assertEqual((result.outcome, result.fuel), ("invalid", 0), result)
             self.assertIn(name, str(result.error))
             self.assertTrue(result.error.hint, result.error)
-        with self.assertRaisesRegex(TypeError, "the name of an input is text, not 1"):
+        with self.assertRaisesRegex(TypeError, "the name of an input must be str, not 1"):
             session.run("n", inputs={1: 1})
-        with self.assertRaisesRegex(TypeError, "inputs are a dict"):
+        with self.assertRaisesRegex(TypeError, "inputs must be a dict"):
             session.run("n", inputs=["n"])
         self.assertEqual(session.run("'n' in globals()").text, "False")
 
@@ -161,7 +161,7 @@ class Inputs(unittest.TestCase):
         balances = "[first.balance, late.balance]"
         with load(blob, inputs={"first": account(3), "late": account(4)}, isolated=self.isolated) as again:
             self.assertEqual(again.run(balances).text, "[3, 4]")
-            self.assertIn("was dumped in", str(again.run("other.balance").error))
+            self.assertIn("that dumped the session", str(again.run("other.balance").error))
             self.assertTrue(again.run("later", inputs={"later": account(5)}).ok)
             blob_of_again = again.dump()
         given = {name: account(number) for number, name in enumerate(("first", "late", "later"), 6)}
@@ -172,8 +172,8 @@ class Inputs(unittest.TestCase):
         with self.assertRaisesRegex(ValueError, "the Objects Account, Account, Account, and the session's had Account, Account: "):
             load(blob, inputs=given)
 
-    def test_a_time_that_is_none(self):
-        class NaT(datetime.datetime):  # as that of pandas, which is no time and is not like itself
+    def test_not_a_time_passes_as_none(self):
+        class NaT(datetime.datetime):  # like that of pandas, which is not a time and does not equal itself
             def __eq__(self, other):
                 return False
 
@@ -192,7 +192,7 @@ class Inputs(unittest.TestCase):
         self.assertEqual(heard, [value, {frozenset({1}): 2}])
 
     @unittest.skipIf(numpy is None, "numpy is not installed")
-    def test_of_numpy(self):
+    def test_inputs_of_numpy(self):
         session = self.session()
         times = numpy.array(["2026-01-01", "NaT"], dtype="datetime64[ns]")
         self.assertEqual(session.run("x", inputs={"x": times}).text, "[datetime.datetime(2026, 1, 1, 0, 0), None]")
@@ -204,12 +204,12 @@ class Inputs(unittest.TestCase):
                 session.run("x", inputs={"x": value})
 
     @unittest.skipIf(pandas is None, "pandas is not installed")
-    def test_of_pandas(self):
+    def test_inputs_of_pandas(self):
         rows = pandas.DataFrame({"at": pandas.to_datetime(["2026-01-01", None]), "n": pandas.array([1, None])}).to_dict("records")
         text = self.session().run("x", inputs={"x": rows}).text
         self.assertEqual(text, "[{'at': datetime.datetime(2026, 1, 1, 0, 0), 'n': 1}, {'at': None, 'n': None}]")
 
-    def test_a_script_has_none(self):
+    def test_a_script_has_no_inputs(self):
         session = self.session()
         result = session.run("print(1)", script=True, inputs={"x": 1})
         self.assertEqual(result.outcome, "invalid")

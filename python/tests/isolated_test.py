@@ -1,4 +1,4 @@
-"""Sessions in processes of their own, of the installed package. Skipped where the language is not installed, or the machine lacks a wall."""
+"""Tests isolated sessions with the installed package. Skipped if the language is not installed, or the machine lacks a wall."""
 
 import asyncio
 import contextlib
@@ -18,7 +18,7 @@ from membrane import LATER, AsyncSession, Call, MembraneError, Pool, Session, lo
 
 PATIENCE_S = 60
 FOLDER = tempfile.TemporaryDirectory()
-PROGRAM = Path(FOLDER.name) / "membrane-worker"  # a name of this test alone, by which its processes are known
+PROGRAM = Path(FOLDER.name) / "membrane-worker"  # a name that only this test uses, to find its processes
 
 
 def setUpModule():
@@ -38,7 +38,7 @@ def isolated(**options):
 
 
 def workers():
-    """The processes of this test's isolated sessions, and what they are forked from."""
+    """The processes of this test's isolated sessions, and the one that they are forked from."""
     found = set()
     for folder in Path("/proc").iterdir():
         with contextlib.suppress(OSError):
@@ -48,7 +48,7 @@ def workers():
 
 
 def become_gone(processes):
-    """Also as zombies."""
+    """Waits until they have ended and were reaped."""
     ends_at = time.monotonic() + PATIENCE_S
     while any(Path(f"/proc/{each}").exists() for each in processes):
         if time.monotonic() > ends_at:
@@ -102,7 +102,7 @@ class Isolated(unittest.TestCase):
             self.assertEqual(session.run("print('begun', flush=True)\nwhile True: pass").outcome, "cancelled")
             self.assertEqual(session.run("2 + 3").text, "5")
 
-    def test_sources_are_asked_here(self):
+    def test_sources_are_called_here(self):
         waits = []
         with isolated(clock=datetime(2026, 7, 1, 9, 30, tzinfo=timezone.utc), timezone="+02:00", sleep=waits.append,
                       entropy=lambda count: bytes(count)) as session:
@@ -110,7 +110,7 @@ class Isolated(unittest.TestCase):
             self.assertEqual([round(each) for each in waits], [3600])
             self.assertEqual(session.run("f'{datetime.now():%H:%M}', os.urandom(2)").text, "('12:30', b'\\x00\\x00')")
 
-    def test_bytes_go_on_in_either_place(self):
+    def test_bytes_resume_in_either_place(self):
         for first, then in ((True, False), (False, True), (True, True)):
             with self.subTest(first=first, then=then):
                 with Session(isolated=first, functions={"ask": LATER}) as session:
@@ -134,7 +134,7 @@ class Isolated(unittest.TestCase):
                 with pool.session() as session:
                     self.assertEqual(session.run("6 * 7").text, "42")
 
-    def test_a_death_costs_its_session_only(self):
+    def test_a_crash_costs_only_its_session(self):
         with isolated() as other:
             other.run("x = 41")
             before = workers()
@@ -146,7 +146,7 @@ class Isolated(unittest.TestCase):
                 self.assertEqual((lost.outcome, lost.error.code), ("failed", "worker_lost"))
             self.assertEqual(other.run("x + 1").text, "42")
 
-    def test_many_leave_nothing(self):
+    def test_many_sessions_leave_nothing(self):
         with isolated() as first:
             first.run("1")
             before, open_before = workers(), len(os.listdir("/proc/self/fd"))
@@ -159,7 +159,7 @@ class Isolated(unittest.TestCase):
             self.assertEqual(len(os.listdir("/proc/self/fd")), open_before)
             self.assertTrue(become_gone(seen - before))
 
-    def test_a_child_by_fork_has_its_own(self):
+    def test_a_forked_process_has_its_own_workers(self):
         with isolated() as session:
             session.run("x = 41")
             child = os.fork()
@@ -174,7 +174,7 @@ class Isolated(unittest.TestCase):
             self.assertEqual(os.waitpid(child, 0)[1], 0)
             self.assertEqual(session.run("x + 1").text, "42")
 
-    def test_nothing_is_left_of_a_process_that_is_killed(self):
+    def test_a_killed_process_leaves_nothing(self):
         program = "import membrane; membrane.Session(isolated=True, limits={'wall': '10min', 'fuel': '1e15'}, on_stdout=lambda _: print('begun', flush=True)).run('print(1, flush=True)\\nwhile True: pass')"
         before = workers()
         with subprocess.Popen([sys.executable, "-c", program], stdout=subprocess.PIPE) as process:
@@ -184,7 +184,7 @@ class Isolated(unittest.TestCase):
             process.kill()
         self.assertTrue(become_gone(its))
 
-    def test_without_its_program_it_is_refused(self):
+    def test_isolated_needs_its_program(self):
         done = ran("""
             import membrane
             try: membrane.Session(isolated=True)

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""The package as a stranger installs it: built by pip over the library of a build directory, in a virtual environment, where its tests and
-the programs of its README run.
+"""Tests the package as users install it: pip builds it over the library of a build directory, into a virtual environment, where its tests
+and the programs of its README run.
 
     MEMBRANE_BUILD=build/release python/tests/package_test.py
 """
@@ -21,7 +21,7 @@ SECTION = "## In this process"
 
 
 def programs_of_readme():
-    """Those of the package's page, and of the project's."""
+    """The programs in the package's README, and in the project's."""
     section = (PYTHON / "README.md").read_text().split(SECTION, 1)[1].split("\n## ", 1)[0]
     return re.findall(r"^```py\n(.*?)^```", section + (PYTHON.parent / "README.md").read_text(), re.M | re.S)
 
@@ -38,7 +38,7 @@ class Package(unittest.TestCase):
                       [venv / "bin/pip", "install", "-q", "opentelemetry-sdk", "ipython", "mypy", "numpy", "pandas"]):
             done = subprocess.run(words, capture_output=True, text=True, timeout=SECONDS, check=False)
             if done.returncode != 0 and "_native" not in done.stderr:
-                raise unittest.SkipTest(f"pip could not bring what the package needs: {done.stderr[-400:]}")
+                raise unittest.SkipTest(f"pip could not fetch what the package needs: {done.stderr[-400:]}")
             if done.returncode != 0:
                 raise AssertionError(done.stderr[-4000:])
         cls.python = venv / "bin/python"
@@ -91,7 +91,7 @@ class Package(unittest.TestCase):
     def test_notebooks(self):
         self.check("display")
 
-    def test_it_is_typed(self):
+    def test_the_package_is_typed(self):
         for program in programs_of_readme():
             path = self.folder / "typed.py"
             path.write_text(textwrap.dedent(program))

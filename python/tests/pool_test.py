@@ -1,4 +1,4 @@
-"""Pools of sessions, of the installed package."""
+"""Tests pools of sessions with the installed package."""
 
 import asyncio
 import contextvars
@@ -22,7 +22,7 @@ def setUpModule():
 
 
 def until(true):
-    """Another thread makes it so."""
+    """Waits until another thread makes it true."""
     while not true():
         threading.Event().wait(0.001)
 
@@ -44,7 +44,7 @@ class Pools(unittest.TestCase):
             session.close()
             self.assertEqual(pool.counts()[1], 0)
 
-    def test_more_than_can_be_used_do_not_stand_ready(self):
+    def test_no_more_are_ready_than_can_be_used(self):
         with self.assertRaisesRegex(ValueError, "max_sessions=2"):
             Pool(size=3, max_sessions=2)
         with Pool(max_sessions=2) as pool:
@@ -52,12 +52,12 @@ class Pools(unittest.TestCase):
 
     def test_wrong_arguments_are_named(self):
         for error, said, arguments in (
-            (TypeError, "size is a whole number", {"size": "4"}), (TypeError, "max_sessions is a whole number", {"max_sessions": "4"}),
-            (TypeError, "idle_timeout_s is a number", {"idle_timeout_s": "5"}), (ValueError, "lifetime_s is a number", {"lifetime_s": -1}),
+            (TypeError, "size must be a whole number", {"size": "4"}), (TypeError, "max_sessions must be a whole number", {"max_sessions": "4"}),
+            (TypeError, "idle_timeout_s must be a number", {"idle_timeout_s": "5"}), (ValueError, "lifetime_s must be a number", {"lifetime_s": -1}),
         ):  # fmt: skip
             with self.assertRaisesRegex(error, said):
                 Pool(**arguments)
-        with Pool(size=0) as pool, self.assertRaisesRegex(TypeError, "timeout_s is a number"):
+        with Pool(size=0) as pool, self.assertRaisesRegex(TypeError, "timeout_s must be a number"):
             pool.session(timeout_s="5")
 
     def test_waiting_ends_by_itself(self):
@@ -74,7 +74,7 @@ class Pools(unittest.TestCase):
                 with self.assertRaises(SessionOverError):
                     session.run("1")
 
-    def test_a_session_begins_as_any_new_one(self):
+    def test_a_session_is_like_any_new_one(self):
         code = "import random\nprint(random.random())\n1 / 0"
         with Session() as session:
             alone = session.run(code)
@@ -84,7 +84,7 @@ class Pools(unittest.TestCase):
                 pooled = session.run(code)
         self.assertEqual((pooled.fuel, pooled.error.traceback), (alone.fuel, alone.error.traceback))
 
-    def test_sessions_that_nobody_uses_ask_for_nothing(self):
+    def test_unused_sessions_call_nothing(self):
         asked = []
 
         def entropy(count):
@@ -102,7 +102,7 @@ class Pools(unittest.TestCase):
                 self.assertEqual(session.run("import time; time.localtime().tm_hour").text, "2")
             self.assertIn("clock", asked)
 
-    def test_it_is_filled_again(self):
+    def test_a_pool_is_refilled(self):
         with Pool(size=3) as pool:
             taken = [pool.session() for _ in range(7)]
             self.assertEqual(len({id(each) for each in taken}), 7)
@@ -130,7 +130,7 @@ class Pools(unittest.TestCase):
                 pool.session(timeout_s=0.01)
             pool.session(timeout_s=0).close()
 
-    def test_who_waits_is_served_in_turn(self):
+    def test_callers_wait_in_turn(self):
         order = []
 
         def take(number):
@@ -155,7 +155,7 @@ class Pools(unittest.TestCase):
             with self.assertRaises(SessionOverError):
                 session.run("1")
         with Pool(size=1, max_sessions=1) as pool:
-            pool.session()  # nobody has it
+            pool.session()  # and is forgotten
             gc.collect()
             pool.session(timeout_s=600).close()
 
@@ -221,7 +221,7 @@ class Pools(unittest.TestCase):
         session.close()
         self.assertEqual(pool.counts(), (0, 0))
 
-    def test_one_that_nobody_has_goes(self):
+    def test_a_forgotten_pool_is_released(self):
         pool = Pool(size=1)
         gone = weakref.ref(pool)
         del pool
@@ -234,7 +234,7 @@ class Pools(unittest.TestCase):
             ended = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
             self.assertEqual((ended.returncode, ended.stderr), (0, ""))
 
-    def test_options_that_are_wrong(self):
+    def test_wrong_options(self):
         with self.assertRaises(MembraneError):
             Pool(limits={"patience": 1})
         with self.assertRaises(TypeError):
@@ -243,7 +243,7 @@ class Pools(unittest.TestCase):
             with self.assertRaises(ValueError):
                 Pool(**words)
 
-    def test_sessions_that_cannot_be_made_later(self):
+    def test_sessions_that_can_no_longer_be_made(self):
         with Pool(size=0, max_sessions=1) as pool:
             pool.language = "cobol"
             for _ in range(2):  # the place is free again
@@ -251,7 +251,7 @@ class Pools(unittest.TestCase):
                     pool.session(timeout_s=0)
                 self.assertEqual(raised.exception.code, "not_found")
 
-    def test_it_says_what_it_is(self):
+    def test_a_pool_has_a_repr(self):
         with Pool(size=1, max_sessions=2) as pool, pool.session():
             until(lambda: pool.counts()[0] == 1)
             self.assertEqual(repr(pool), "<Pool python, 1 ready, 1 of 2 in use>")
@@ -291,7 +291,7 @@ class Asyncio(unittest.IsolatedAsyncioTestCase):
             async with pool.session(timeout_s=0) as session:
                 self.assertEqual((await session.run("1")).text, "1")
 
-    async def test_a_task_that_is_cancelled_takes_no_place(self):
+    async def test_a_cancelled_task_takes_no_place(self):
         async with AsyncPool(size=1, max_sessions=1) as pool:
             async with pool.session():
                 tasks = [asyncio.ensure_future(pool._session(None)) for _ in range(3)]
@@ -305,7 +305,7 @@ class Asyncio(unittest.IsolatedAsyncioTestCase):
             late = asyncio.ensure_future(pool._session(None))
             while not pool._pool._waiting:
                 await asyncio.sleep(0)
-            pool._pool._leave(next(iter(pool._pool._used)))  # the place is given in the moment of
+            pool._pool._leave(next(iter(pool._pool._used)))  # the place becomes free at the moment of
             late.cancel()
             with self.assertRaises(asyncio.CancelledError):
                 await late
@@ -328,7 +328,7 @@ class Asyncio(unittest.IsolatedAsyncioTestCase):
         self.assertEqual((await session.run("1")).text, "1")
         await session.close()
 
-    async def test_options_that_are_wrong(self):
+    async def test_wrong_options(self):
         with self.assertRaises(MembraneError):
             async with AsyncPool(limits={"patience": 1}):
                 pass

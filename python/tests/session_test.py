@@ -1,4 +1,4 @@
-"""Sessions in this process, of the installed package. Skipped where it has no engine, or the language is not installed."""
+"""Tests sessions in this process with the installed package. Skipped if it has no engine, or the language is not installed."""
 
 import asyncio
 import datetime
@@ -114,13 +114,13 @@ class Rich:
             self.assertEqual(session.run("print('begun', flush=True)\nwhile True: pass").outcome, "cancelled")
             self.assertEqual(session.run("1").text, "1")
 
-    def test_text_that_is_checked_does_not_run(self):
+    def test_checked_text_does_not_run(self):
         with Session() as session:
             self.assertEqual(session.check("x = = 1").error.code, "SyntaxError")
             self.assertTrue(session.check("x = 1").ok)
             self.assertEqual(session.run("x").error.code, "NameError")
 
-    def test_what_is_granted_has_to_be_there(self):
+    def test_granted_files_must_exist(self):
         with self.assertRaises(membrane.NotFoundError) as raised:
             Session(allow=["fs:read:./no-such-directory"])
         self.assertIn("./no-such-directory", str(raised.exception))
@@ -142,7 +142,7 @@ class Rich:
         self.assertIn('allow=["', raised.exception.hint)
         self.assertNotIn("--", str(raised.exception) + raised.exception.hint)
 
-    def test_hints_name_what_this_package_has(self):
+    def test_hints_name_functions_of_this_package(self):
         with Session() as session:
             missing = session.run("import rich")
             self.assertIn('policy={"packages": {"python": ["rich"]}}', missing.error.hint)
@@ -187,7 +187,7 @@ class Rich:
             with Session(allow=[f"fs:read:{folder}:/ours"]) as session:
                 self.assertEqual(session.run("import sys; sys.path.append('/ours')\nimport ours; ours.double(21)").text, "42")
 
-    def test_languages_by_what_they_are_called(self):
+    def test_languages_by_common_names(self):
         with Session("py") as session:
             self.assertEqual((session.language, session.run("6 * 7").text), ("python", "42"))
         self.assertIs(membrane.open_language("Python3"), membrane.open_language("python"))
@@ -213,14 +213,14 @@ class Rich:
         with Session(policy={"kv": {}}) as session:
             self.assertEqual(session.run("x = bytearray(100 << 20)\nfor i in range(10 ** 7): pass").outcome, "ok")
 
-    def test_a_program_that_ends_itself_is_seen(self):
+    def test_an_exit_code_is_reported(self):
         with Session() as session:
             result = session.run("import sys; sys.exit(3)")
             self.assertEqual((result.outcome, result.exit_code, result.ok, result.error.code), ("ok", 3, False, "exit"))
             self.assertIn("exit_code=3", repr(result))
             self.assertTrue(session.run("sys.exit()").ok)
 
-    def test_no_memory_says_so(self):
+    def test_out_of_memory_is_reported(self):
         with Session(limits={"memory": "64MiB"}) as session:
             result = session.run("x = bytearray(1 << 29)")
             self.assertEqual((result.outcome, result.error.message), ("out_of_memory", "out of memory"))
@@ -238,7 +238,7 @@ class Rich:
         with self.assertRaisesRegex(ValueError, "surrogate"):
             Session(inputs={"x": "\udc80"})
 
-    def test_what_is_over(self):
+    def test_closed_sessions(self):
         session = Session()
         session.close()
         with self.assertRaises(membrane.SessionOverError):
@@ -258,12 +258,12 @@ class Rich:
 
 
 class Installation(unittest.TestCase):
-    def test_what_is_there_is_left_alone(self):
+    def test_installed_languages_are_left_alone(self):
         said = []
         membrane.install("python", on_progress=said.append)
         self.assertEqual([line for line in said if line.startswith("getting")], [])
 
-    def test_what_there_is_not_is_an_error(self):
+    def test_an_unknown_language_is_an_error(self):
         with self.assertRaises(MembraneError) as raised:
             membrane.install("cobol")
         self.assertIn("there is no cobol", str(raised.exception))
@@ -287,14 +287,14 @@ class Functions(unittest.TestCase):
             self.assertEqual(session.run("import math\necho(math.nan) != echo(math.nan)").text, "True")
             self.assertEqual(session.run("echo(object())").error.code, "TypeError")
 
-    def test_values_of_this_program_that_pass_in_another_form(self):
+    def test_values_that_pass_in_another_form(self):
         import collections
         import enum
 
         class Color(enum.Enum):
             RED = "red"
 
-        class Model:  # as pydantic's
+        class Model:  # like one of pydantic
             def model_dump(self):
                 return {"color": Color.RED, "n": 1}
 
@@ -315,11 +315,11 @@ class Functions(unittest.TestCase):
             call = session.start("later()")
             self.assertEqual(call.resume(Model()).text, "{'color': 'red', 'n': 1}")
 
-    def test_an_object_that_has_everything_is_no_model(self):
+    def test_an_object_with_any_attribute_is_not_a_model(self):
         with Session(functions={"f": unittest.mock.MagicMock}) as session, self.assertWarns(RuntimeWarning):
             self.assertIn("f() returned a MagicMock", session.run("f()").error.message)
 
-    def test_a_call_can_be_kept(self):
+    def test_a_function_call_can_be_copied_and_pickled(self):
         import copy
         import dataclasses
         import pickle
@@ -354,7 +354,7 @@ class Functions(unittest.TestCase):
         with self.assertRaisesRegex(TypeError, "the input e is an Engine"):
             Session(inputs={"e": Engine()})
 
-    def test_a_function_is_as_its_source_says(self):
+    def test_a_function_looks_like_its_source(self):
         def price(item: str, count: int = 1) -> int:
             """What an item costs."""
             return 350 * count
@@ -408,7 +408,7 @@ class Functions(unittest.TestCase):
             loops.append(asyncio.get_running_loop())
             if n == 1:
                 left.append(asyncio.ensure_future(stays()))
-            async with lock:  # asyncio binds one that is waited for to its loop
+            async with lock:  # asyncio binds an awaited lock to its loop
                 await asyncio.sleep(0)
             return n
 
@@ -455,7 +455,7 @@ class Functions(unittest.TestCase):
             session.run("time.sleep(1)").check()
         self.assertEqual(len(set(loops)), 1)
 
-    def test_a_loop_goes_with_its_session(self):
+    def test_a_loop_is_closed_with_its_session(self):
         loops = []
 
         async def f():
@@ -479,7 +479,7 @@ class Functions(unittest.TestCase):
             self.assertEqual(session.run("f(2)").error.code, "PermissionError")
         self.assertEqual(seen, [("f", (1,)), ("f", (2,))])
 
-    def test_a_gate_lets_pass_only_what_it_says_yes_to(self):
+    def test_a_gate_passes_only_calls_that_it_allows(self):
         async def awaited(call: FunctionCall):
             return call.args == (1,)
 
@@ -488,7 +488,7 @@ class Functions(unittest.TestCase):
                 self.assertEqual(session.run("f(1)").text, "1")
                 self.assertEqual(session.run("f(2)").error.code, "PermissionError")
 
-    def test_what_a_gate_may_not_say_refuses_the_call(self):
+    def test_an_invalid_result_of_a_gate_refuses_the_call(self):
         async def awaited(call):
             return "yes"
 
@@ -555,7 +555,7 @@ class Functions(unittest.TestCase):
                 self.assertIn("a turn of this session waits", session.run("f()").error.message)
                 self.assertEqual(session.run("g()").text, "1")
 
-    def test_what_ends_this_process_tells_the_program_nothing_of_it(self):
+    def test_system_exit_is_an_ordinary_error_in_the_program(self):
         def leaves():
             raise SystemExit(3)
 
@@ -570,7 +570,7 @@ class Functions(unittest.TestCase):
         with Session(inputs={"re": 5}) as session:
             self.assertEqual(session.run("re").text, "5")
 
-    def test_objects_show_what_they_are_allowed_to(self):
+    def test_objects_show_only_listed_members(self):
         @dataclass
         class Account:
             balance: int
@@ -607,7 +607,7 @@ def ask(**call): return _door.ask({'functions': [call]})['answers'][0]
                 self.assertIn("error", answer, text)
             self.assertNotIn("hidden'", text.replace("no method hidden'", ""))
 
-    def test_functions_see_the_session_as_it_is_used(self):
+    def test_functions_run_in_the_callers_context(self):
         calls = []
         with Session(functions={"f": lambda: calls.append(1)}) as session:
             branch = session.fork()
@@ -618,7 +618,7 @@ def ask(**call): return _door.ask({'functions': [call]})['answers'][0]
 
 
 class CallJson(unittest.TestCase):
-    """_call_json, held to the module json."""
+    """Compares _call_json with the module json."""
 
     TEXTS = ["", "tea", 'a"b\\c\n\x00\x7f', "é漢😀", "$x"]
     NUMBERS = [0, -1, 2**53, -(2**53), 1.5, 1e300]
@@ -631,7 +631,7 @@ class CallJson(unittest.TestCase):
             else:
                 self.assertEqual(plain, json.dumps(value, ensure_ascii=False))
 
-    def test_values_with_a_form_of_their_own_are_not_plain(self):
+    def test_special_values_are_not_plain(self):
         class Word(str):
             pass
 
@@ -646,7 +646,7 @@ class CallJson(unittest.TestCase):
             with self.assertRaises(ValueError):
                 _call_json.loads(text)
 
-    def test_a_name_that_begins_with_a_dollar_is_found_however_it_is_written(self):
+    def test_a_name_that_begins_with_a_dollar_is_found_in_any_spelling(self):
         self.assertTrue(_call_json.is_plain('["tea", {"a": 1}]'))
         for text in ('[{"$set": []}]', '[{"\\u0024set": []}]'):
             self.assertFalse(_call_json.is_plain(text))
@@ -676,7 +676,7 @@ class Waiting(unittest.TestCase):
         ran = subprocess.run([sys.executable, "-c", textwrap.dedent(program)], input=blob, capture_output=True, check=True)
         self.assertEqual(ran.stdout, b"approve (42,) 42\n")
 
-    def test_it_may_fail(self):
+    def test_a_waiting_call_may_fail(self):
         with Session() as session:
             end = session.start("try:\n  approve()\nexcept PermissionError as error:\n  said = str(error)\nsaid").fail(
                 PermissionError("not today"))
@@ -720,7 +720,7 @@ class Waiting(unittest.TestCase):
             self.assertEqual([each.args for each in call.calls], [("SEK",)])
             self.assertEqual(call.resume(0.1).text, "[1.1, 1.0, 0.1]")
 
-    def test_names_that_nobody_defined_are_awaited(self):
+    def test_undefined_names_are_awaited(self):
         with Session() as session:
             call = session.start("import asyncio\nawait asyncio.gather(*[ask(n) for n in (1, 2)], tell(3)), await say(4)")
             self.assertEqual([(each.name, *each.args) for each in call.calls], [("ask", 1), ("ask", 2), ("tell", 3)])
@@ -838,7 +838,7 @@ class Waiting(unittest.TestCase):
             for code in ("mine.deposit(1)", "show(mine)"):
                 lost = again.run(code).error
                 self.assertEqual(lost.code, "LookupError")
-                self.assertIn("the Account that the program holds is an object of the process that the session was dumped in", lost.message)
+                self.assertIn("the Account that the program holds is an object of the process that dumped the session", lost.message)
                 self.assertIn("call the function again", lost.message)
             self.assertEqual(again.run("other = bank.open(); other.deposit(3)").text, "3")
             self.assertEqual(again.run("mine.deposit(1)").error.code, "LookupError")  # no new object takes its place
@@ -856,13 +856,13 @@ class Waiting(unittest.TestCase):
 
     def test_wrong_arguments_are_named(self):
         for error, said, arguments in (
-            (TypeError, "functions are a list", {"functions": 5}), (TypeError, "functions has functions, not 5", {"functions": [5]}),
-            (TypeError, "give a dict of names", {"functions": [lambda: 1]}), (TypeError, "f is a function", {"functions": {"f": 5}}),
-            (TypeError, "of the module m are a list", {"modules": {"m": 5}}), (TypeError, "modules are a dict", {"modules": 5}),
-            (TypeError, "limits are a dict", {"limits": 5}), (TypeError, "allow is a list", {"allow": 5}),
-            (TypeError, "gate is a function, not 5", {"gate": 5}), (TypeError, "on_stdout is a function", {"on_stdout": 5}),
-            (TypeError, "on_stderr is a function", {"on_stderr": 5}), (TypeError, "idle_timeout_s is a number", {"idle_timeout_s": "5"}),
-            (ValueError, "from 0 on", {"lifetime_s": -1}), (ValueError, "no wall 'x'. There are", {"accepted_missing_walls": ["x"]}),
+            (TypeError, "functions must be a list", {"functions": 5}), (TypeError, "functions must be callable, not 5", {"functions": [5]}),
+            (TypeError, "give a dict of names", {"functions": [lambda: 1]}), (TypeError, "f must be a function", {"functions": {"f": 5}}),
+            (TypeError, "of the module m must be a list", {"modules": {"m": 5}}), (TypeError, "modules must be a dict", {"modules": 5}),
+            (TypeError, "limits must be a dict", {"limits": 5}), (TypeError, "allow must be a list", {"allow": 5}),
+            (TypeError, "gate must be a function, not 5", {"gate": 5}), (TypeError, "on_stdout must be a function", {"on_stdout": 5}),
+            (TypeError, "on_stderr must be a function", {"on_stderr": 5}), (TypeError, "idle_timeout_s must be a number", {"idle_timeout_s": "5"}),
+            (ValueError, "of at least 0", {"lifetime_s": -1}), (ValueError, "no wall 'x'. There are", {"accepted_missing_walls": ["x"]}),
             (ValueError, "did you mean user_namespace", {"accepted_missing_walls": "user_namespaces"}),
             (TypeError, "list of names", {"accepted_missing_walls": 5}),
         ):  # fmt: skip
@@ -881,7 +881,7 @@ class Waiting(unittest.TestCase):
         with self.assertWarnsRegex(RuntimeWarning, "the module os hides Python's own"), Session(modules={"os": {"f": lambda: 1}}):
             pass
 
-    def test_a_file_that_a_function_of_the_embedder_misses(self):
+    def test_a_missing_file_of_the_embedder(self):
         def read():
             return open("/nowhere/of/mine").read()
 
@@ -896,9 +896,9 @@ class Waiting(unittest.TestCase):
         with Session(functions={"late": LATER}) as session:
             call = session.start("late()")
             call.resume(1)
-            self.assertIn("start() begins one", call.resume(1).error.hint)
+            self.assertIn("start() begins a turn", call.resume(1).error.hint)
 
-    def test_heads_of_bytes_that_tell_of_objects(self):
+    def test_heads_of_bytes_that_list_objects(self):
         import json
 
         with Session() as session:
@@ -918,7 +918,7 @@ class Waiting(unittest.TestCase):
         with load(blob) as again:
             self.assertEqual(again.run("x + 1").text, "42")
 
-    def test_functions_are_not_told_again(self):
+    def test_functions_are_not_described_again(self):
         functions = {f"f{i}": lambda n: n for i in range(30)}
         with Session(functions=functions, inputs={"given": 1}) as session:
             first = session.run("f1(1)").fuel
@@ -945,7 +945,7 @@ class Waiting(unittest.TestCase):
 
 
 class Asyncio(unittest.TestCase):
-    def test_functions_are_of_the_loop(self):
+    def test_functions_run_in_the_loop(self):
         async def main():
             loop = asyncio.get_running_loop()
 
@@ -1013,7 +1013,7 @@ class Asyncio(unittest.TestCase):
 
 
 class Arguments(unittest.TestCase):
-    def test_one_that_there_is_not(self):
+    def test_unknown_options(self):
         for make, said in ((lambda: Session(timeout=5), 'limits={"wall": "5 s"}'), (lambda: AsyncSession(functoins=[]), "did you mean functions"),
                            (lambda: load(b"", lifetime_s=1), "It has blob, allow"), (lambda: membrane.Pool(functoins=[]), "did you mean functions"),
                            (lambda: membrane.AsyncPool(timeout_s=1), "max_sessions"), (lambda: membrane.Pool(nothing=1), "entropy")):
@@ -1021,7 +1021,7 @@ class Arguments(unittest.TestCase):
                 make()
             self.assertIn(said, str(raised.exception))
 
-    def test_options_that_are_handed_on_are_those_of_sessions(self):
+    def test_passed_on_options_are_those_of_sessions(self):
         import inspect
 
         from membrane import _options
@@ -1030,7 +1030,7 @@ class Arguments(unittest.TestCase):
             names = set(inspect.signature(function).parameters) - {"language", "blob"}
             self.assertEqual(names, set(_options.get_names(options)))
 
-    def test_of_a_wrong_type(self):
+    def test_options_of_a_wrong_type(self):
         with Session() as session:
             for make in (lambda: membrane.Pool(4), lambda: membrane.AsyncPool(4), lambda: Session(4), lambda: load("text"),
                          lambda: Session(allow=[4]), lambda: session.files.write("/tmp/x", 5), lambda: session.files.read(5),
@@ -1044,7 +1044,7 @@ class Arguments(unittest.TestCase):
                 with self.assertRaisesRegex(ValueError, "surrogate"):
                     make()
 
-    def test_files_by_what_list_gave(self):
+    def test_files_by_a_file_info(self):
         with Session() as session:
             session.files.write(pathlib.PurePosixPath("/tmp/x"), bytearray(b"one"))
             (found,) = [each for each in session.files.list() if each.path == "/tmp/x"]
@@ -1054,7 +1054,7 @@ class Arguments(unittest.TestCase):
 
 
 class Memory(unittest.TestCase):
-    def test_sessions_give_their_memory_back(self):
+    def test_sessions_free_their_memory(self):
         many = int(os.environ.get("MEMBRANE_MANY_SESSIONS", "300"))
 
         def cycle():
@@ -1072,7 +1072,7 @@ class Memory(unittest.TestCase):
         gc.collect()
         self.assertLess(resident_kib() - before, 24 << 10)
 
-    def test_a_session_that_nobody_has_goes(self):
+    def test_a_forgotten_session_is_released(self):
         import weakref
 
         session = Session(functions={"f": lambda: 1})

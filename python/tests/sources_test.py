@@ -1,4 +1,4 @@
-"""A session's clock, time zone, sleep and entropy, of the installed package. Skipped where it has no engine, or a language is not installed."""
+"""Tests a session's clock, time zone, sleep and entropy with the installed package. Skipped if it has no engine, or a language is not installed."""
 
 import asyncio
 import datetime
@@ -29,16 +29,16 @@ def text_of(code, **options):
 
 
 class Clock(unittest.TestCase):
-    def test_a_virtual_clock_begins_where_it_is_told(self):
+    def test_a_virtual_clock_starts_at_the_given_time(self):
         for clock in (START, START.replace(tzinfo=None), START.timestamp(), int(START.timestamp()),
                       START.astimezone(datetime.timezone(datetime.timedelta(hours=5)))):
             self.assertEqual(text_of(NOW, clock=clock), "'2026-01-01 09:30'", clock)
 
-    def test_the_machines(self):
+    def test_the_machines_clock(self):
         before = datetime.datetime.now(UTC).timestamp()
         self.assertGreaterEqual(float(text_of("import time; time.time()", clock="real")), before)
 
-    def test_a_function_is_asked(self):
+    def test_a_function_is_called(self):
         now = START
         with Session(clock=lambda: now) as session:
             session.run("import time; m = time.monotonic()").check()
@@ -51,25 +51,25 @@ class Clock(unittest.TestCase):
             now = int(START.timestamp())
             self.assertEqual(branch.run(NOW).text, "'2026-01-01 09:30'")
 
-    def test_one_that_fails_is_an_error_in_the_program(self):
-        told = []
-        hook, sys.unraisablehook = sys.unraisablehook, lambda error: told.append(str(error.exc_value))
+    def test_a_failing_function_is_an_error_in_the_program(self):
+        reported = []
+        hook, sys.unraisablehook = sys.unraisablehook, lambda error: reported.append(str(error.exc_value))
         try:
             for clock in (lambda: 1 / 0, datetime.datetime.now, lambda: "noon"):
                 with Session(clock=clock) as session:
                     self.assertEqual(session.run("import time; time.time()").error.code, "OSError")
         finally:
             sys.unraisablehook = hook
-        self.assertIn("division by zero", told[0])
-        self.assertTrue(any("needs a tzinfo" in each for each in told) and any("noon" in each for each in told), told)
+        self.assertIn("division by zero", reported[0])
+        self.assertTrue(any("needs a tzinfo" in each for each in reported) and any("noon" in each for each in reported), reported)
 
-    def test_it_is_given_anew_to_load(self):
+    def test_load_takes_it_again(self):
         with Session(clock=START) as session:
             blob = session.dump()
         with load(blob, clock=START + datetime.timedelta(days=1), timezone="+01:00") as again:
             self.assertEqual(again.run(NOW).text, "'2026-01-02 10:30'")
 
-    def test_what_is_none_is_refused(self):
+    def test_invalid_values_are_refused(self):
         for options in ({"clock": "noon"}, {"clock": -1.0}, {"clock": datetime.datetime(1960, 1, 1)}, {"clock": True},
                         {"timezone": "Nowhere/Atlantis"}, {"timezone": 3}, {"timezone": ""}, {"sleep": "short"}, {"sleep": 3}, {"entropy": -1},
                         {"entropy": 1 << 64}, {"entropy": b""}, {"entropy": 1.5}):
@@ -91,7 +91,7 @@ class TimeZone(unittest.TestCase):
 
 
 class Sleep(unittest.TestCase):
-    def test_it_is_asked(self):
+    def test_a_sleep_is_called(self):
         slept = []
         with Session(sleep=slept.append, clock=START) as session:
             session.run("import time, asyncio; time.sleep(90)").check()
@@ -148,7 +148,7 @@ class Entropy(unittest.TestCase):
             self.assertEqual(text_of(DRAW, entropy=seed), text_of(DRAW, entropy=seed))
         self.assertEqual(len({text_of(DRAW, entropy=seed) for seed in (7, 8, b"seed", "real", bytes(8))}), 5)
 
-    def test_a_function_is_asked(self):
+    def test_a_function_is_called(self):
         asked = []
 
         def entropy(count):
@@ -160,7 +160,7 @@ class Entropy(unittest.TestCase):
         self.assertEqual(len(drawn), 3)
         self.assertIn(4, asked)
 
-    def test_one_that_fails_is_an_error_in_the_program(self):
+    def test_a_failing_function_is_an_error_in_the_program(self):
         hook, sys.unraisablehook = sys.unraisablehook, lambda error: None
         try:
             fails = []

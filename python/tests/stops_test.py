@@ -1,5 +1,5 @@
-"""Turns that end while a function of this program has them wait: cancel(), the wall limit, Ctrl-C. Of the installed package; with
-MEMBRANE_TEST_ISOLATED=1, of sessions in processes of their own.
+"""Tests how turns end that wait for a function of the embedder: cancel(), the wall limit, Ctrl-C. With the installed package;
+MEMBRANE_TEST_ISOLATED=1 tests isolated sessions.
 """
 
 import asyncio
@@ -16,7 +16,7 @@ import unittest
 import membrane
 from membrane import MembraneError
 
-LONG_S = 60  # what is not stopped takes as long; the tests are over well before
+LONG_S = 60  # a turn that is not stopped takes this long; the tests end long before
 ENDLESS = {"wall": "10min", "fuel": "1e15"}
 ISOLATED = os.environ.get("MEMBRANE_TEST_ISOLATED") == "1"
 Session = functools.partial(membrane.Session, isolated=ISOLATED)
@@ -56,7 +56,7 @@ class Functions(unittest.TestCase):
         self.assertEqual(self.ended, ["cancelled"])
         self.assertLess(time.monotonic() - begun_at, LONG_S / 2)
 
-    def test_also_of_several_and_of_a_loop_that_runs_here(self):
+    def test_cancel_ends_several_coroutines_in_a_running_loop(self):
         async def main():
             with Session(functions={"waits": self.waits}, limits=ENDLESS) as session:
                 return self.cancelled(session, "import asyncio\nawait asyncio.gather(waits(), waits())")
@@ -64,7 +64,7 @@ class Functions(unittest.TestCase):
         self.assertEqual(asyncio.run(main()), "cancelled")
         self.assertEqual(self.ended, ["cancelled"] * 2)
 
-    def test_the_wall_limit_ends_it(self):
+    def test_the_wall_limit_ends_a_coroutine(self):
         with Session(functions={"waits": self.waits}, limits={"wall": "1s"}) as session:
             self.assertEqual(session.run("await waits()").outcome, "timed_out")
             self.assertEqual(session.run("1").text, "1")
@@ -86,7 +86,7 @@ class Functions(unittest.TestCase):
         self.assertEqual(asyncio.run(main()), "1")
         self.assertEqual(self.ended[0], "cancelled")
 
-    def test_a_task_whose_turn_has_not_begun_stops_nobody(self):
+    def test_cancelling_a_queued_task_stops_no_other_turn(self):
         async def main():
             async with AsyncSession(functions={"waits": self.waits}, limits=ENDLESS) as session:
                 running = asyncio.create_task(session.run("await waits()"))
@@ -104,7 +104,7 @@ class Functions(unittest.TestCase):
 
         self.assertEqual(asyncio.run(main()), "2")
 
-    def test_files_that_are_asked_for_meanwhile_wait_for_the_turn(self):
+    def test_files_wait_for_the_running_turn(self):
         async def main():
             async def writes():
                 self.begun.set()
@@ -121,7 +121,7 @@ class Functions(unittest.TestCase):
 
         self.assertEqual(asyncio.run(main()), ("by the turn", ["/tmp/a.txt", "/tmp/b.txt"]))
 
-    def test_what_a_coroutine_asks_of_its_own_session_is_refused(self):
+    def test_a_coroutine_cannot_use_its_own_session(self):
         async def main():
             async def asks():
                 with self.assertRaisesRegex(MembraneError, "waits for the function"):
@@ -135,7 +135,7 @@ class Functions(unittest.TestCase):
 
         self.assertEqual(asyncio.run(main()), "7")
 
-    def test_a_gate_is_ended_too(self):
+    def test_a_gate_is_cancelled_too(self):
         async def gate(call):
             await self.waits()
             return True
@@ -143,7 +143,7 @@ class Functions(unittest.TestCase):
         with Session(functions={"f": lambda: 1}, gate=gate, limits=ENDLESS) as session:
             self.assertEqual(self.cancelled(session, "f()"), "cancelled")
 
-    def test_what_is_no_coroutine_comes_to_its_end_first(self):
+    def test_a_blocking_function_runs_to_its_end_first(self):
         asked = []
 
         def slow():
@@ -176,7 +176,7 @@ class Interrupts(unittest.TestCase):
             with self.assertRaises(KeyboardInterrupt):
                 session.start("leaves()")
 
-    def test_also_of_a_listener_and_a_clock(self):
+    def test_a_keyboard_interrupt_of_a_listener_or_clock_is_raised_here(self):
         def leaves(*_):
             raise KeyboardInterrupt
 
@@ -188,7 +188,7 @@ class Interrupts(unittest.TestCase):
                 session.run("import time\ntry:\n  time.time()\nexcept OSError: pass\nwhile True: pass")
 
     def interrupted(self, functions, code, handler=""):
-        """What a process says that is interrupted once its program says so."""
+        """Returns the output of a process that is interrupted when its program asks for it."""
         program = f"""
             import asyncio, signal, sys, time
             from membrane import Session

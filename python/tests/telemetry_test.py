@@ -1,5 +1,4 @@
-"""Spans and metrics of sessions, as the SDK of OpenTelemetry has them in memory. Of the installed package, with its extra
-"opentelemetry"."""
+"""Tests spans and metrics of sessions with OpenTelemetry's SDK in memory, the installed package and its extra "opentelemetry"."""
 
 import asyncio
 import contextlib
@@ -46,7 +45,7 @@ def setUpModule():
 
 
 def points():
-    """By the metric's name, what stands there now."""
+    """Returns the current values by the metric's name."""
     data = reader.get_metrics_data()
     found = {}
     for resource in data.resource_metrics if data else ():
@@ -113,7 +112,7 @@ class Spans(unittest.TestCase):
             session.run("account.deposit(1), account.balance").check()
         self.assertLessEqual({"call Account.deposit", "call Account.balance"}, set(self.spans()))
 
-    def test_what_fails(self):
+    def test_failures(self):
         def fail():
             raise LookupError("the text of an error")
 
@@ -201,7 +200,7 @@ class Metrics(unittest.TestCase):
             session.run("price('a'), price('b')")
         self.assertEqual(total("membrane.function.duration", code__function__name="price"), before + 2)
 
-    def test_sessions_that_are_open(self):
+    def test_open_sessions(self):
         gc.collect()
         before = total("membrane.session.count")
         session = Session()

@@ -173,7 +173,7 @@ TEST(Receipt, AKeySignsOnlyInItsTime) {
       ErrorCode::kDenied);
 }
 
-TEST(ReceiptReplay, ComesToTheSameBytesAndFuel) {
+TEST(ReceiptReplay, HasTheSameBytesAndFuel) {
   const KeyRing keys = new_keys();
   policy::Policy real = with_kv();
   real.random.real = real.time.real = true;

@@ -75,7 +75,7 @@ TEST(Report, JsonKeepsWhatNumbersCannotHold) {
   EXPECT_EQ(out["stdout"], "\xEF\xBF\xBD");
 }
 
-TEST(Report, TextTellsAPerson) {
+TEST(Report, TextIsForAPerson) {
   const std::string text = render_text(denied_report(), false);
   EXPECT_NE(text.find("outcome: trapped"), std::string::npos);
   EXPECT_NE(text.find("error[unreachable] line 3:5 in $main"), std::string::npos);
@@ -185,7 +185,7 @@ TEST(Report, AnObservationSaysWhatToActOn) {
   EXPECT_NE(render_observation({}, 4000).find("printed nothing"), std::string::npos);
 }
 
-TEST(Report, AnObservationTellsOfImagesBesideTheirTexts) {
+TEST(Report, AnObservationNamesImagesBesideTheirTexts) {
   Report report;
   report.result = "<Figure>";
   report.value = {{"text/plain", "<Figure>"}, {"image/png", "iVBORw0=", true}, {"text/html", "<img>"}};

@@ -81,7 +81,7 @@ TEST(Boundary, APointerBeyondTheMemoryIsAFault) {
   expect_fault(run_body("(call $kv.set (i32.const 0x7fffffff) (i32.const 0))"));
 }
 
-TEST(Boundary, AStringMayEndAtTheLastByteAndNotBehindIt) {
+TEST(Boundary, AStringMayEndAtTheLastByteAndNotAfterIt) {
   const auto set = [](const char* length) {
     return run_body(std::string("(i32.store (i32.const 65528) (i32.const ") + length + R"())
       (i32.store (i32.const 65532) (i32.const 0x61616161))
@@ -118,7 +118,7 @@ TEST(Boundary, ArgumentsThatOverlapAreReadAsTheyStand) {
   EXPECT_EQ(report.stdout_text, "abcd");
 }
 
-TEST(Boundary, ABadPointerWhereThereIsNoErrnoIsATrap) {
+TEST(Boundary, ABadPointerWithoutAnErrnoIsATrap) {
   const Report report = run_body("(call $io.print (i32.const -8)) (i32.const 0)");
   EXPECT_EQ(report.outcome, Outcome::kTrapped);
   EXPECT_EQ(code_of(report), "EFAULT");

@@ -25,7 +25,7 @@ SessionState session(const host::FlowState& flows) {
   return state;
 }
 
-TEST(FlowState, GoesAlongWithASession) {
+TEST(FlowState, IsKeptWithASession) {
   const auto bytes = write_session(session(read_some(3)));
   EXPECT_EQ(bytes[8], 2);
   const auto again = read_session(bytes);
@@ -41,7 +41,7 @@ TEST(FlowState, ASessionWithoutIsWrittenAsBefore) {
   EXPECT_TRUE(again->flows.is_empty());
 }
 
-TEST(FlowState, GoesAlongWithAFrozenRun) {
+TEST(FlowState, IsKeptWithAFrozenRun) {
   FrozenState state;
   EXPECT_EQ(write_state(state)[4], 2);
   state.flows = read_some(3);

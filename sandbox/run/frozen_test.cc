@@ -142,7 +142,7 @@ TEST(FrozenRun, LimitsAreTheWholeRuns) {
   EXPECT_EQ(thaw(frozen.snapshot, options).errors.at(0).code, "module_too_large");
 }
 
-TEST(FrozenRun, WhoeverThawsSaysWhatIsGranted) {
+TEST(FrozenRun, TheCallerThatThawsGivesTheGrants) {
   const std::string folder = ::testing::TempDir();
   Program program;
   program.source = R"((func (export "run") (local $i i32)
@@ -222,7 +222,7 @@ TEST(FrozenRun, EachHalfReplaysFromItsJournal) {
 
 // -- the state's bytes ----------------------------------------------------------------------------------------
 
-TEST(FrozenRunState, ComesBackAsItWas) {
+TEST(FrozenRunState, IsRestoredAsItWas) {
   FrozenState state;
   state.program_name = "p";
   state.arguments = {"a", std::string("\0b", 2)};

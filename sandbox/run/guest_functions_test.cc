@@ -279,7 +279,7 @@ TEST_P(GuestFunctionsIn, MayFailLaterAndBeLateAgain) {
   EXPECT_EQ(result("add(1)"), "2");
 }
 
-TEST_P(GuestFunctionsIn, MayBeCancelledWhereTheTurnGoesOn) {
+TEST_P(GuestFunctionsIn, MayBeCancelledWhileTheTurnContinues) {
   const std::string loop = std::string(GetParam().name) == "js" ? "for (;;) {}" : "while True: pass";
   ASSERT_EQ(session_->exec({.code = "approve(1)\n" + loop}).outcome, Outcome::kWaiting);
   const auto fork = session_->fork(1);

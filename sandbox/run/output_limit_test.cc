@@ -108,7 +108,7 @@ TEST(OutputLimit, ResultsOfAnExportCount) {
   EXPECT_EQ(report.outcome, Outcome::kOutOfOutput);
 }
 
-TEST(OutputLimit, WhatAForgedSnapshotSaidBeforeCounts) {
+TEST(OutputLimit, EarlierOutputOfAForgedSnapshotCounts) {
   Report report;
   report.stdout_text = std::string(5000, 'o');
   report.answer = std::string(5000, 'a');

@@ -182,7 +182,7 @@ TEST(OwnFunctionLater, ThawedWithoutAnAnswerItWaitsOnAndRunsNothing) {
 }
 
 // It may be due to be frozen at exactly the fuel it had used when it began to wait.
-TEST(OwnFunctionLater, AnsweredItIsFrozenBehindTheCall) {
+TEST(OwnFunctionLater, AnsweredItIsFrozenAfterTheCall) {
   Program program;
   program.source =
       std::string(kImport) + R"((func $next (param i32) (result i32) (i32.add (local.get 0) (i32.const 1)))
@@ -394,7 +394,7 @@ TEST(OwnFunctionLater, AWasiProgramKeepsItsFilesAndOutput) {
   EXPECT_EQ(waits, 1);
 }
 
-TEST(OwnFunctionLater, WhatCannotBeKeptIsSaid) {
+TEST(OwnFunctionLater, ReportsWhatCannotBeKept) {
   Program program;
   program.source = std::string(kImport) +
                    R"((func (export "run") (call $kv.set! (string "k") (string "v"))

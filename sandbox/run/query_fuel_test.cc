@@ -51,7 +51,7 @@ class QueryFuel : public testing::Test {
   RunOptions options_;
 };
 
-TEST_F(QueryFuel, IsMoreWhereMoreIsDone) {
+TEST_F(QueryFuel, GrowsWithTheWork) {
   const uint64_t nothing = fuel_of({"SELECT 1"});
   EXPECT_GT(fuel_of({few_}), nothing + 5'000) << "the whole table is read";
   EXPECT_GT(fuel_of({all_}), fuel_of({few_}) + 2'000);
@@ -66,7 +66,7 @@ TEST_F(QueryFuel, IsTheSameInEachRunWhateverWasAskedBefore) {
   EXPECT_EQ(fuel_of({sorted_, sorted_}) - sorted, both - all);
 }
 
-TEST_F(QueryFuel, EndsTheQueryWhenItIsGone) {
+TEST_F(QueryFuel, EndsTheQueryWhenItIsUsedUp) {
   const Program program = asks({all_, sorted_, "SELECT 7"});
   const uint64_t whole = fuel_of({all_, sorted_, "SELECT 7"}), first = fuel_of({all_});
   for (const uint64_t fuel : {first - 1, first / 2, first + 2'000, whole - 1}) {

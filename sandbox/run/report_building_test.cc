@@ -17,7 +17,7 @@ Report timed_out(const std::string& unanswered) {
   return report;
 }
 
-TEST(Telling, ARequestThatNobodyAnsweredIsWhyTheTimeIsOver) {
+TEST(Telling, ARequestWithoutAnAnswerIsTheReasonOfATimeout) {
   Report report = timed_out("POST https://example.org/");
   report_unanswered(report);
   EXPECT_EQ(
@@ -33,7 +33,7 @@ TEST(Telling, ARequestThatNobodyAnsweredIsWhyTheTimeIsOver) {
       << report.errors[0].hint;
 }
 
-TEST(Telling, OtherEndsAreToldAsTheyAre) {
+TEST(Telling, OtherEndsAreReportedAsTheyAre) {
   Report report = timed_out("");
   report_unanswered(report);
   EXPECT_EQ(report.errors[0].message, "the program ran past its time of 9000 ms");

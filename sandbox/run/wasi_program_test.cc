@@ -63,7 +63,7 @@ TEST(WasiProgram, AsksForInputPieceByPiece) {
   EXPECT_EQ(next, pieces.size());
 }
 
-TEST(WasiProgram, IsHeardAsBytesOrAsText) {
+TEST(WasiProgram, ReportsOutputAsBytesOrAsText) {
   for (const bool bytes : {true, false}) {
     RunOptions options;
     options.hears_bytes = bytes;
@@ -77,7 +77,7 @@ TEST(WasiProgram, IsHeardAsBytesOrAsText) {
   }
 }
 
-TEST(WasiProgram, OutputThatIsNoTextCountsByItsBytes) {
+TEST(WasiProgram, OutputThatIsNotTextCountsByItsBytes) {
   RunOptions options;
   options.policy.limits.output_bytes = 200;
   EXPECT_EQ(run_text(kCopy, options, std::string(100, '\xff')).outcome, Outcome::kOk);
@@ -145,7 +145,7 @@ TEST(WasiProgram, AReplayNeedsTheDirectoriesOfItsRunAndSaysWhich) {
       << less.errors[0].hint;
 }
 
-TEST(WasiProgram, EndingWellAfterARefusalIsNoError) {
+TEST(WasiProgram, EndingWellAfterARefusalIsNotAnError) {
   const Report report = run_text(probes_and("drop (call $exit (i32.const 0))"));
   EXPECT_EQ(report.outcome, Outcome::kOk);
   EXPECT_TRUE(report.errors.empty());
@@ -197,7 +197,7 @@ TEST(WasiProgram, WhatItKeepsInTheHostMustFitWhereItIsThawed) {
 }
 
 // Input that was read before freezing is in the snapshot; the rest comes from the thawing caller.
-TEST(WasiProgram, ReadsOnFromTheInputOfWhoeverThaws) {
+TEST(WasiProgram, ReadsOnFromTheInputOfTheCallerThatThaws) {
   RunOptions options;
   options.input_is_ambient = true;
   options.freeze_after_fuel = 200;

@@ -145,7 +145,7 @@ class KeptSession : public ::testing::TestWithParam<Dialect> {
   std::shared_ptr<const Template> template_;
 };
 
-TEST_P(KeptSession, GoesOnAsOneThatWasNotKept) {
+TEST_P(KeptSession, ContinuesLikeOneThatWasNotKept) {
   const Dialect& dialect = GetParam();
   for (uint32_t seed = 0; seed < 8; ++seed) {
     const World here("-here"), there("-there");
@@ -167,7 +167,7 @@ TEST_P(KeptSession, GoesOnAsOneThatWasNotKept) {
   }
 }
 
-TEST_P(KeptSession, GoesOnWhereItsTurnWasPaused) {
+TEST_P(KeptSession, ContinuesWhereItsTurnWasPaused) {
   const Dialect& dialect = GetParam();
   for (uint32_t seed = 0; seed < 8; ++seed) {
     const World here("-here"), there("-there");
@@ -261,7 +261,7 @@ TEST_P(KeptSession, IsRefusedCutDamagedOrOfAnotherTemplate) {
 }
 
 // Forged bytes are refused, or give a session whose turns end.
-TEST_P(KeptSession, ThatSomebodyForgedStaysInsideOfItsLimits) {
+TEST_P(KeptSession, ThatWasForgedStaysInsideItsLimits) {
   RunOptions run_options = options();
   run_options.policy.limits.fuel = 20'000'000;
   auto session = make(run_options);
@@ -305,7 +305,7 @@ TEST_P(KeptSession, IsRefusedWhereItsPolicyHasNoRoom) {
 // The two processes of one test: this one saves, the other restores.
 constexpr const char* kOther = "MEMBRANE_TEST_KEPT_SESSION";
 
-TEST_P(KeptSession, GoesOnInAnotherProcess) {
+TEST_P(KeptSession, ContinuesInAnotherProcess) {
   const Dialect& dialect = GetParam();
   const std::string code = std::string_view(dialect.name) == "python"
                                ? "x = 20 + random.randrange(100)\nx, os.urandom(4).hex()"
@@ -351,7 +351,7 @@ TEST_P(KeptSession, GoesOnInAnotherProcess) {
 }
 
 // A warm image may be lost, and rebuilt.
-TEST_P(KeptSession, GoesOnWithATemplateThatWasMadeAgain) {
+TEST_P(KeptSession, ContinuesWithATemplateThatWasMadeAgain) {
   auto session = make();
   ASSERT_EQ(session->exec({.code = "x = 20"}).outcome, Outcome::kOk);
   const fs::path cache = fs::path(::testing::TempDir()) / ("kept-session-cache-" + std::to_string(getpid()));

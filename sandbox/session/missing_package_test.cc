@@ -22,12 +22,12 @@ TEST(MissingPackageTest, WhereThereAreNoFlagsThePolicyIsNamed) {
 }
 
 // No one is advised to install what an attacker may have published under a misspelt name.
-TEST(MissingPackageTest, ASlipIsNoPackage) {
+TEST(MissingPackageTest, AMisspeltNameIsNotAPackage) {
   EXPECT_EQ(hint_of_missing({"pandsa", {"pandas"}, {}}, kFlag), "Did you mean pandas?");
   EXPECT_EQ(hint_of_missing({"jsom", {"json", "jso\n"}, {}}, kFlag), "Did you mean json?");
 }
 
-TEST(MissingPackageTest, OfNativeCodeItIsSaidWhatIsThereInstead) {
+TEST(MissingPackageTest, NativePackagesGetAReplacement) {
   EXPECT_NE(hint_of_missing({"cv2", {}, {}}, kFlag).find("use Pillow and scipy.ndimage"), std::string::npos);
   EXPECT_NE(hint_of_missing({"pip", {}, {"polars"}}, kPolicy).find("use pandas"), std::string::npos);
 }
@@ -39,7 +39,7 @@ TEST(MissingPackageTest, PipIsAnsweredInWords) {
   EXPECT_NE(hint_of_missing({"pip", {}, {}}, kPolicy).find("[packages]"), std::string::npos);
 }
 
-TEST(MissingPackageTest, WhatIsNoNameIsLeftOut) {
+TEST(MissingPackageTest, InvalidNamesAreLeftOut) {
   EXPECT_EQ(hint_of_missing({"rich; rm -rf ~", {}, {}}, kFlag), "");
   EXPECT_EQ(hint_of_missing({"", {}, {}}, kFlag), "");
   EXPECT_EQ(hint_of_missing({std::string(100, 'x'), {}, {}}, kFlag), "");

@@ -166,7 +166,7 @@ TEST_P(InALanguage, ATurnWithoutTimeSaysWhereItWas) {
   EXPECT_EQ(report.errors[0].hint.find("is as it was before"), std::string::npos) << "no turn comes after it";
 }
 
-TEST_P(InALanguage, AnErrorIsToldWithItsTracebackAndTheSessionGoesOn) {
+TEST_P(InALanguage, AnErrorIsReportedWithItsTracebackAndTheSessionContinues) {
   exec(dialect().set_x);
   const Report failed = exec(dialect().raise);
   EXPECT_EQ(failed.outcome, Outcome::kRaised);
@@ -195,7 +195,7 @@ TEST_P(InALanguage, ALoopWithoutAnEndEndsByItsFuelAndTheSessionIsAsBefore) {
   }
 }
 
-TEST_P(InALanguage, TurnsThatAreRunAgainForAStepBackAreHeardOnce) {
+TEST_P(InALanguage, TurnsThatAreRepeatedForAStepBackAreReportedOnce) {
   std::string heard;
   RunOptions with = options();
   with.policy.limits.fuel = 300'000'000;
@@ -229,7 +229,7 @@ TEST_P(InALanguage, OutOfTimeAndStoppedByItsOwner) {
   EXPECT_EQ(exec(dialect().loop).outcome, Outcome::kCancelled);
 }
 
-TEST_P(InALanguage, AMemoryHogFailsAndTheSessionGoesOn) {
+TEST_P(InALanguage, AMemoryHogFailsAndTheSessionContinues) {
   exec(dialect().set_x);
   const Report failed = exec(dialect().hog);
   EXPECT_EQ(failed.outcome, Outcome::kOutOfMemory);
@@ -532,7 +532,7 @@ TEST_P(InALanguage, ATurnThatIsPausedAnywhereEndsAsOneThatIsNot) {
   }
 }
 
-TEST_P(InALanguage, AForkOfATurnThatRunsGoesOnFromThere) {
+TEST_P(InALanguage, AForkOfARunningTurnContinuesFromThere) {
   const std::string code = busy_program(GetParam().name);
   const Report whole = exec(code);
   constexpr uint64_t kParts = 6;
@@ -557,7 +557,7 @@ TEST_P(InALanguage, AForkOfATurnThatRunsGoesOnFromThere) {
   }
 }
 
-TEST_P(InALanguage, AForkOfATurnThatRunsGoesBackByItself) {
+TEST_P(InALanguage, AForkOfARunningTurnGoesBackIndependently) {
   exec(dialect().set_x);
   ASSERT_EQ(session_->exec({.code = std::string(dialect().loop), .pause_at_fuel = 1'000'000}).outcome,
             Outcome::kFrozen);
@@ -601,7 +601,7 @@ class Python : public OneLanguage {
   Python() : OneLanguage("python") {}
 };
 
-TEST_F(Python, EndingItselfIsNoFailure) {
+TEST_F(Python, ExitingIsNotAFailure) {
   exec("x = 20");
   const Report ended = exec("import sys\nsys.exit(3)");
   EXPECT_EQ(ended.outcome, Outcome::kOk);
@@ -779,7 +779,7 @@ TEST_F(Python, WhatTheTrifectaRuleHoldsBackIsDenied) {
             Outcome::kRaised);
 }
 
-TEST_F(Python, AFileThatIsNotThereIsToldWithWhatIsGranted) {
+TEST_F(Python, AMissingFileIsReportedWithWhatIsGranted) {
   const Report nowhere = exec("open('/nowhere/x.csv')");
   EXPECT_EQ(nowhere.outcome, Outcome::kRaised) << "as the language knows it";
   EXPECT_EQ(nowhere.errors.at(0).hint,
@@ -800,7 +800,7 @@ TEST_F(Python, AFileThatIsNotThereIsToldWithWhatIsGranted) {
   std::filesystem::remove_all(directory);
 }
 
-TEST_F(Python, ADirectoryThatIsNotThereIsToldWithWhatMakesIt) {
+TEST_F(Python, AMissingDirectoryIsReportedWithWhatMakesIt) {
   begin(options());
   for (const auto& [code, directory] :
        {std::pair("open('/nope/x.csv', 'w')", "/nope"), std::pair("open('nope/a/x.csv', 'w')", "/nope/a")}) {
@@ -857,7 +857,7 @@ got)");
   EXPECT_FALSE(report.host_calls[1].allowed);
 }
 
-TEST_F(Python, CallsOfFilesStandAmongTheOthersWhereTheyHappened) {
+TEST_F(Python, CallsOfFilesAreListedWhereTheyHappened) {
   const std::string directory = ::testing::TempDir() + "membrane-calls-" + std::to_string(getpid());
   std::filesystem::create_directory(directory);
   std::ofstream(directory + "/a") << "a";
@@ -1051,7 +1051,7 @@ TEST_F(Python, AGeneratorThatNobodySeededIsSeededAgainAfterAStepBack) {
   EXPECT_NE((*fork)->exec({.code = draw}).result, exec(draw).result);
 }
 
-TEST_F(Python, TheScientificStackIsThere) {
+TEST_F(Python, TheScientificStackIsInstalled) {
   EXPECT_EQ(exec("import numpy as np\nint(np.arange(10).sum())").result, "45");
 }
 
@@ -1100,7 +1100,7 @@ TEST_F(Python, AStructureThatIsNestedDeepIsFreed) {
   EXPECT_EQ(exec("x = []\nfor _ in range(100_000): x = [x]\ndel x\n'freed'").result, "'freed'");
 }
 
-TEST_F(Python, LimitsOfTheStackHoldWhereTheyAreSaid) {
+TEST_F(Python, StackLimitsApplyWhereTheyAreSet) {
   for (const auto& [depth, stack_bytes] :
        {std::pair<uint64_t, uint64_t>{1000, 64u << 20}, {1'000'000, 64u << 10}}) {
     RunOptions run_options = options();
@@ -1118,7 +1118,7 @@ TEST_F(Python, ItsExecutableIsAFile) {
             "(True, ('', ''))");
 }
 
-TEST_F(Python, ALockThatIsTakenTwiceIsAnErrorAndTheSessionGoesOn) {
+TEST_F(Python, ALockThatIsTakenTwiceIsAnErrorAndTheSessionContinues) {
   const Report failed = exec("import threading\nlock = threading.Lock()\nlock.acquire()\nlock.acquire()");
   EXPECT_EQ(failed.outcome, Outcome::kRaised);
   ASSERT_EQ(failed.errors.size(), 1u);
@@ -1454,7 +1454,7 @@ TEST_F(JavaScript, WhatIsOutOfTimeEnds) {
   EXPECT_LT(report.fuel_used, 100'000'000'000u);
 }
 
-TEST_F(JavaScript, WhoBreaksWhatAnswersEndsTheTurnAlone) {
+TEST_F(JavaScript, BreakingTheAnswersEndsOnlyTheTurn) {
   exec("var x = 20");
   const Report broken =
       exec("Object.defineProperty(Array.prototype, '0', { value: 100, writable: false }); 5");

@@ -201,7 +201,7 @@ class StdinLanguage : public ::testing::TestWithParam<engine::Tier> {
   fs::path directory_;
 };
 
-TEST_P(StdinLanguage, ATurnIsWhatIsDoneUntilItReadsAgainAndStateStays) {
+TEST_P(StdinLanguage, ATurnEndsWhenItReadsAgainAndStateStays) {
   const auto calculator = session(package(kCalculator));
   EXPECT_EQ(output_of(*calculator, "20+22"), "42 42\n");
   EXPECT_EQ(output_of(*calculator, "1"), "1 43\n");
@@ -211,7 +211,7 @@ TEST_P(StdinLanguage, ATurnIsWhatIsDoneUntilItReadsAgainAndStateStays) {
 }
 
 // Its files are in its warm image.
-TEST_P(StdinLanguage, WhoWaitsInTheMiddleTakesNoMoreFiles) {
+TEST_P(StdinLanguage, AWaitingTurnTakesNoMoreFiles) {
   const auto opened = open(package(kCalculator));
   ASSERT_TRUE(opened);
   const auto over = Template::over(*opened, {{.path = "/lib/a"}}, "/lib");
@@ -237,7 +237,7 @@ TEST_P(StdinLanguage, TheWarmImageIsFoundAgainAndHasWhatInitDid) {
   }
 }
 
-TEST_P(StdinLanguage, ForksGoOnFromWhereTheirParentStoodEachForItself) {
+TEST_P(StdinLanguage, ForksContinueFromTheirParentIndependently) {
   const auto calculator = session(package(kCalculator));
   output_of(*calculator, "10");
   const auto fork = calculator->fork(1), other = calculator->fork(2);
@@ -279,7 +279,7 @@ TEST_P(StdinLanguage, ATurnOutOfTimeGoesBack) {
   EXPECT_EQ(output_of(*calculator, "1"), "1 1\n");
 }
 
-TEST_P(StdinLanguage, AProgramThatExitsTellsItsCode) {
+TEST_P(StdinLanguage, AProgramThatExitsReportsItsCode) {
   const auto calculator = session(package(kCalculator));
   output_of(*calculator, "7");
   const Report failed = calculator->exec({.code = "3x"});
@@ -292,7 +292,7 @@ TEST_P(StdinLanguage, AProgramThatExitsTellsItsCode) {
   EXPECT_EQ(output_of(*calculator, "1"), "1 8\n") << "it is as before the turn that ended it";
 }
 
-TEST_P(StdinLanguage, FuelIsTheSameInAForkAndBehindAStepBack) {
+TEST_P(StdinLanguage, FuelIsTheSameInAForkAndAfterAStepBack) {
   policy::Policy policy;
   policy.limits.fuel = 100'000;
   const auto calculator = session(package(kCalculator), policy);
@@ -334,14 +334,14 @@ TEST_P(StdinLanguage, CodeAloneReachesAProgramThatDoesNotAsk) {
   EXPECT_EQ(output_of(*calculator, "1"), "1 1\n");
 }
 
-TEST_P(StdinLanguage, ALengthGoesBeforeTheCode) {
+TEST_P(StdinLanguage, ALengthPrecedesTheCode) {
   lang::Package framed = package(kCalculator);
   framed.frame = lang::Frame::kLength;
   const auto calculator = session(framed);
   EXPECT_EQ(output_of(*calculator, "20+22\n"), "6 6\n42 48\n");
 }
 
-TEST_P(StdinLanguage, WhoAsksTheDoorHasTheWholeTurn) {
+TEST_P(StdinLanguage, ACallerOfTheDoorHasTheWholeTurn) {
   lang::Package asking = package(kAsker);
   asking.frame = lang::Frame::kDoor;
   const auto asker = session(asking);
@@ -378,7 +378,7 @@ TEST_P(StdinLanguage, ATurnThatNobodyHasAskedForIsKeptWithItsInputs) {
   EXPECT_FALSE(read_session(write_session(state)));
 }
 
-TEST_P(StdinLanguage, WhatDoesNotWaitForCodeIsNone) {
+TEST_P(StdinLanguage, AProgramThatDoesNotWaitForCodeIsRefused) {
   for (const char* const text :
        {"(module (func (export \"_start\")))", "(module (func (export \"run\")))",
         "(module (memory (export \"memory\") 1) (func (export \"_start\") unreachable))"}) {
@@ -506,7 +506,7 @@ TEST_P(StdinLanguage, ItsWarmImageIsFoundAgain) {
 
 // -- as bytes -----------------------------------------------------------------------------------------------------
 
-TEST_P(StdinLanguage, OneThatWasKeptGoesOnAsOneThatWasNot) {
+TEST_P(StdinLanguage, AKeptSessionContinuesLikeOneThatWasNotKept) {
   policy::Policy policy;
   policy.limits.fuel = 1'000'000;
   policy.limits.wall_ms = 600'000;

@@ -10,14 +10,14 @@ namespace {
 
 Status check_name(std::string_view name, const Template& of) {
   if (!is_identifier(name))
-    return fail(ErrorCode::kInvalidArgument, '"' + std::string(name) + "\" is no name of an input",
+    return fail(ErrorCode::kInvalidArgument, '"' + std::string(name) + "\" cannot be the name of an input",
                 "Use letters, digits and _, and begin with a letter.");
   const auto keywords = of.interpreter().keywords();
   if (std::ranges::find(keywords, name) == keywords.end()) return {};
   return fail(ErrorCode::kInvalidArgument,
-              "the input " + std::string(name) + " has the name of a keyword, which is no variable's in " +
-                  of.package().name,
-              "Give it another name, as " + std::string(name) + "_.");
+              "the input " + std::string(name) +
+                  " has the name of a keyword, which cannot be a variable in " + of.package().name,
+              "Give it another name, such as " + std::string(name) + "_.");
 }
 
 constexpr const char* kSmaller = "Write what is large into a file of the session, which the program reads.";

@@ -102,7 +102,7 @@ TEST_P(TurnInputs, TakeThePlacesOfWhatTheSessionWasGiven) {
   ASSERT_TRUE(bytes);
   const auto again = Session::restore(template_, *bytes, others);
   ASSERT_TRUE(again);
-  EXPECT_EQ(result_of((*again)->exec({.code = "add + given"})), "7") << "told again, functions leave them";
+  EXPECT_EQ(result_of((*again)->exec({.code = "add + given"})), "7") << "shown again, functions leave them";
 }
 
 TEST_P(TurnInputs, OfATurnThatFailsAreUndone) {
@@ -123,7 +123,7 @@ TEST_P(TurnInputs, AreTheSameWhenTheirTurnIsRunAgain) {
   EXPECT_EQ(result("n"), "12");
 }
 
-TEST_P(TurnInputs, AreInWhatIsKeptAndForked) {
+TEST_P(TurnInputs, AreInKeptSessionsAndForks) {
   EXPECT_EQ(result("n", {{"n", "5"}}), "5");
   const auto branch = session_->fork(1);
   const auto restored = kept_and_restored(*session_, template_, options());
@@ -135,7 +135,7 @@ TEST_P(TurnInputs, AreInWhatIsKeptAndForked) {
   EXPECT_EQ(result("n"), "5");
 }
 
-TEST_P(TurnInputs, AreThereWhereTheTurnWaits) {
+TEST_P(TurnInputs, ExistWhenTheTurnWaits) {
   ASSERT_EQ(session_->exec({.code = "approve(n) + n", .inputs = {{"n", "5"}}}).outcome, Outcome::kWaiting);
   const auto restored = kept_and_restored(*session_, template_, options());
   ASSERT_NE(restored, nullptr);
@@ -144,7 +144,7 @@ TEST_P(TurnInputs, AreThereWhereTheTurnWaits) {
   EXPECT_TRUE(result(GetParam().kind_of_n).contains("absent"));
 }
 
-TEST_P(TurnInputs, AreThereWhereTheTurnIsPausedAtItsBeginning) {
+TEST_P(TurnInputs, ExistWhenTheTurnIsPausedAtItsBeginning) {
   const Report paused =
       session_->exec({.code = "n", .inputs = {{"n", R"({"a":[1]})"}, {"m", "2"}}, .pause_at_fuel = 1});
   ASSERT_EQ(paused.outcome, Outcome::kFrozen);
@@ -154,19 +154,19 @@ TEST_P(TurnInputs, AreThereWhereTheTurnIsPausedAtItsBeginning) {
   EXPECT_EQ(result_of(restored->exec({.code = "m"})), "2");
 }
 
-TEST_P(TurnInputs, WithNamesThatAreNoneAreRefused) {
+TEST_P(TurnInputs, WithInvalidNamesAreRefused) {
   const auto refused = [&](const std::string& name) {
     return refusal_of({.code = "1", .inputs = {{"n", "1"}, {name, "1"}}}).message;
   };
   for (const char* const name : {"", "two words", "1st", "a.b", "naïve", "x\n"})
-    EXPECT_EQ(refused(name), '"' + std::string(name) + "\" is no name of an input");
+    EXPECT_EQ(refused(name), '"' + std::string(name) + "\" cannot be the name of an input");
   EXPECT_EQ(refused(GetParam().keyword), "the input " + std::string(GetParam().keyword) +
-                                             " has the name of a keyword, which is no variable's in " +
+                                             " has the name of a keyword, which cannot be a variable in " +
                                              GetParam().name);
   EXPECT_TRUE(result(GetParam().kind_of_n).contains("absent")) << "none of them is set";
 }
 
-TEST_P(TurnInputs, WithValuesThatAreNoneAreRefused) {
+TEST_P(TurnInputs, WithInvalidValuesAreRefused) {
   const auto refused = [&](std::string value) {
     return refusal_of({.code = "1", .inputs = {{"n", "1"}, {"x", std::move(value)}}}).message;
   };
@@ -183,7 +183,7 @@ TEST_P(TurnInputs, WithValuesThatAreNoneAreRefused) {
   EXPECT_TRUE(result(GetParam().kind_of_n).contains("absent"));
 }
 
-TEST_P(TurnInputs, AreOfCellsAlone) {
+TEST_P(TurnInputs, AreForCellsOnly) {
   const Error script = refusal_of({.code = "1", .is_script = true, .inputs = {{"n", "1"}}});
   EXPECT_EQ(script.message, "a script is a whole program, and has no input variables");
   EXPECT_TRUE(script.hint.contains("standard input"));

@@ -20,7 +20,7 @@ TEST(E2bConnect, FramesAreReadAsTheyAreWritten) {
   EXPECT_TRUE(read_frames("")->empty());
 }
 
-TEST(E2bConnect, WhatIsNoFrameIsRefused) {
+TEST(E2bConnect, WhatIsNotAFrameIsRefused) {
   const std::string whole = frame("{}");
   for (size_t size = 1; size < whole.size(); ++size) EXPECT_FALSE(read_frames(whole.substr(0, size))) << size;
   EXPECT_EQ(read_frames(std::string("\x01\0\0\0\0", 5)).error().code, RpcCode::kUnimplemented);

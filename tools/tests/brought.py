@@ -18,7 +18,7 @@ SECONDS = 600  # a client of a registry that needs more hangs
 
 
 class NotBrought(Exception):
-    """Why something could not be had, as a sentence."""
+    """Why something is not available, as a sentence."""
 
 
 def virtual_environment(*requirements: str) -> Path:

@@ -20,7 +20,7 @@ class BundleTypescript(unittest.TestCase):
         "package/LICENSE": "Whoever",
     }
 
-    def test_only_what_is_reached_is_there_with_whole_names(self):
+    def test_only_reached_members_exist_with_whole_names(self):
         made = tool.modules_of(self.files)
         self.assertEqual(sorted(made), ["package/dist/b.js", tool.INDEX, "package/dist/parser/a.js", "package/dist/parser/index.js"])
         self.assertIn("load('package/dist/parser/a.js')", made[tool.INDEX])
@@ -28,7 +28,7 @@ class BundleTypescript(unittest.TestCase):
         self.assertIn("load('package/dist/parser/index.js')", made["package/dist/b.js"])
         self.assertIn("require('./nowhere')", made["package/dist/parser/a.js"], "a text is left alone")
 
-    def test_the_license_stands_in_front(self):
+    def test_the_license_comes_first(self):
         self.assertTrue(tool.bundle(self.files).startswith("/*\nWhoever\n*/\n"))
 
     def test_another_package_is_refused(self):

@@ -79,11 +79,11 @@ class Corpus(unittest.TestCase):
         self.assertEqual([p.full_name for p in programs if not p.path.with_suffix(".out").is_file()], [])
 
     def test_the_first_differences_are_shown(self):
-        told = corpus_tool.judge(0, "1\n2\n", "", "1\n3\n", False)
-        self.assertEqual(told, ["the output differs", "-3", "+2"])
+        shown = corpus_tool.judge(0, "1\n2\n", "", "1\n3\n", False)
+        self.assertEqual(shown, ["the output differs", "-3", "+2"])
         many = "".join(f"{n}\n" for n in range(50))
-        told = corpus_tool.judge(0, "", "", many, False)
-        self.assertEqual((len(told), told[-1]), (corpus_tool.SHOWN_LINES + 1, "… and 45 lines more"))
+        shown = corpus_tool.judge(0, "", "", many, False)
+        self.assertEqual((len(shown), shown[-1]), (corpus_tool.SHOWN_LINES + 1, "… and 45 lines more"))
         self.assertEqual(len(corpus_tool.judge(0, "", "", many, True)), 51)
         self.assertEqual(corpus_tool.judge(0, "1", "", "1\n", False), ["the output differs", "only line ends differ"])
 
@@ -93,7 +93,7 @@ class Corpus(unittest.TestCase):
         fuel = "outcome: out_of_fuel\nerror[out_of_fuel]: the program used up its fuel\n  hint: give it more\nfuel: 9\n"
         self.assertIn("used up its fuel", corpus_tool.why_it_ended(fuel))
 
-    def test_a_known_failure_is_no_failure_of_the_run_and_one_that_passes_is_named(self):
+    def test_a_known_failure_does_not_fail_the_run_and_one_that_passes_is_named(self):
         with project(FILES) as root:
             programs, _ = corpus_tool.read_corpus(root)
             rows = corpus_tool.read_judged(root)

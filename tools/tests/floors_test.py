@@ -85,7 +85,7 @@ class Rooms(unittest.TestCase):
     def test_a_header_in_no_room_is_refused(self):
         self.assertEqual(len(problems(ROOMS, **HOUSE, engine__code__a='#include "engine/old.h"\n')), 1)
 
-    def test_a_room_that_is_not_there_is_refused(self):
+    def test_an_unknown_room_is_refused(self):
         self.assertEqual(len(problems(ROOMS, engine__memory__m="", engine__code__c="")), 1)
 
     def test_the_list_of_the_architecture_has_each_room_once(self):

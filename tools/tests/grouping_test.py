@@ -30,7 +30,7 @@ class Grouping(unittest.TestCase):
     def test_a_name_that_another_only_uses_keeps_them_apart(self):
         self.assertEqual(len(groups({"a.cc": own("int text(int x) { return x; }"), "b.cc": "int f() { return text(1); }"})), 2)
 
-    def test_a_member_is_no_name_of_the_file(self):
+    def test_a_member_is_not_a_name_of_the_file(self):
         self.assertEqual(len(groups({"a.cc": own("int size() { return 1; }"), "b.cc": "int f(A a) { return a.size(); }"})), 1)
 
     def test_a_type_or_constant_of_a_header_keeps_them_apart(self):

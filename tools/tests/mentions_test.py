@@ -25,14 +25,14 @@ class Mentions(unittest.TestCase):
             "README.md": "`broker_test.cc`, `Broker.*`, [a](host/broker.h)\n",
         }), [])
 
-    def test_a_file_that_is_not_there_is_found(self):
+    def test_a_missing_file_is_found(self):
         self.assertEqual(problems({"a.cc": "int a;  // See socket.h and host/socket.py.\n"}),
                          ["a.cc:1: there is no file socket.h", "a.cc:1: there is no file host/socket.py"])
 
-    def test_a_folder_that_is_not_there_is_found(self):
+    def test_a_missing_folder_is_found(self):
         self.assertEqual(problems({"README.md": "It is in `host/sql/`.\n"}), ["README.md:1: there is no folder host/sql/"])
 
-    def test_a_tool_that_is_not_there_is_found(self):
+    def test_a_missing_tool_is_found(self):
         self.assertEqual(problems({"a.py": "# Run tools/show.\n"}), ["a.py:1: there is no file tools/show"])
 
     def test_a_case_that_its_suite_has_not_is_found(self):
@@ -42,10 +42,10 @@ class Mentions(unittest.TestCase):
         self.assertEqual(problems({"README.md": "`Gate.DecidesBeforeItActs`, `Intl.DisplayNames`\n"}),
                          ["README.md:1: there is no test Gate.DecidesBeforeItActs"])
 
-    def test_a_program_that_is_not_there_is_found(self):
+    def test_a_missing_program_is_found(self):
         self.assertEqual(problems({"a.cc": "// See gate_fuzz.\n"}), ["a.cc:1: there is no program gate_fuzz"])
 
-    def test_a_file_name_of_a_reader_is_none_of_ours(self):
+    def test_a_readers_file_name_is_ignored(self):
         self.assertEqual(problems({"README.md": "`membrane run chart.py data/log.csv` with `<vector.h>`\n"}), [])
 
     def test_code_is_not_read(self):

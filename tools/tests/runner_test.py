@@ -65,7 +65,7 @@ class Runner(unittest.TestCase):
         self.assertEqual(len(in_groups), len(set(in_groups)))
         self.assertFalse(set(in_groups) & set(runner.STAGES_TO_BE_NAMED))
 
-    def test_progress_is_told_now_and_then_and_what_failed_is_shown(self):
+    def test_progress_and_failures_are_reported(self):
         progress = runner.Progress("testing", runner.CTEST_STEP)
         with contextlib.redirect_stdout(io.StringIO()) as out:
             self.assertTrue(progress.takes("   1/12 Test  #3: a.B ........   Passed    0.01 sec"))

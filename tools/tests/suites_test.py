@@ -34,7 +34,7 @@ print(json.dumps({"outcome": "ok", "stdout": "\n".join(lines)}))
 
 
 class PythonTests(unittest.TestCase):
-    def test_a_module_is_begun_again_behind_what_ended_it(self):
+    def test_a_module_is_restarted_after_the_test_that_ended_it(self):
         with tempfile.TemporaryDirectory() as folder:
             command = Path(folder) / "command.py"
             command.write_text(COMMAND)
@@ -79,8 +79,8 @@ class Test262(unittest.TestCase):
         self.assertEqual(self.read("features: [let]\n").reason_to_skip(), "")
 
     def judge(self, front: str, what: str, name: str | None, more: str = "") -> str:
-        told = json.dumps({"what": what, "name": name, "message": "m"})
-        return test262.judge(self.read(front), {"outcome": "ok", "stdout": f"\x02{told}\n{more}"})
+        shown = json.dumps({"what": what, "name": name, "message": "m"})
+        return test262.judge(self.read(front), {"outcome": "ok", "stdout": f"\x02{shown}\n{more}"})
 
     def test_a_test_is_judged_by_what_it_threw(self):
         self.assertEqual(self.judge("", "ran", None), "")
@@ -90,7 +90,7 @@ class Test262(unittest.TestCase):
         self.assertIn("was expected", self.judge(negative, "ran", None))
         self.assertIn("harness", self.judge("", "harness", None))
 
-    def test_what_is_asynchronous_has_to_say_that_it_ended(self):
+    def test_an_asynchronous_test_must_report_its_end(self):
         self.assertEqual(self.judge("flags: [async]\n", "ran", None, test262.ASYNC_END + "\n"), "")
         self.assertEqual(self.judge("flags: [async]\n", "ran", None), "it never ended")
 

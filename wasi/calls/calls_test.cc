@@ -129,7 +129,7 @@ TEST(WasiPoll, ASleepMovesTheVirtualClockAndTakesNoTime) {
   EXPECT_EQ(now(program, ClockId::kRealtime), wanted + 1'000'000);
 }
 
-TEST(WasiPoll, TellsWhatIsReadyAndWhatIsWrong) {
+TEST(WasiPoll, ReportsWhatIsReadyAndWhatIsWrong) {
   Config config;
   config.stdin_text = "abc";
   Program program(std::move(config));
@@ -306,7 +306,7 @@ Errno begin_listing(Program& program, uint32_t directory, uint64_t cookie = 0) {
   return program.call("fd_readdir", {directory, to, 400, cookie, used});
 }
 
-TEST(WasiDescriptors, ListingsAreKeptUntilTheirDirectoriesAreClosedOrReadAnew) {
+TEST(WasiDescriptors, ListingsAreKeptUntilTheirDirectoriesAreClosedOrReadAgain) {
   Program program;
   for (int i = 0; i < 100; ++i) program.put("tmp/" + std::string(200, 'f') + std::to_string(i), "");
   const uint64_t before = program.guest.host_memory().kept();
@@ -324,7 +324,7 @@ TEST(WasiDescriptors, ListingsAreKeptUntilTheirDirectoriesAreClosedOrReadAnew) {
   EXPECT_EQ(program.guest.host_memory().kept(), before);
 }
 
-TEST(WasiDescriptors, ListingsForWhichThereIsNoRoomAreForgottenOrRefused) {
+TEST(WasiDescriptors, ListingsWithoutRoomAreForgottenOrRefused) {
   constexpr uint64_t kListings = 40;
   Program program;
   for (int i = 0; i < 2'000; ++i) program.put("tmp/" + std::string(240, 'f') + std::to_string(i), "");
@@ -467,7 +467,7 @@ TEST(WasiArguments, WildPointersAndCountsAreRefused) {
   EXPECT_EQ(program.system->state().files->broken_invariant(open), "");
 }
 
-TEST(WasiArguments, BuffersOverEachOtherAreNoWayToTheHostsMemory) {
+TEST(WasiArguments, OverlappingBuffersDoNotLeadToTheHostsMemory) {
   Program program;
   constexpr uint32_t kCount = 1'000;
   const auto size = static_cast<uint32_t>(program.guest.memory().size());
@@ -538,7 +538,7 @@ TEST(WasiOwner, PutsReadsAndListsFiles) {
   EXPECT_EQ(paths, (std::vector<std::string>{"/home", "/home/user", "/home/user/in.txt", "/tmp/out"}));
 }
 
-TEST(WasiOwner, AnImageIsMadeOnceAndRefusesWhatIsNoPath) {
+TEST(WasiOwner, AnImageIsMadeOnceAndRefusesWhatIsNotAPath) {
   static constexpr uint8_t kBytes[] = {'a'};
   EXPECT_FALSE(Image::make({{.path = "lib/a", .bytes = kBytes}}));
   EXPECT_FALSE(Image::make({{.path = "/lib/../a", .bytes = kBytes}}));

@@ -48,7 +48,7 @@ TEST(WasiLinks, AreMadeReadAndFollowed) {
   EXPECT_EQ(program.names("w"), (Names{"d/", "to_dir", "to_file"}));
 }
 
-TEST(WasiLinks, DotDotBehindALinkIsTheParentOfWhatItLeadsTo) {
+TEST(WasiLinks, DotDotAfterALinkIsTheParentOfItsTarget) {
   LinkedWorld world;
   fs::create_directories(world.root / "inside/a/b");
   world.put("inside/a/here", "in a");

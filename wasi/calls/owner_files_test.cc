@@ -57,7 +57,7 @@ TEST_F(OwnerFiles, AreLookedAt) {
   EXPECT_EQ(errno_of(FileAct::kStat, std::string("/w\0a", 4)), host::Errno::kInvalid);
 }
 
-TEST(OwnerFilesOnARealClock, HaveTheTimeThatTheOwnerTells) {
+TEST(OwnerFilesOnARealClock, HaveTheTimeThatTheOwnerGives) {
   constexpr uint64_t kIn2023 = 1'700'000'000'000'000'000;
   policy::Policy policy;
   for (const bool is_real : {false, true}) {

@@ -82,7 +82,7 @@ void expect_as_busy(Program& program) {
   EXPECT_EQ(program.system->state().files->broken_invariant({}), "");
 }
 
-TEST(WasiFork, GoesOnWhereItsParentStands) {
+TEST(WasiFork, ContinuesWhereItsParentIs) {
   Program program = busy();
   const auto frozen_before = program.system->freeze().value();
   Program child(program.system->fork({}).value());
@@ -147,7 +147,7 @@ TEST(WasiFork, ThreadsForkOneParentAndWriteWhatTheyShare) {
   expect_as_busy(program);
 }
 
-TEST(WasiFrozen, GoesOnWhereItStood) {
+TEST(WasiFrozen, ContinuesWhereItWas) {
   Program program = busy();
   const auto bytes = program.system->freeze().value();
   Config again;
@@ -210,7 +210,7 @@ TEST(WasiFrozen, IsRefusedOverAnotherImageOrQuota) {
   EXPECT_EQ(System::thaw(newer, fitting).error().code, ErrorCode::kUnsupported);
 }
 
-TEST(WasiFrozen, TellsWhatItKeepsOfTheHostsMemory) {
+TEST(WasiFrozen, ReportsWhatItKeepsOfTheHostsMemory) {
   Program program;
   for (int i = 0; i < 100; ++i) program.put("tmp/" + std::string(200, 'f') + std::to_string(i), "some bytes");
   const auto directory = static_cast<uint32_t>(program.open("tmp", oflag::kDirectory));

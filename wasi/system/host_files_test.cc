@@ -113,7 +113,7 @@ TEST(WasiHost, AGrantThatCannotBeMountedIsRefused) {
   EXPECT_FALSE(System::create(std::move(nobody)));
 }
 
-TEST(WasiHost, ADirectoryAtTheRootStandsBehindTheOwnNames) {
+TEST(WasiHost, ADirectoryAtTheRootIsHiddenByOwnNames) {
   HostWorld world;
   fs::create_directories(world.root / "inside/dev");
   fs::create_directories(world.root / "inside/tmp");
@@ -276,7 +276,7 @@ TEST(WasiHost, TheReportHasOneLineForEachOpenedFile) {
 }
 
 // A turn closes its open files, and the next one reopens them.
-TEST(WasiHost, AnErrorOfAnOpenFileIsToldOnce) {
+TEST(WasiHost, AnErrorOfAnOpenFileIsReportedOnce) {
   HostWorld world;
   world.allow("/out", "inside", FsMode::kWrite).max_file_bytes = 10;
   Program program(world.config());

@@ -196,7 +196,7 @@ TEST(WasiFiles, AppendGoesToTheEnd) {
   EXPECT_EQ(program.get("tmp/a"), "one+two");
 }
 
-TEST(WasiFiles, OfLayersOverAnImageStandBesideItsOwn) {
+TEST(WasiFiles, OfLayersOverAnImageAreBesideItsOwn) {
   const auto below = with_files({{"/lib/a", "below"}, {"/lib/b", "below"}});
   const auto layer = [](const std::string& path, std::string_view bytes) {
     return Layer{.path = path, .bytes = {reinterpret_cast<const uint8_t*>(bytes.data()), bytes.size()}};

@@ -1,4 +1,4 @@
-// Node's side of `tools/bench-languages`: Pyodide runs a file (or, behind -e, text). On standard error it says what CPU time
+// Node's side of `tools/bench-languages`: Pyodide runs a file (or, after -e, text). On standard error it says what CPU time
 // that took, for Pyodide's start is more than the programs are.
 import { readFileSync } from "node:fs";
 import { pathToFileURL } from "node:url";

@@ -9,10 +9,10 @@ module Membrane
   class Error < StandardError
     attr_reader :errno, :grant
 
-    def initialize(told)
-      super(told["message"])
-      @errno = told["errno"]
-      @grant = told["grant"]
+    def initialize(shown)
+      super(shown["message"])
+      @errno = shown["errno"]
+      @grant = shown["grant"]
     end
   end
 
@@ -26,8 +26,8 @@ module Membrane
     # Calls a capability: Membrane.call("http.get", "https://example.org/").
     def call(name, *arguments)
       answer = ask("call" => name, "arguments" => arguments)
-      if (told = answer["error"])
-        raise (told["errno"] == "EACCES" ? PermissionError : Error).new(told)
+      if (shown = answer["error"])
+        raise (shown["errno"] == "EACCES" ? PermissionError : Error).new(shown)
       end
       value = answer["value"]
       value.is_a?(Hash) && value.key?("base64") ? value["base64"].unpack1("m") : value

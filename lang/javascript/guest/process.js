@@ -152,7 +152,7 @@
 
     let directory = "/",
       stdin = null;
-    const told = new Set();
+    const shown = new Set();
     const memoryBytes = () => ask({ session: "memory" }).value;
     const process = listens(
       {
@@ -231,8 +231,8 @@
               "warning",
               warning instanceof Error ? warning : Object.assign(new Error(text), { name: type, code: options.code }),
             );
-          else if (!told.has(line)) write(2, `${line}\n`);
-          told.add(line);
+          else if (!shown.has(line)) write(2, `${line}\n`);
+          shown.add(line);
         },
         stdout: outputOf(1),
         stderr: outputOf(2),

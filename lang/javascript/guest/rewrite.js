@@ -1,4 +1,4 @@
-// A cell's text made ready to run: what it declares stays for the cells behind it, and may be declared again; imports
+// A cell's text made ready to run: what it declares stays for later cells, and may be declared again; imports
 // become calls. Only words are replaced, lines stay where they were.
 ((globalThis) => {
   "use strict";

@@ -1,5 +1,5 @@
 // Console, timers, and the code interpreter: the last of the prelude's files. Its value is what the host calls: begin,
-// settle, fail, rejected and step; a turn is told of by {"session":"next"} and {"session":"result",…}, as in Python.
+// settle, fail, rejected and step; a turn begins with {"session":"next"} and ends with {"session":"result",…}, as in Python.
 ((globalThis) => {
   "use strict";
   // Of the language's own, also where a program has put something else under their names.
@@ -462,18 +462,18 @@
       shared.compileOnly(isWhole ? shared.withoutMark(code) : rewrite(code, false), name, isWhole);
       return {};
     } catch (error) {
-      const told = errorOf(error);
+      const described = errorOf(error);
       const places = stackOf(error).split("\n").slice(1).join("\n");
-      const [, line, column] = /:(\d+):(\d+)\)?$/m.exec(places) ?? /\((\d+):(\d+)\)/.exec(told.message) ?? [];
+      const [, line, column] = /:(\d+):(\d+)\)?$/m.exec(places) ?? /\((\d+):(\d+)\)/.exec(described.message) ?? [];
       const place = { line: Number(line ?? 0), column: Number(column ?? 0) };
       const lines = request.code.split("\n");
       if (place.line > lines.length) {  // an open construct was cut off by the end of its surroundings
         Object.assign(place, { line: lines.length, column: lines.at(-1).length + 1 });
-        told.message = "Unexpected end of input";
-        told.traceback = `${name}:${place.line}\n${lines.at(-1)}\n\nSyntaxError: ${told.message}\n` +
+        described.message = "Unexpected end of input";
+        described.traceback = `${name}:${place.line}\n${lines.at(-1)}\n\nSyntaxError: ${described.message}\n` +
           `    at ${name}:${place.line}:${place.column}\n`;
       }
-      return { outcome: "error", exit_code: 1, error: { ...told, ...place } };
+      return { outcome: "error", exit_code: 1, error: { ...described, ...place } };
     }
   }
 

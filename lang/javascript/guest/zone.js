@@ -38,7 +38,7 @@
     const which = Array.from({ length: count }, (_, i) => view.getUint8(at + i));
     at += count;
     const names = textOf(view, at + 6 * kinds, at + 6 * kinds + letters);
-    const told = Array.from({ length: kinds }, (_, i) => {
+    const shown = Array.from({ length: kinds }, (_, i) => {
       const from = view.getUint8(at + 6 * i + 5);
       return {
         offset: view.getInt32(at + 6 * i) * 1000,
@@ -48,7 +48,7 @@
     });
     at += 6 * kinds + letters + leaps2 * 12 + standard2 + ut2;
     const footer = textOf(view, at + 1, view.byteLength - 1);
-    return { name, changes, types: which.map((type) => told[type]), first: told[0], rule: readRule(footer) };
+    return { name, changes, types: which.map((type) => shown[type]), first: shown[0], rule: readRule(footer) };
   }
 
   // "CET-1CEST,M3.5.0,M10.5.0/3": POSIX's TZ, with offsets positive to the west.

@@ -92,7 +92,7 @@ del _kind
 
 
 class SSLError(OSError):
-    """What a program is told that would make a TLS connection."""
+    """The error of a program that tries to make a TLS connection."""
 
     library = reason = None
 

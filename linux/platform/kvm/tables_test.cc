@@ -68,7 +68,7 @@ TEST_F(GuestTablesTest, MovesGrowsAndShrinks) {
   EXPECT_EQ(tables_->judge(0x10000000 + kPageBytes, kRead), Answer::kNoMapping);
 }
 
-TEST_F(GuestTablesTest, FillsWhatIsAround) {
+TEST_F(GuestTablesTest, FillsNeighbours) {
   tables_->map(kAt, kPageBytes, PROT_READ | PROT_EXEC);
   tables_->map(kAt + kPageBytes, kPageBytes, PROT_READ | PROT_WRITE);
   tables_->map(kAt + 2 * kPageBytes, kPageBytes, PROT_NONE);
@@ -124,7 +124,7 @@ TEST_F(GuestTablesTest, AskForEachSlotOnce) {
   EXPECT_EQ(copy->judge(kAt, kRead), Answer::kPresent);
 }
 
-TEST_F(GuestTablesTest, TellWhenTheyAreFullAndBeginAnew) {
+TEST_F(GuestTablesTest, ReportWhenTheyAreFullAndStartAgain) {
   constexpr uint64_t kFar = uint64_t{1} << 30;
   Answer answer = Answer::kPresent;
   tables_->map(kFar, kPageBytes, PROT_READ);

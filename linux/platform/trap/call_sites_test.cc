@@ -178,7 +178,7 @@ TEST_F(CallSitesTest, OnlyFilesArePatchedThatCannotBeWritten) {
   EXPECT_EQ(seen_by(*guest), kMove);
 }
 
-TEST_F(CallSitesTest, WhoTheCallerIsIsAnsweredWithoutAStop) {
+TEST_F(CallSitesTest, QuestionsAboutTheCallerAreAnsweredWithoutAStop) {
   const std::unique_ptr<Thread> guest = load(code_of(caller));
   guest->set_identity({.process = 1, .thread = 2, .parent = 77, .user = 4});
   run(*guest, 4);
@@ -268,7 +268,7 @@ GUEST_CODE(frameless, R"(
 )");
 static_assert(offsetof(TrapControl, by_gate) == 256 && offsetof(TrapControl, is_kicked) == 260);
 
-TEST_F(CallSitesTest, WhoLiesAboutItsFrameHasNone) {
+TEST_F(CallSitesTest, AForgedFrameHasNoSite) {
   const std::unique_ptr<Thread> guest = load_guest(*platform_, code_of(frameless));
   guest->registers.rdi = TRAP_CONTROLS;
   ASSERT_EQ(run_guest(*platform_, *guest), guest.get());

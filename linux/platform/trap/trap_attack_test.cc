@@ -356,7 +356,7 @@ TEST_F(TrapAttackTest, AProcessThatAGuestMakesIsEnded) {
   expect_all_is_well();
 }
 
-TEST_F(TrapAttackTest, AProcessThatAGuestMakesGoesWithThePlatform) {
+TEST_F(TrapAttackTest, AProcessOfAGuestEndsWithThePlatform) {
   const std::unique_ptr<Thread> guest = attacker();
   const int64_t made = call(*guest, SYS_clone, {TRAP_FORK_FLAGS});
   EXPECT_TRUE(made > 0 || made == -EAGAIN) << made;
@@ -395,7 +395,7 @@ TEST(TrapEndTest, NothingOutlivesTheKernelProcess) {
 
 // ---- lies ----
 
-TEST_F(TrapAttackTest, ASignalThatTheStubDoesNotHandleIsNotToldToTheKernel) {
+TEST_F(TrapAttackTest, ASignalThatTheStubDoesNotHandleIsNotReportedToTheKernel) {
   for (const int signal : {9999, -1, 0, SIGKILL, SIGCHLD}) {
     const std::unique_ptr<Thread> guest = lying_guest(signal, 0);
     EXPECT_EQ(guest->stop.kind, StopKind::kGone) << signal;

@@ -214,12 +214,12 @@
       if (typeof expected === "function") {
         if (expected.prototype !== undefined && thrown instanceof expected) return;
         if (Object.prototype.isPrototypeOf.call(Error, expected)) {
-          const told =
+          const reported =
             message ??
             `The error is expected to be an instance of "${expected.name}". Received ` +
             `"${thrown?.constructor?.name ?? shared.inspect(thrown, { depth: -1 })}"` +
             (thrown?.message ? `\n\nError message:\n\n${thrown.message}` : "");
-          failThrown(told, thrown, expected, from, message === undefined);
+          failThrown(reported, thrown, expected, from, message === undefined);
         }
         const answer = expected.call({}, thrown);
         if (answer !== true)
@@ -266,9 +266,9 @@
             ]),
         );
         const b = Object.fromEntries(names.map((n) => [n, expected[n]]));
-        const told = new AssertionError({ actual: a, expected: b, operator: "deepStrictEqual", stackStartFn: from });
-        Object.assign(told, { actual: thrown, expected, operator: from.name });
-        throw told;
+        const reported = new AssertionError({ actual: a, expected: b, operator: "deepStrictEqual", stackStartFn: from });
+        Object.assign(reported, { actual: thrown, expected, operator: from.name });
+        throw reported;
       }
     }
     function failThrown(message, actual, expected, from, isMade) {
@@ -345,14 +345,14 @@
         if (!(pattern instanceof RegExp)) wrongType("regexp", "an instance of RegExp", pattern);
         if (typeof text === "string" && pattern.test(text) === isWanted) return;
         if (message instanceof Error) throw message;
-        const told =
+        const reported =
           message ??
           (typeof text !== "string"
             ? `The "string" argument must be of type string.${load("internal/check").received(text)}`
             : `The input ${isWanted ? "did not" : "was expected to not"} match the regular expression ` +
               `${shared.inspect(pattern)}. Input:\n\n${shared.inspect(text)}\n`);
         const error = new AssertionError({
-          message: told,
+          message: reported,
           actual: text,
           expected: pattern,
           operator,

@@ -243,14 +243,14 @@
       };
       return Object.defineProperty(made, "name", { value: `${original.name}Callbackified` });
     }
-    const told = new Set();
+    const reported = new Set();
     function deprecate(call, message, code) {
       let isTold = false;
       const made = function (...values) {
-        if (!isTold && !(code !== undefined && told.has(code)))
+        if (!isTold && !(code !== undefined && reported.has(code)))
           globalThis.process.emitWarning(message, "DeprecationWarning", code);
         isTold = true;
-        if (code !== undefined) told.add(code);
+        if (code !== undefined) reported.add(code);
         return new.target ? Reflect.construct(call, values, new.target) : Reflect.apply(call, this, values);
       };
       Object.setPrototypeOf(made, call);

@@ -201,7 +201,7 @@ for (const [name, Engine] of Object.entries(engines)) {
   });
 
   if (Engine === QuickJsEngine) {  // Node's vm does not freeze the global object
-    only("a session goes on behind Object.freeze(globalThis)", async () => {
+    only("a session continues after Object.freeze(globalThis)", async () => {
       const s = session(Engine);
       assert.equal(await s.value("Object.freeze(globalThis); 5"), "5");
       assert.equal(await s.value("1 + 1"), "2");

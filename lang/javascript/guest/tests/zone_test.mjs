@@ -30,23 +30,23 @@ const inZone = (zone, act) => {
 };
 
 const kTell = `(() => {
-  const told = [];
+  const shown = [];
   for (let at = Date.UTC(1971, 0, 1); at < Date.UTC(2060, 0, 1); at += 86_400_000 * 11 + 3_600_000 * 5 + 1_234) {
     const date = new Date(at), utc = [date.getUTCFullYear(), date.getUTCMonth(), date.getUTCDate(), date.getUTCHours()];
     const later = new Date(at);
     later.setHours(later.getHours() + 30, 15);
     later.setMonth(later.getMonth() + 1);
-    told.push([at, date.getTimezoneOffset(), date.getFullYear(), date.getMonth(), date.getDate(), date.getDay(), date.getHours(),
+    shown.push([at, date.getTimezoneOffset(), date.getFullYear(), date.getMonth(), date.getDate(), date.getDay(), date.getHours(),
                date.getMinutes(), date.getSeconds(), date.getMilliseconds(), String(date).replace(/ \\(.*/, ""), date.toDateString(),
                +new Date(...utc, 30), +new Date(date.toISOString().slice(0, 19)), +new Date(date.toISOString().slice(0, 10)),
                Date.parse(date.toUTCString()), Date.parse(String(date)), +later].join());
   }
   const wrong = new Date(NaN);
-  told.push([wrong.getHours(), wrong.getTimezoneOffset(), String(wrong), +new Date(undefined), +new Date("nonsense"), +new Date(2026, NaN)].join());
-  told.push([Date.length, Date.name, new Date().constructor === Date, new Date() instanceof Date, typeof Date(), +new Date(new Date(5))].join());
+  shown.push([wrong.getHours(), wrong.getTimezoneOffset(), String(wrong), +new Date(undefined), +new Date("nonsense"), +new Date(2026, NaN)].join());
+  shown.push([Date.length, Date.name, new Date().constructor === Date, new Date() instanceof Date, typeof Date(), +new Date(new Date(5))].join());
   wrong.setFullYear(2026);
-  told.push(+wrong);
-  return told;
+  shown.push(+wrong);
+  return shown;
 })()`;
 
 for (const zone of kZones)

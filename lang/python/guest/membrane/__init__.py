@@ -3,8 +3,8 @@
     from membrane import http, kv
     page = http.get("https://example.org/")
 
-Each capability is a module: http, kv, fs, sql, ai, … . `help(http)` says what is in one, and `membrane.modules()`
-which there are. What no grant allows raises PermissionError, whose text names the grant.
+Each capability is a module: http, kv, fs, sql, ai, … . `help(http)` describes one, and `membrane.modules()` lists all.
+A call that no grant allows raises a PermissionError, whose text names the grant.
 
 `display(value)` shows a value beside the result of the cell; `membrane.chart` draws without other libraries.
 """
@@ -26,7 +26,7 @@ def __getattr__(name):
             if name in modules():
                 return modules()[name]
         except Error as error:
-            raise AttributeError(f"membrane.{name} is not there: {error}") from None
+            raise AttributeError(f"membrane.{name} is not available: {error}") from None
     raise AttributeError(f"module 'membrane' has no attribute {name!r}")
 
 

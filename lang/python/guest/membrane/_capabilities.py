@@ -1,4 +1,4 @@
-"""The capabilities as modules, made from what the host says of them, so that none can fall behind."""
+"""The capabilities as modules, generated from the host's descriptions, so that none can become outdated."""
 
 import importlib.abc
 import importlib.machinery
@@ -91,7 +91,7 @@ def _identifier(name):
 
 
 def _function_of(function):
-    """A function with the signature that the host's has."""
+    """Makes a function with the signature of the host's."""
     full_name = function["name"]
     name = _identifier(full_name.partition(".")[2])
     converters = [(p["name"], _TO_JSON[p["type"]]) for p in function["params"]]
@@ -167,7 +167,7 @@ _SIGNS = {"n": "\n", "t": "\t", "r": "\r"}
 
 
 def _literal(text):
-    """A string of WebAssembly's text format as one of Python: a str where it is UTF-8."""
+    """Converts a string of WebAssembly's text format: to a str if it is UTF-8, otherwise to bytes."""
     def byte_of(match):
         pair, point, sign = match.groups()
         return chr(int(pair, 16)) if pair else (chr(int(point, 16)) if point else _SIGNS.get(sign, sign)).encode().decode("latin-1")

@@ -1,4 +1,4 @@
-"""Values as they are shown: text always, and what else a value can be shown as."""
+"""The forms in which values are shown: always text, and others that a value has."""
 
 import base64
 import io
@@ -25,12 +25,12 @@ more_forms = None  # value -> [(MIME type, representation)], for providers of fu
 
 
 def display(*values):
-    """Shows the values beside the result of the cell: each as text, and as HTML, SVG, PNG, … where it can be."""
+    """Shows the values beside the result of the cell: each as text, and as HTML, SVG, PNG, … if it can be."""
     _shown.extend(bundle_of(value) for value in values)
 
 
 def take_displays():
-    """What was shown since the last call, open figures too."""
+    """Returns what was shown since the last call, open figures included."""
     take_figures()
     if not _shown:
         return []
@@ -40,7 +40,7 @@ def take_displays():
 
 
 def cut(text, limit=MAX_TEXT):
-    """The text, without its middle where it is too long."""
+    """Returns the text, without its middle if it is too long."""
     if len(text) <= limit:
         return text
     half = limit // 2
@@ -55,7 +55,7 @@ def _describe(error):
 
 
 def text_of(value):
-    """The bounded repr. One that raises is told of, and harms nobody."""
+    """Returns the bounded repr. One that raises is reported, and does no harm."""
     try:
         return cut(repr(value))
     except Exception as error:

@@ -1,7 +1,7 @@
 """The way out: one request as JSON, one answer back.
 
-Where the interpreter has a call of its own for that, it is one call of the host. Else it is /dev/membrane: a request is one
-whole write; what is read until the end is its answer. The device is opened for each request, so that nothing of a program
+If the interpreter has a call for it, a request is one call of the host. Otherwise it goes to /dev/membrane: one whole write is a
+request, and what is read until the end is its answer. The device is opened for each request, so that nothing that a program does
 (closing descriptors, forking, being frozen) can put another file in its place.
 """
 
@@ -50,7 +50,7 @@ class ConnectionError_(Error, ConnectionError):
 
 
 class ExistsError(Error, FileExistsError):
-    """The thing exists already."""
+    """The name exists already."""
 
 
 class IsDirectoryError(Error, IsADirectoryError):
@@ -89,7 +89,7 @@ _ERRORS = {
 
 
 def error_of(answer, what=""):
-    """The exception that tells of {"errno":…, "message":…, "grant":…}."""
+    """Returns the exception for {"errno":…, "message":…, "grant":…}."""
     name = answer.get("errno", "EHOST")
     grant = answer.get("grant", "")
     kind, number = _ERRORS.get(name, (Error, "EIO"))
@@ -103,7 +103,7 @@ def error_of(answer, what=""):
 
 
 def exchange(request):
-    """The answer to the request; both are bytes. No bytes stand for a value that is null."""
+    """Returns the answer to the request; both are bytes. An empty answer is null."""
     if _call_host is not None:
         try:
             return _call_host(request)
@@ -132,17 +132,17 @@ _write = _make_encoder and _make_encoder(None, json.JSONEncoder().default, json.
 
 
 def encode_tree(value):
-    """As JSON, of what holds nothing that holds it."""
+    """Encodes a value without cycles as JSON."""
     return "".join(_write(value, 0)) if _write else json.dumps(value, ensure_ascii=False, separators=(",", ":"))
 
 
 def object_of(text):
-    """What the host has written as JSON, in bytes."""
+    """Decodes the host's JSON, given as bytes."""
     return _scan(text.decode(), 0)[0]
 
 
 def ask(request, what=""):
-    """The object that answers the object, or a request that is JSON already. An answer that is an error is raised."""
+    """Sends an object, or a request that is JSON already, and returns the answer as an object. Raises an answer that is an error."""
     if not isinstance(request, bytes):
         request = encode_tree(request).encode("utf-8", "replace")
     text = exchange(request)
@@ -158,12 +158,12 @@ def ask(request, what=""):
 
 
 def call(name, arguments):
-    """The value that a host function gives for arguments that are JSON already."""
+    """Calls a host function with arguments that are JSON already, and returns its value."""
     return ask({"call": name, "arguments": arguments}, name).get("value")
 
 
 def bytes_to_json(data):
-    """A text where the bytes are one."""
+    """Decodes the bytes if they are UTF-8."""
     try:
         return data.decode()
     except UnicodeDecodeError:

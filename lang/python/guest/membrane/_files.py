@@ -1,6 +1,6 @@
-"""What programs expect of files and users that WASI does not know: modes, an owner, a mask for new files.
+"""What programs expect of files and users and WASI does not have: modes, an owner, a mask for new files.
 
-Whoever unpacks an archive that was made here wants to read what is in it: a file has the mode 0644, a directory 0755.
+A file has the mode 0644 and a directory 0755, so that the contents of an archive made here can be read after it is unpacked.
 """
 
 import os

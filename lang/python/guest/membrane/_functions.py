@@ -1,4 +1,4 @@
-"""Functions and objects of the embedder, as a program has them: names of its own, modules that it imports, classes.
+"""Functions and objects of the embedder, as a program sees them: names of its own, modules that it imports, classes.
 
 A call is {"functions":[{"call":"shop.price","arguments":[…],"keywords":{…}}]}, answered by {"answers":[{"value":…} or
 {"error":{"type":…,"message":…}}]}, with values as _values.py has them.
@@ -21,7 +21,7 @@ _queued = []  # (call, future) of awaited functions
 
 
 class HostError(RuntimeError):
-    """A function of the host has failed, in a way that has no exception here. `type_name` is the host's name for it."""
+    """A function of the host failed with an error that has no exception class here. `type_name` is the host's name for it."""
 
     type_name = ""
 
@@ -104,7 +104,7 @@ def call(name, arguments=(), keywords=None, of=None):
 
 
 async def call_async(name, arguments=(), keywords=None, of=None):
-    """Calls that are awaited in one round of the loop are made at once, and answered concurrently."""
+    """Makes the calls that are awaited in one round of the loop together; they are answered concurrently."""
     loop = asyncio.get_running_loop()
     future = loop.create_future()
     _queued.append((_encoded(_door.encode_tree(_call_of(name, arguments, keywords, of))), future))
@@ -200,7 +200,7 @@ def _function_of(spec, full_name, is_method=False):
 
 
 class _HostObject:
-    """Stands for an object of the host, which never comes in here."""
+    """A reference to an object of the host, which itself stays there."""
 
     __slots__ = ("_membrane_id",)
 
@@ -232,7 +232,7 @@ def _type_of(spec):
 
 
 def _put(name, value):
-    """Into the program's own names, unless it has put something of its own there."""
+    """Sets a name in the program, unless the program has replaced it."""
     names = sys.modules["__main__"].__dict__
     if name not in names or name in _ours and names[name] is _ours[name]:
         names[name] = _ours[name] = value
@@ -295,7 +295,7 @@ def _awaited_names(tree):
 
 
 def declare_called_names(code):
-    """What the code calls by a name that is nobody's is a function of the host, which may know it."""
+    """Defines undefined names that the code calls as functions of the host, which may know them."""
     try:
         tree = ast.parse(code)
     except (SyntaxError, ValueError, RecursionError, MemoryError):

@@ -12,7 +12,7 @@ cell_loop = None  # returns the session's loop, while a cell runs
 
 
 class _Waiter:
-    """Stands where a selector would: what becomes ready does so by time, or by a thread."""
+    """Takes the place of a selector. Only time and threads make things ready here."""
 
     def __init__(self, loop):
         self._loop = loop

@@ -14,7 +14,7 @@ _OF_THE_CONNECTION = {"host", "content-length", "connection", "transfer-encoding
 
 
 class Answer:
-    """What a server answered: `status`, `url` (behind redirects), `headers` (names in lower case), `body` (bytes)."""
+    """A server's answer: `status`, `url` (after redirects), `headers` (names in lower case), `body` (bytes)."""
 
     def __init__(self, fields):
         self.status = fields["status"]
@@ -25,7 +25,7 @@ class Answer:
 
 
 def exchange(method, url, headers, body):
-    """One request, whatever the status of its answer. Headers are pairs; a body is bytes."""
+    """Makes one request, and returns its answer, whatever the status. Headers are pairs; a body is bytes."""
     global _given
     sent = {}
     for name, value in headers:
@@ -140,7 +140,7 @@ _installed = False
 
 
 def install():
-    """Puts the capability behind urlopen() and every opener that is made from now on."""
+    """Makes urlopen(), and every opener made from now on, use the capability."""
     global _installed
     if _installed:
         return

@@ -1,4 +1,4 @@
-"""What there is not: processes and sockets. Who asks for them is told what to use instead."""
+"""Processes and sockets, which do not exist here. The errors say what to use instead."""
 
 import errno
 import multiprocessing

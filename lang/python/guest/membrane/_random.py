@@ -1,6 +1,6 @@
 """The generators that all of a program shares (`random`, numpy's global one), and who seeded them.
 
-One that the program seeded is its state: forks and steps back keep it as it was. One that nobody seeded stands for
+A generator that the program seeded is part of its state: forks and steps back keep it. One that was not seeded is a source of
 entropy: it is seeded from the host wherever two runs would otherwise draw the same numbers.
 """
 
@@ -15,7 +15,7 @@ _seeded = set()  # "random", "numpy": seeded by the program
 
 
 class _Shared(random.Random):
-    """The generator behind the functions of `random`, which notices when it is seeded."""
+    """The generator of the functions of `random`, which notices when it is seeded."""
 
     def seed(self, a=None, version=2):
         super().seed(a, version)

@@ -11,7 +11,7 @@ import time
 
 _MAX_REQUESTS = 8  # answered at once
 _now = time.monotonic
-_sleep = time.sleep  # the host's, before threads were run behind the program's
+_sleep = time.sleep  # the host's, before the program's threads were simulated
 _time = 0.0  # at the last reading: reading a clock may advance it
 
 
@@ -202,7 +202,7 @@ def _asks(wait):
 
 
 def _leave_if_in_the_way():
-    """Whoever stands below the current task could go on."""
+    """Whether a task below the current one could continue."""
     below = _standing[:-1]
     if current.may_be_left and (all(task is not MAIN for task, _ in below) or any(wait.is_over() for _, wait in below)):
         _leave()

@@ -1,4 +1,4 @@
-"""The code interpreter: one turn takes a piece of code from the host, runs it, and says what came of it.
+"""The code interpreter: a turn takes a piece of code from the host, runs it, and returns its result.
 
     turn    {"code":…, "name":"<cell 1>", "mode":"cell"|"script"|"check"|"complete", "arguments":[…], "input":…, "fresh":{"entropy_hex":…},
              "input_waits":true, "declares_calls":true, "input_is_new":true, "packages":"/usr/lib/python-packages", "functions":{…},
@@ -53,7 +53,7 @@ _sources_total = 0
 
 
 def warm():
-    """What is done once, before the first turn: all that can be shared by every fork."""
+    """Does once, before the first turn, everything that all forks can share."""
     global _warm
     if _warm:
         return
@@ -85,7 +85,7 @@ def warm():
 
 
 def _run_first_turns():
-    """What a turn comes to first is made now, and not in each fork."""
+    """Runs typical first turns now, so that not every fork has to make what they need."""
     for code in ("1", "x = 1", "print(end='')"):
         source = _door.encode_tree({"code": code, "name": "<warm>"}).encode()
         for _ in range(20):
@@ -161,11 +161,11 @@ def turn(source):
 
 
 def _encode_result(result):
-    told = {"session": "result"}
+    described = {"session": "result"}
     for name, value in result.items():
         if value:
-            told[name] = value
-    return _door.encode_tree(told).encode("utf-8", "replace")
+            described[name] = value
+    return _door.encode_tree(described).encode("utf-8", "replace")
 
 
 def reseed(fresh):
@@ -242,12 +242,12 @@ def _check(code, name):
             compile(code, name, "exec", dont_inherit=True)
     except BaseException as error:  # also a text that nests too deeply for the compiler
         message = error.msg if isinstance(error, SyntaxError) else str(error)
-        told = {"type": type(error).__qualname__, "message": _display.cut(message or ""), "traceback": ""}
+        described = {"type": type(error).__qualname__, "message": _display.cut(message or ""), "traceback": ""}
         if isinstance(error, SyntaxError) and error.lineno:
             line = (code.splitlines() or [""])[min(error.lineno, len(code.splitlines()) or 1) - 1]
-            told["line"] = error.lineno
-            told["column"] = len(line[:max((error.offset or 1) - 1, 0)].encode("utf-8", "replace")) + 1
-        result.update(outcome="error", error=told, exit_code=1)
+            described["line"] = error.lineno
+            described["column"] = len(line[:max((error.offset or 1) - 1, 0)].encode("utf-8", "replace")) + 1
+        result.update(outcome="error", error=described, exit_code=1)
     return result
 
 
@@ -592,25 +592,25 @@ def _remember(name, code):
         linecache.cache.pop(oldest, None)
 
 
-def _leave_out_ours(told, seen):
+def _leave_out_ours(described, seen):
     """Takes our own frames out of an error and of those that led to it."""
-    if told is None or id(told) in seen:
+    if described is None or id(described) in seen:
         return
-    seen.add(id(told))
-    told.stack[:] = [frame for frame in told.stack if not frame.filename.startswith(_OUR_PACKAGES)]
-    _leave_out_ours(told.__cause__, seen)
-    _leave_out_ours(told.__context__, seen)
-    for inner in told.exceptions or ():
+    seen.add(id(described))
+    described.stack[:] = [frame for frame in described.stack if not frame.filename.startswith(_OUR_PACKAGES)]
+    _leave_out_ours(described.__cause__, seen)
+    _leave_out_ours(described.__context__, seen)
+    for inner in described.exceptions or ():
         _leave_out_ours(inner, seen)
 
 
 def traceback_of(error):
-    """As Python tells it, without our own frames."""
-    told = traceback.TracebackException.from_exception(error)
-    _leave_out_ours(told, set())
+    """Formats the error as Python does, without our own frames."""
+    described = traceback.TracebackException.from_exception(error)
+    _leave_out_ours(described, set())
     if isinstance(error, ModuleNotFoundError):
-        told._str = _packages.without_advice(told._str)
-    return "".join(told.format())
+        described._str = _packages.without_advice(described._str)
+    return "".join(described.format())
 
 
 def _error_of(error, code):

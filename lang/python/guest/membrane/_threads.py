@@ -377,7 +377,7 @@ def _steps_of_thread(thread):
 
 
 def _tell(error, thread):
-    """What a thread ended with, as threading.excepthook tells it, without our own frames."""
+    """Reports the error that ended a thread, as threading.excepthook does, without our own frames."""
     hook = threading.excepthook
     try:
         if hook is not _excepthook:

@@ -68,10 +68,10 @@ def _answer(base, request):
     length = len(answer.body)
     if method == "HEAD":
         length = answer.headers.get("content-length", 0)
-    told = [f"HTTP/1.1 {answer.status} {_net.reason_of(answer.status)}", f"content-length: {length}",
+    shown = [f"HTTP/1.1 {answer.status} {_net.reason_of(answer.status)}", f"content-length: {length}",
             "connection: close"]
-    told += [f"{name}: {value}" for name, value in answer.headers.items() if name not in OF_THE_BODY]
-    return "\r\n".join((*told, "", "")).encode("latin-1", "replace") + answer.body
+    shown += [f"{name}: {value}" for name, value in answer.headers.items() if name not in OF_THE_BODY]
+    return "\r\n".join((*shown, "", "")).encode("latin-1", "replace") + answer.body
 
 
 def _of_chunks(data):

@@ -3,7 +3,7 @@
     from membrane import chart
     chart.line([1, 2, 4, 8], title="Growth", x_label="day", y_label="users")
 
-Each gives a Chart, which is shown as SVG where it is the value of a cell, and carries the same as Vega-Lite.
+Each returns a Chart, which is shown as SVG if it is the value of a cell, and which also has the chart as Vega-Lite.
 `chart.save(path)` writes the SVG.
 """
 
@@ -18,7 +18,7 @@ _MAX_POINTS = 50_000
 
 
 def line(y, x=None, **options):
-    """A line through points. `y`: numbers, or {name: numbers} for several lines; `x`: numbers, 0, 1, 2, … if left out.
+    """Draws a line through points. `y`: numbers, or {name: numbers} for several lines. `x`: numbers; 0, 1, 2, … by default.
 
     Options of every chart: title, x_label, y_label, width, height.
     """
@@ -26,12 +26,12 @@ def line(y, x=None, **options):
 
 
 def scatter(x, y, **options):
-    """Points. `y`: numbers, or {name: numbers} for several sets."""
+    """Draws points. `y`: numbers, or {name: numbers} for several sets."""
     return Chart("point", _series_of(y, x), **options)
 
 
 def bar(values, labels=None, **options):
-    """Bars from zero. `values`: numbers with `labels`, or {label: number}."""
+    """Draws bars from zero. `values`: numbers with `labels`, or {label: number}."""
     if hasattr(values, "items"):
         labels, values = zip(*values.items()) if values else ((), ())
     numbers = [float(v) for v in values]
@@ -42,10 +42,10 @@ def bar(values, labels=None, **options):
 
 
 def histogram(values, bins=10, **options):
-    """How many of the numbers lie in each of `bins` ranges of the same width."""
+    """Draws how many of the numbers are in each of `bins` ranges of the same width."""
     numbers = [n for n in map(float, values) if math.isfinite(n)]
     if bins < 1:
-        raise ValueError("there is at least one bin")
+        raise ValueError("a histogram needs at least one bin")
     low, high = (min(numbers), max(numbers)) if numbers else (0.0, 1.0)
     width = (high - low) / bins or 1.0
     counts = [0] * bins

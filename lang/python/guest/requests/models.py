@@ -97,7 +97,7 @@ def _url_of(url, params):
     text = url.decode() if isinstance(url, bytes) else str(url).strip()
     parts = urllib.parse.urlsplit(text)
     if not parts.scheme or not parts.netloc:
-        raise exceptions.MissingSchema(f"{text!r} is no whole URL; did you mean https://{text}?")
+        raise exceptions.MissingSchema(f"{text!r} is not a whole URL; did you mean https://{text}?")
     if parts.scheme.lower() not in ("http", "https"):
         raise exceptions.InvalidSchema(f"only http and https are there, and not {parts.scheme}")
     query = parts.query

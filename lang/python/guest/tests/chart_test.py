@@ -46,7 +46,7 @@ class Charts(unittest.TestCase):
         self.assertEqual([y for _, y in made.series[""]], [1, 1, 1, 3])
         self.assertEqual(made.edges, [0, 1, 2, 3, 4])
 
-    def test_what_is_wrong_is_said(self):
+    def test_mistakes_are_reported(self):
         for wrong in (lambda: chart.line([1], x=[1, 2]), lambda: chart.bar([1], ["a", "b"]),
                       lambda: chart.histogram([1], bins=0), lambda: chart.line(["a"]),
                       lambda: chart.line(range(100_000))):

@@ -65,7 +65,7 @@ class Errors(DoorTest):
         self.assertEqual(error.errno, errno.EACCES)
         self.assertEqual(type(error).__name__, "PermissionError")
 
-    def test_an_answer_that_is_no_json_is_an_error(self):
+    def test_an_answer_that_is_not_json_is_an_error(self):
         _door.exchange = lambda request: b"\xff"
         with self.assertRaises(membrane.Error):
             _door.ask({"call": "kv.get", "arguments": []})
@@ -79,7 +79,7 @@ class Modules(DoorTest):
         self.assertIs(membrane.kv, kv)
         self.assertEqual([r for r in self.requests if "registry" in r], [{"registry": True}])
 
-    def test_what_there_is_not_is_not_there(self):
+    def test_what_is_missing_is_absent(self):
         with self.assertRaises(ImportError):
             from membrane import nothing
         with self.assertRaises(ModuleNotFoundError):
@@ -129,7 +129,7 @@ class TheRealRegistry(DoorTest):
     registry = real_registry()
 
     @unittest.skipIf(registry is None, "MEMBRANE_COMMAND is not set")
-    def test_every_function_is_there_with_its_parameters(self):
+    def test_every_function_exists_with_its_parameters(self):
         import inspect
         for capability in self.registry["capabilities"]:
             module = getattr(membrane, capability["name"])

@@ -102,7 +102,7 @@ class _Closing:
 
 
 class Users(unittest.TestCase):
-    def test_a_user_and_a_mask_are_there_where_the_system_has_none(self):
+    def test_a_user_and_a_mask_exist_where_the_system_has_none(self):
         names = ("umask", "getuid", "geteuid", "getgid", "getegid")
         before = {name: getattr(os, name) for name in names}
         for name in names:

@@ -11,7 +11,7 @@ PNG = b"\x89PNG\r\n"
 GIF = b"GIF89a"
 
 
-def told(data):
+def reported(data):
     return {"base64": base64.b64encode(data).decode()}
 
 
@@ -35,8 +35,8 @@ class Display(SessionTest):
                 ("Latex('$x$')", "Latex", "text/latex", "$x$"), ("Math('x^2')", "Math", "text/latex", "$\\displaystyle x^2$"),
                 ("SVG('<svg/>')", "SVG", "image/svg+xml", "<svg/>"), ("JSON({'a': [1]})", "JSON", "application/json", {"a": [1]}),
                 ("JSON('[2]')", "JSON", "application/json", [2]), ("Javascript('f()')", "Javascript", "application/javascript", "f()"),
-                (f"Image({PNG!r})", "Image", "image/png", told(PNG)), (f"Image({GIF!r})", "Image", "image/gif", told(GIF)),
-                (f"Image({PNG!r}, format='jpg')", "Image", "image/jpeg", told(PNG)),
+                (f"Image({PNG!r})", "Image", "image/png", reported(PNG)), (f"Image({GIF!r})", "Image", "image/gif", reported(GIF)),
+                (f"Image({PNG!r}, format='jpg')", "Image", "image/jpeg", reported(PNG)),
                 ("Image(url='https://h/a.png?b', width=3)", "Image", "text/html", '<img src="https://h/a.png?b" width="3"/>')):
             self.assertEqual(self.shown(code), {"text/plain": f"<IPython.core.display.{name} object>", mime: form}, code)
         self.assertEqual(self.shown("Pretty('as it is')"), {"text/plain": "as it is"})
@@ -46,8 +46,8 @@ class Display(SessionTest):
         with tempfile.TemporaryDirectory() as folder:
             (Path(folder) / "a.png").write_bytes(PNG)
             (Path(folder) / "a.html").write_text("<i>é</i>", encoding="utf-8")
-            self.assertEqual(self.shown(f"Image('{folder}/a.png')")["image/png"], told(PNG))
-            self.assertEqual(self.shown(f"Image(filename='{folder}/a.png')")["image/png"], told(PNG))
+            self.assertEqual(self.shown(f"Image('{folder}/a.png')")["image/png"], reported(PNG))
+            self.assertEqual(self.shown(f"Image(filename='{folder}/a.png')")["image/png"], reported(PNG))
             self.assertEqual(self.shown(f"HTML(filename='{folder}/a.html')")["text/html"], "<i>é</i>")
         self.assertEqual(self.run_turn("Image('nothing.png')")["error"]["type"], "FileNotFoundError")
         self.assertEqual(self.run_turn("Image(b'', format='tiff')")["error"]["type"], "ValueError")
@@ -74,7 +74,7 @@ class Display(SessionTest):
             displays = self.run_turn("import IPython\nfrom IPython.display import display\ndisplay(IPython.whole)", packages=folder)["displays"]
         self.assertEqual(displays, [{"text/plain": "True"}])
 
-    def test_older_names_are_there_and_a_shell_is_not(self):
+    def test_older_names_exist_and_a_shell_does_not(self):
         self.assertEqual(self.value("from IPython.core.display import HTML as Old, display as shows\nOld is HTML, shows is display"), "(True, True)")
         self.assertEqual(self.value("import IPython\nIPython.get_ipython() is None, IPython.display.HTML is HTML"), "(True, True)")
         self.assertNotIn("missing", self.run_turn("from IPython.terminal import embed")["error"])

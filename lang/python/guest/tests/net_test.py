@@ -182,7 +182,7 @@ class Requests(NetTest):
                                 f'--{boundary}\r\nContent-Disposition: form-data; name="f"; filename="a%22.txt"\r\n'
                                 f'Content-Type: text/plain\r\n\r\n').encode() + b"\xff\r\n" + f"--{boundary}--\r\n".encode())
 
-    def test_who_asks(self):
+    def test_callers(self):
         self.serve()
         requests.get("http://h/", auth=("u", "p"))
         requests.get("http://u:p%40@h/x")
@@ -251,7 +251,7 @@ class Requests(NetTest):
         self.assertEqual((session.get("https://h/").text, counting.sent), ("served", 1))
         self.assertEqual((session.get("http://h/").text, counting.sent), ("served", 1))
 
-    def test_what_is_not_there_is_refused(self):
+    def test_what_does_not_exist_is_refused(self):
         self.serve(url="http://h/elsewhere")
         for more in ({"verify": False}, {"cert": "x"}, {"proxies": {"http": "x"}}):
             self.assertRaises(NotImplementedError, requests.get, "http://h/", **more)

@@ -46,13 +46,13 @@ class Missing(unittest.TestCase):
         code = "try:\n  import no_such_module_xq\nexcept ImportError as e:\n  raise ImportError('install it') from e"
         self.assertEqual(self.missing(code)["module"], "no_such_module_xq")
 
-    def test_a_part_of_a_module_that_is_there_is_no_package(self):
+    def test_a_part_of_an_installed_module_is_not_a_package(self):
         self.assertIsNone(self.missing("import json.nothing"))
         self.assertIsNone(self.missing("from json import nothing"))
         self.assertIsNone(self.missing("1/0"))
         self.assertIsNone(self.missing("raise ImportError('x')"))
 
-    def test_a_slip_has_what_is_near(self):
+    def test_a_misspelling_gets_the_nearest(self):
         self.assertIn("statistics", self.missing("import statistcs")["near"])
         self.assertEqual(self.missing("import no_such_module_xq")["near"], [])
 
@@ -64,7 +64,7 @@ class Missing(unittest.TestCase):
                      "raise OSError('wasi does not support processes.')"):
             self.assertEqual(self.missing(code), {"module": "pip", "near": [], "install": names}, code)
 
-    def test_an_installation_in_another_line_is_none(self):
+    def test_an_installation_in_another_line_does_not_count(self):
         self.assertIsNone(self.missing("x = 'pip install rich'\ny = ("))
         self.assertIsNone(self.missing("x = 'pip install rich'\n1/0"))
 
@@ -83,7 +83,7 @@ class Turns(SessionTest):
             self.assertEqual(self.value("import module_of_a_package as m; m.value", packages=folder), "42")
             self.assertEqual(sys.path[-1], folder)
 
-    def test_an_error_tells_of_the_module(self):
+    def test_an_error_names_the_module(self):
         missing = self.run_turn("import no_such_module_xq")["error"]["missing"]
         self.assertEqual(missing, {"module": "no_such_module_xq", "near": [], "install": []})
 
@@ -146,19 +146,19 @@ class Wires(NetTest):
         answer = connection.getresponse()
         self.assertEqual((answer.getheader("content-length"), answer.read()), ("7", b""))
 
-    def test_a_refusal_is_that_of_the_capability_and_is_told_once(self):
+    def test_a_refusal_is_the_capabilitys_and_is_reported_once(self):
         self.deny()
-        told = []
-        with unittest.mock.patch.object(sys, "unraisablehook", told.append):
+        shown = []
+        with unittest.mock.patch.object(sys, "unraisablehook", shown.append):
             for kind in (http.client.HTTPConnection, http.client.HTTPSConnection):
                 connection = kind("h")
                 connection.request("GET", "/")
                 with self.assertRaisesRegex(PermissionError, "no grant allows it"):
                     connection.getresponse()
             gc.collect()
-        self.assertEqual(told, [])
+        self.assertEqual(shown, [])
 
-    def test_that_there_are_no_sockets_does_not_hold_of_its_connections(self):
+    def test_its_connections_need_no_sockets(self):
         self.addCleanup(_processes.install())
         self.serve(200, "plain")
         connection = http.client.HTTPConnection("h")
@@ -280,7 +280,7 @@ class Urllib3(SessionTest):
         for finder in (_imports._Finder, _imports._LastFinder):
             self.addCleanup(sys.meta_path.remove, finder)
 
-    def test_what_goes_with_requests_is_there(self):
+    def test_modules_that_come_with_requests_exist(self):
         self.value("import requests\nfrom requests.adapters import HTTPAdapter, Retry\nfrom urllib3.util.retry import Retry as Same")
         self.assertEqual(self.value("Retry is Same, Retry(total=3, backoff_factor=1, status_forcelist=[500]).new(total=2)"),
                          "(True, Retry(total=2, connect=None, read=None, redirect=None, status=None))")
@@ -289,7 +289,7 @@ class Urllib3(SessionTest):
         self.value("import urllib3\nurllib3.disable_warnings(urllib3.exceptions.InsecureRequestWarning)")
         self.value("from requests.packages.urllib3.util.retry import Retry\nfrom requests.packages.urllib3.exceptions import InsecureRequestWarning")
 
-    def test_who_wants_more_is_told_of_the_package(self):
+    def test_unsupported_uses_name_the_package(self):
         for code in ("import urllib3\nurllib3.PoolManager()", "from urllib3 import PoolManager"):
             self.assertEqual(self.run_turn(code)["error"]["missing"], {"module": "urllib3", "near": [], "install": []}, code)
         self.assertEqual(self.value("import urllib3\nhasattr(urllib3, '__path__'), hasattr(urllib3, '__nothing__')"), "(True, False)")

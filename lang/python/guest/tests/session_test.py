@@ -84,7 +84,7 @@ class Cells(SessionTest):
         self.assertEqual(self.value("f(), A.__module__"), "('__main__', '__main__')")
         self.assertEqual(self.value("import __main__; __main__.A is A"), "True")
 
-    def test_await_stands_at_the_top(self):
+    def test_await_is_allowed_at_the_top(self):
         self.value("import asyncio\nasync def f():\n  await asyncio.sleep(0)\n  return 7")
         self.assertEqual(self.value("await f()"), "7")
         self.assertEqual(self.value("a = await f()\nasync with asyncio.timeout(5):\n  a += await f()\na"), "14")
@@ -103,7 +103,7 @@ class Cells(SessionTest):
         self.value("v = contextvars.ContextVar('v')\nv.set(1)\nawait f()")
         self.assertEqual(self.value("v.get()"), "1")
 
-    def test_tasks_go_on_in_a_later_cell_that_awaits(self):
+    def test_tasks_continue_in_a_later_cell_that_awaits(self):
         self.value("import asyncio\nseen = []\nasync def f(n):\n  await asyncio.sleep(0)\n  seen.append(n)\n  return n")
         self.value("a = asyncio.create_task(f(1))")  # in a notebook each cell has a loop
         self.value("b = asyncio.ensure_future(f(2)); c = asyncio.gather(f(3), f(4))")
@@ -176,7 +176,7 @@ class Errors(SessionTest):
         self.assertIn("http.get('https://a/')", error["traceback"])
         self.assertNotIn("_door", error["traceback"])
 
-    def test_the_session_goes_on_behind_what_ends_programs(self):
+    def test_the_session_continues_after_what_ends_programs(self):
         for code, kind in (("raise KeyboardInterrupt", "KeyboardInterrupt"), ("raise MemoryError", "MemoryError"),
                            ("def f(): f()\nf()", "RecursionError"), ("raise BaseException('x')", "BaseException"),
                            ("class E(Exception):\n  def __str__(self): raise ValueError\nraise E", "E"),
@@ -186,7 +186,7 @@ class Errors(SessionTest):
             self.assertIn(kind, result["error"]["traceback"])
             self.assertEqual(self.value("1 + 1"), "2")
 
-    def test_causes_and_groups_are_told(self):
+    def test_causes_and_groups_are_reported(self):
         error = self.run_turn("try:\n  1/0\nexcept Exception as e:\n  raise ExceptionGroup('both', [e, KeyError(1)])")
         for part in ("ExceptionGroup: both", "ZeroDivisionError", "KeyError: 1", "During handling"):
             self.assertIn(part, error["error"]["traceback"])
@@ -196,7 +196,7 @@ class Errors(SessionTest):
         self.assertLess(len(error["traceback"]), 200_000)
         self.assertIn("characters left out", error["message"])
 
-    def test_exit_is_no_failure(self):
+    def test_exit_is_not_a_failure(self):
         for code, number in (("import sys; sys.exit()", 0), ("exit(3)", 3), ("raise SystemExit(-1)", 255),
                              ("import sys; sys.exit('no')", 1)):
             result = self.run_turn(code)
@@ -224,7 +224,7 @@ class Hooks(SessionTest):
         self.assertEqual(self.run_turn("sys.exit(2)")["outcome"], "exit")
         self.assertEqual(self.output.getvalue(), "hook KeyError 1 ['<module>']\n")
 
-    def test_a_hook_that_fails_is_told_of(self):
+    def test_a_failing_hook_is_reported(self):
         result = self.run_turn("import sys\ndef hook(*_): raise ValueError('no')\nsys.excepthook = hook\n1/0")
         self.assertEqual(result["error"]["type"], "ZeroDivisionError")
         self.assertIn("Error in sys.excepthook:\nTraceback", self.errors.getvalue())
@@ -248,7 +248,7 @@ class Scripts(SessionTest):
         self.assertEqual(self.output.getvalue(), "first\na\nb\n")
         self.assertIn("ZeroDivisionError", self.errors.getvalue())
 
-    def test_its_last_expression_is_no_result(self):
+    def test_its_last_expression_is_not_a_result(self):
         self.assertIsNone(self.run_turn("5", mode="script", name="a.py")["value"])
 
     def test_what_it_changes_of_the_surroundings_is_put_back(self):
@@ -273,7 +273,7 @@ class Display(SessionTest):
         self.assertEqual(self.run_turn("4")["displays"], [])
         self.assertEqual(len(self.run_turn("display(1)\n1/0")["displays"]), 1, "what came before an error is shown")
 
-    def test_a_repr_that_raises_harms_nobody(self):
+    def test_a_repr_that_raises_does_no_harm(self):
         value = self.value("class R:\n  def __repr__(self): raise ValueError('no')\nR()")
         self.assertEqual(value, "<the repr of R raised ValueError: no>")
         value = self.value("class H:\n  def __repr__(self): return 'H'\n  def _repr_html_(self): 1/0\nH()")
@@ -532,7 +532,7 @@ class Waiting(unittest.TestCase):
             with self.assertRaisesRegex(RuntimeError, "another thread"):
                 wait()
 
-    def test_what_is_there_is_not_waited_for(self):
+    def test_what_exists_is_not_waited_for(self):
         items = queue.SimpleQueue()
         items.put(5)
         self.assertEqual(items.get(), 5)

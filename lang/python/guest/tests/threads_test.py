@@ -37,7 +37,7 @@ class ThreadsTest(SessionTest):
         self.addCleanup(self.end_all)
 
     def end_all(self):
-        """What a session leaves where it stands would be told of when this process ends."""
+        """Ends the session's threads: what they leave would be reported when this process ends."""
         _scheduler.forget()
         while _scheduler._left_behind:
             _scheduler._left_behind.pop().steps.close()
@@ -72,7 +72,7 @@ class TypicalPrograms(ThreadsTest):
             print(sorted(results), any(t.is_alive() for t in threads))
             """), ["[0, 1, 4, 9, 16] False"])
 
-    def test_threads_that_sleep_go_on_in_the_order_of_time(self):
+    def test_threads_that_sleep_continue_in_the_order_of_time(self):
         self.assertEqual(self.script("""
             import threading, time
             def worker(name, delay):
@@ -332,12 +332,12 @@ class TypicalPrograms(ThreadsTest):
             t.start(); t.join()
             print("main goes on")
             """), ["main goes on"])
-        told = self.errors.getvalue()
-        self.assertTrue(told.startswith(
-            "Exception in thread failing:\nTraceback (most recent call last):\n  File \"program.py\""), told)
-        self.assertIn("in fail", told)
-        self.assertTrue(told.endswith("ValueError: no such thing\n"))
-        self.assertNotIn("membrane", told)
+        shown = self.errors.getvalue()
+        self.assertTrue(shown.startswith(
+            "Exception in thread failing:\nTraceback (most recent call last):\n  File \"program.py\""), shown)
+        self.assertIn("in fail", shown)
+        self.assertTrue(shown.endswith("ValueError: no such thing\n"))
+        self.assertNotIn("membrane", shown)
 
     def test_the_end_of_a_script_waits_for_threads_but_not_for_daemons(self):
         self.assertEqual(self.script("""
@@ -374,7 +374,7 @@ class TypicalPrograms(ThreadsTest):
             """), ["False <Thread(sleeper, initial)>", "True", "True", "False True", "threads can only be started once"])
 
 
-    def test_who_only_looks_lets_the_others_go_on(self):
+    def test_polling_lets_the_others_continue(self):
         self.assertEqual(self.script("""
             import threading, time
             stop, counts = threading.Event(), [0]
@@ -394,15 +394,15 @@ class TypicalPrograms(ThreadsTest):
     def test_a_wait_in_what_cannot_be_suspended_says_so(self):
         error = self.failing("""
             import queue, threading
-            q, told = queue.Queue(), []
+            q, shown = queue.Queue(), []
             def consume():
                 try: print(list(q.get() for _ in range(2)))
-                except RuntimeError as error: told.append(error)
+                except RuntimeError as error: shown.append(error)
             t = threading.Thread(target=consume, name="consumer")
             t.start()
             q.put(1); q.put(2)
             t.join()
-            raise told[0]
+            raise shown[0]
             """)
         self.assertRegex(error["message"], "MainThread could go on, but consumer waits on top of it.*a generator")
 
@@ -429,7 +429,7 @@ class TypicalPrograms(ThreadsTest):
             print(q.get())
             """), ["3"])
 
-    def test_threads_go_on_in_later_cells(self):
+    def test_threads_continue_in_later_cells(self):
         self.run_turn(textwrap.dedent("""
             import queue, threading
             q, got = queue.Queue(), []
@@ -500,7 +500,7 @@ class DaemonsWithoutTheirSource(ThreadsTest):
     def nothing_was_told_of(self):
         self.assertNotIn("Exception", self.errors.getvalue())
 
-    def test_a_monitor_holds_up_nobody(self):
+    def test_a_monitor_delays_nothing(self):
         self.assertEqual(self.script_with_monitor("""
             begun = time.monotonic()
             with lock:
@@ -519,7 +519,7 @@ class DaemonsWithoutTheirSource(ThreadsTest):
             print(monitor.rounds, time.monotonic())
             """), ["3 1035.0"])
 
-    def test_one_that_is_told_to_end_can_be_joined(self):
+    def test_a_thread_that_is_asked_to_end_can_be_joined(self):
         self.assertEqual(self.script_with_monitor("""
             monitor = Monitor()
             monitor.killed.set()
@@ -537,14 +537,14 @@ class DaemonsWithoutTheirSource(ThreadsTest):
         self.assertRegex(error["message"], "deadlock.*monitor ended where it had to wait: .*without its source.*a function of your own")
         self.nothing_was_told_of()
 
-    def test_a_cell_ends_and_the_next_goes_on(self):
+    def test_a_cell_ends_and_the_next_continues(self):
         for code in (self.IMPORT + "monitor = Monitor()", "monitor.is_alive()", "time.sleep(20); monitor.rounds"):
             result = self.run_turn(textwrap.dedent(code))
             self.assertIsNone(result["error"])
         self.assertEqual(self.clock.now, 1_020.0)
         self.nothing_was_told_of()
 
-    def test_a_listener_of_logging_hears_all(self):
+    def test_a_listener_of_logging_gets_all(self):
         self.assertEqual(self.script("""
             import logging, queue, sys, time
             from logging.handlers import QueueHandler, QueueListener
@@ -889,7 +889,7 @@ class WhatIsNotThere(ThreadsTest):
         return self.run_turn(code)["error"]["message"]
 
     def test_processes_say_what_to_do_instead(self):
-        for code, told in (
+        for code, shown in (
                 ("import subprocess; subprocess.run(['ls', '-l'])", "there are no processes.*'ls -l'; use os.listdir"),
                 ("import subprocess; subprocess.check_output('curl http://h/', shell=True)", "requests.get"),
                 ("import subprocess, sys; subprocess.run([sys.executable, '-m', 'pip', 'install', 'x'])",
@@ -900,7 +900,7 @@ class WhatIsNotThere(ThreadsTest):
                 ("from multiprocessing import Process; Process(target=print).start()", "threading.Thread"),
                 ("import multiprocessing; multiprocessing.Queue()", "queue.Queue"),
                 ("import multiprocessing; multiprocessing.Manager()", "dict and list")):
-            self.assertRegex(self.error(code), told, code)
+            self.assertRegex(self.error(code), shown, code)
         self.assertRegex(_message_of_missing("fork"), "no os.fork.*threading.Thread")
         self.assertRegex(_message_of_missing("execvp"), "no os.execvp")
         self.assertRegex(_message_of_missing("nosuch"), "has no attribute 'nosuch'")

@@ -41,7 +41,7 @@ print(abs(datetime.now().timestamp() - time.time()) < 5, datetime.today().date()
 """
 
 
-def told(code, zone):
+def shown(code, zone):
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, env={**os.environ, "TZ": zone}, check=False)
     return done.stdout + done.stderr
 
@@ -55,11 +55,11 @@ class Zone(unittest.TestCase):
             with self.subTest(zone):
                 use = USE.format(guest=str(GUEST), name=zone, path=str(DATABASE / zone))
                 # Its own TZ stays UTC, whatever os.environ says: what reads that was replaced.
-                self.assertEqual(told(use + TELL, "UTC"), told(TELL, zone))
+                self.assertEqual(shown(use + TELL, "UTC"), shown(TELL, zone))
 
     def test_without_a_zone_it_is_utc_again(self):
         use = USE.format(guest=str(GUEST), name=ZONES[0], path=str(DATABASE / ZONES[0])) + "_zone.use(None)\n"
-        self.assertEqual(told(use + TELL, "UTC"), told(TELL, "UTC"))
+        self.assertEqual(shown(use + TELL, "UTC"), shown(TELL, "UTC"))
 
 
 if __name__ == "__main__":

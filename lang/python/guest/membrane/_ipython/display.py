@@ -25,7 +25,7 @@ class _Bundle:
 
 
 class DisplayHandle:
-    """Shows a thing again. What was shown stays: displays of a turn are told when it ends."""
+    """Shows an object again. What was shown stays: displays of a turn are reported when it ends."""
 
     def __init__(self, display_id=None):
         self.display_id = display_id or os.urandom(16).hex()
@@ -49,7 +49,7 @@ def update_display(obj, *, display_id, **options):
 
 
 def clear_output(wait=False):
-    """Nothing is taken back: displays and output are told as they came."""
+    """Does nothing: displays and output are reported as they came."""
 
 
 class DisplayObject:
