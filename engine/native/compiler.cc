@@ -13,12 +13,11 @@
 #include "engine/native/state.h"
 #include "engine/native/vector_code.h"
 #include "engine/wanted.h"
-#include "wasm/body.h"
+#include "wasm/body_walk.h"
 
 namespace membrane::engine::native {
 namespace {
 
-using wasm::BodyReader;
 using wasm::Instruction;
 using wasm::Opcode;
 using wasm::ValType;
@@ -98,20 +97,15 @@ struct Pin {
   [[nodiscard]] bool real() const { return bank != Bank::kInteger; }
 };
 
-struct Label {
-  enum class Kind : uint8_t { kBlock, kLoop, kIf, kElse, kFunction } kind = Kind::kBlock;
+// What the compiler knows of an open block besides.
+struct Label : wasm::BlockLabel {
   bool has_pins = false;
-  uint32_t height = 0;       // entries below the label's parameters
-  uint32_t slot_height = 0;  // where its parameters and results begin
-  uint32_t branch_values = 0;
-  std::span<const ValType> params, results;
   Pins pins;                // as every way that arrives must have them
   uint32_t target = kNone;  // kLoop: where branches go
   Patch fixups = kNone;     // chain of displacements that wait for the end
   Patch else_fixup = kNone;
   Pins else_pins;            // kIf: at the test
   uint32_t catches = kNone;  // chain of the clauses that wait for this label's end
-  uint32_t region = kNone;   // of a try_table with clauses
 };
 
 // Code off the hot path, written behind the function's end.
@@ -169,11 +163,11 @@ struct Compiler::Parts {
   uint32_t pin_count = 0;
   wasm::LocalUses own_uses;  // of functions that nobody has looked at
   std::vector<LoopUse> loops;
-  uint32_t next_loop = 0;
 
   std::vector<Value> stack;
   size_t settled = 0;  // so many entries from the bottom are in their slots, or constants
   std::vector<Label> labels;
+  wasm::BodyWalk<Parts, Label> walk{*this, labels};
   struct Way {
     uint64_t stamp = 0;
     uint32_t at = 0;
@@ -181,7 +175,6 @@ struct Compiler::Parts {
   std::vector<Way> ways;  // of the br_table at hand, by depth: those with its stamp
   uint64_t way_stamp = 0;
   CatchTable catches;
-  uint32_t region = kNone;  // of the innermost try_table that catches something
   // Where a clause leads, and what is in registers there; by clause.
   struct Landing {
     bool returns = false;
@@ -202,15 +195,10 @@ struct Compiler::Parts {
   uint32_t free_registers = 0, free_reals = 0;
   uint32_t pending_locals = 0;
   bool flags_on_top = false;  // whether the last entry is kFlags
-  bool unreachable = false;
-  uint32_t skipped_blocks = 0;
-
-  // the open segment
-  uint32_t cost = 0;
-  Patch charge = kNone;  // of its constant, once it is written
-  uint32_t segment_offset = 0;
-  uint32_t offset = 0, next_offset = 0;  // of the instruction at hand
+  Patch charge = kNone;       // of the open segment: of its constant, once it is written
   uint32_t entry = 0;
+  uint32_t instruction_code = 0;  // where the code of the instruction at hand begins
+  uint64_t most_bytes = 0;        // of code
 
   // -- preparing -----------------------------------------------------------------------------
 
@@ -234,7 +222,6 @@ struct Compiler::Parts {
       if (!add(run.type, run.count)) return false;
     }
     stack.clear();
-    labels.clear();
     stubs.clear();
     constants.clear();
     constant_uses.clear();
@@ -242,17 +229,12 @@ struct Compiler::Parts {
     catches.regions.clear();
     catches.clauses.clear();
     landings.clear();
-    region = kNone;
     segment_costs.clear();
     settled = 0;
     now = {};
     pending_locals = 0;
-    flags_on_top = unreachable = failed = false;
-    skipped_blocks = 0;
-    cost = 0;
+    flags_on_top = failed = false;
     charge = kNone;
-    segment_offset = offset = next_offset = 0;
-    next_loop = 0;
     if (uses == nullptr) {
       own_uses.look_at(module.view(function->code), static_cast<uint32_t>(locals.size()));
       uses = &own_uses;
@@ -645,44 +627,36 @@ struct Compiler::Parts {
 
   // -- segments ------------------------------------------------------------------------------------
 
-  void end_segment() {
+  void end_segment(uint32_t cost) {
     if (charge != kNone) a.put32(charge - 4, cost);
     segment_costs.push_back(cost);
     charge = kNone;
-    cost = 0;
   }
-  void begin_segment() {
-    end_segment();
-    segment_offset = next_offset;
-  }
+  void begin_segment(uint32_t /*offset*/) {}  // see begin_cost()
   // The charge is written before the first instruction that costs something; those before do nothing.
-  void write_charge() {
+  void begin_cost() {
+    if (!kMetered) return;
     charge = a.sub_imm32(kFuelLeft);
     Stub stub = stub_here(Stub::Kind::kFuel);
     stub.from = a.jcc(Cond::kL);
     stub.back = a.here();
-    stub.offset = segment_offset;
-    stub.cost_to_here = 0;
+    stub.offset = walk.segment_offset();
     stubs.push_back(stub);
     const uint32_t pc = charge - Charge::kSubtractBytes - entry;
     const auto note = [&](Watch& w) {
       if (w.found) return;
-      note_place(w, segment_offset, 0);
+      note_place(w, walk.segment_offset(), 0);
       w.pc = pc;
       note_locations(w);
     };
-    by_offset.each_at(segment_offset, note);
+    by_offset.each_at(walk.segment_offset(), note);
     by_pc.each_at(pc, note);
-  }
-  void add_cost(uint32_t c) {
-    if (kMetered && charge == kNone && c != 0) write_charge();
-    cost += c;
   }
   Stub stub_here(Stub::Kind kind) const {
     Stub stub;
     stub.kind = kind;
-    stub.offset = offset;
-    stub.cost_to_here = cost;
+    stub.offset = walk.offset();
+    stub.cost_to_here = walk.cost();
     stub.segment = static_cast<uint32_t>(segment_costs.size());
     return stub;
   }
@@ -694,7 +668,7 @@ struct Compiler::Parts {
   }
   // A place that an exit's return address stands for.
   void note_exit() {
-    by_pc.each_at(a.here() - entry, [this](Watch& w) { note_place(w, offset, cost); });
+    by_pc.each_at(a.here() - entry, [this](Watch& w) { note_place(w, walk.offset(), walk.cost()); });
   }
   void note_locations(Watch& w) const {
     w.locations.clear();
@@ -799,8 +773,9 @@ struct Compiler::Parts {
   // The pinned local that the next instruction sets, when its register may be written already.
   const Pin* next_pin(Bank bank) const {
     const auto body = module.view(function->code);
-    if (next_offset + 1 >= body.size()) return nullptr;
-    const uint8_t op = body[next_offset], local = body[next_offset + 1];
+    const uint32_t next = walk.next_offset();
+    if (next + 1 >= body.size()) return nullptr;
+    const uint8_t op = body[next], local = body[next + 1];
     if ((op != 0x21 && op != 0x22) || local >= 0x80) return nullptr;
     const uint8_t pin = locals[local].pin;
     if (pin == kUnpinned || pins[pin].bank != bank) return nullptr;
@@ -1856,17 +1831,33 @@ struct Compiler::Parts {
     helper(in.op, top_slot(), in.index, in.index2);
     if (result) push_slot(*result);
   }
-  void bulk(const Instruction& in, size_t operands, std::optional<ValType> result) {
-    for (size_t i = stack.size() - operands; i < stack.size(); ++i) store_entry(stack[i]);
-    const uint32_t after = next_offset;
-    next_offset = offset;
-    begin_segment();
-    next_offset = after;
-    add_cost(wasm::info(in.op).cost);
-    cut_stack(stack.size() - operands);
+  // What has a segment of its own leaves nothing in registers that a pause at its beginning would have to save.
+  void prepare_own(const Instruction& in) {
+    if (wasm::info(in.op).flow == wasm::Flow::kThrows) {
+      settle_from(0);
+      settle_pins();
+      return;
+    }
+    for (size_t i = stack.size() - bulk_operands(in.op); i < stack.size(); ++i) store_entry(stack[i]);
+  }
+  void enter_segment() {}
+  static size_t bulk_operands(Opcode op) {
+    switch (op) {
+      case Opcode::kMemoryGrow: return 1;
+      case Opcode::kTableGrow: return 2;
+      case Opcode::kMemoryFill:
+      case Opcode::kMemoryCopy:
+      case Opcode::kMemoryInit:
+      case Opcode::kTableFill:
+      case Opcode::kTableCopy:
+      case Opcode::kTableInit: return 3;
+      default: return 0;  // beyond this compiler
+    }
+  }
+  void bulk(const Instruction& in, std::optional<ValType> result) {
+    cut_stack(stack.size() - bulk_operands(in.op));
     helper(in.op, top_slot(), in.index, in.index2);
     if (result) push_slot(*result);
-    begin_segment();
   }
 
   // -- joins -------------------------------------------------------------------------------------------------
@@ -1962,10 +1953,8 @@ struct Compiler::Parts {
     note_way(label);
   }
 
-  Label& label(uint32_t depth) { return labels[labels.size() - 1 - depth]; }
-
   void branch_to(uint32_t depth) {
-    Label& target = label(depth);
+    Label& target = walk.target(depth);
     if (target.kind == Label::Kind::kFunction) return write_return();
     settle_for_branch(target);
     move_values(target);
@@ -1989,7 +1978,7 @@ struct Compiler::Parts {
   }
 
   void branch_if(uint32_t depth) {
-    Label& target = label(depth);
+    Label& target = walk.target(depth);
     settle_for_branch(target);
     ensure_spare();
     const Cond c = condition();
@@ -1998,8 +1987,7 @@ struct Compiler::Parts {
         conforms(now, target.kind == Label::Kind::kLoop || target.has_pins ? target.pins : now);
     if (plain) {
       note_way(target);
-      link(target, a.jcc(c));
-      return begin_segment();
+      return link(target, a.jcc(c));
     }
     const Patch skip = a.jcc(inverse(c));
     const Pins before = now;
@@ -2014,7 +2002,6 @@ struct Compiler::Parts {
     free_registers = free_before;
     free_reals = reals_before;
     a.patch_here(skip);
-    begin_segment();
   }
 
   void branch_table(const Instruction& in) {
@@ -2046,7 +2033,7 @@ struct Compiler::Parts {
     }
     // One way for each label, however often it stands in the table.
     ++way_stamp;
-    if (ways.size() < labels.size()) ways.resize(labels.size());
+    if (ways.size() < walk.label_count()) ways.resize(walk.label_count());
     const Pins before = now;
     wasm::LabelReader labels_of(in);
     for (uint32_t i = 0; i <= in.count; ++i) {
@@ -2087,7 +2074,7 @@ struct Compiler::Parts {
       }
       if (!lent) release(v);
     } else if (results.size() > kFewValues) {
-      settle_for_branch(labels.front());
+      settle_for_branch(walk.function_label());
       const uint32_t from = stack[stack.size() - results.size()].slot;
       copy_slots(0, from, top_slot() - from);
     } else if (results.size() > 1) {
@@ -2111,28 +2098,18 @@ struct Compiler::Parts {
 
   // -- exceptions: as in the translator, nothing is done when a try_table is entered or left -------------------
 
-  void open_try(const Instruction& in) {
-    const auto first = static_cast<uint32_t>(catches.clauses.size());
-    wasm::CatchReader clauses(in);
-    for (uint32_t i = 0; i < in.count; ++i) {
-      const wasm::CatchClause clause = clauses.next();
-      Label& target = label(clause.label);
-      const bool returns = target.kind == Label::Kind::kFunction;
-      const bool is_loop = target.kind == Label::Kind::kLoop;
-      catches.clauses.push_back({clause, target.catches, returns ? 0 : target.slot_height});
-      landings.push_back({returns, is_loop ? target.target : 0, is_loop ? target.pins.valid : 0});
-      if (!returns && !is_loop) target.catches = first + i;
-    }
-    open(Label::Kind::kBlock, in.block);
-    if (in.count == 0) return;
-    labels.back().region = static_cast<uint32_t>(catches.regions.size());
-    catches.regions.push_back({region, first, in.count});
-    begin_region(labels.back().region);
+  void add_clause(const wasm::CatchClause& clause, Label& target) {
+    const bool returns = target.kind == Label::Kind::kFunction;
+    const bool is_loop = target.kind == Label::Kind::kLoop;
+    const auto number = static_cast<uint32_t>(catches.clauses.size());
+    catches.clauses.push_back({clause, target.catches, returns ? 0 : target.slot_height});
+    landings.push_back({returns, is_loop ? target.target : 0, is_loop ? target.pins.valid : 0});
+    if (!returns && !is_loop) target.catches = number;
   }
-  void begin_region(uint32_t begun) {
-    region = begun;
-    catches.boundaries.push_back({a.here() - entry, begun});
+  void add_region(uint32_t outer, uint32_t first, uint32_t count) {
+    catches.regions.push_back({outer, first, count});
   }
+  void begin_region(uint32_t begun) { catches.boundaries.push_back({a.here() - entry, begun}); }
   // At the end of a label: what is caught for it goes on here, too.
   void land_here(Label& label) {
     for (uint32_t at = label.catches; at != kNone; at = catches.clauses[at].landing)
@@ -2167,50 +2144,26 @@ struct Compiler::Parts {
     }
     a.ret();
   }
-  // What is thrown is a segment of its own, unless it is the first of one; all is in slots before it begins.
-  void throw_exception(const Instruction& in, size_t operands) {
-    settle_from(0);
-    settle_pins();
-    if (segment_offset != offset) {
-      const uint32_t after = next_offset;
-      next_offset = offset;
-      begin_segment();
-      next_offset = after;
-    }
-    add_cost(wasm::info(in.op).cost);
+  void throw_exception(const Instruction& in, size_t operands) {  // all is in slots
     const size_t first = stack.size() - operands;
-    helper(in.op, slot_of_argument(first), in.index, 0);
+    helper(in.op, slot_at(first), in.index, 0);
     a.int3();
-  }
-
-  void become_unreachable() {
-    unreachable = true;
-    skipped_blocks = 0;
-    cut_stack(labels.back().height);
   }
 
   // -- blocks --------------------------------------------------------------------------------------------------
 
-  void open(Label::Kind kind, const wasm::BlockType& block) {
-    settle_from(0);
-    const auto [params, results] = wasm::signature_of(module, block);
-    Label l;
-    l.kind = kind;
-    l.params = params;
-    l.results = results;
-    l.branch_values = static_cast<uint32_t>(results.size());
-    l.height = static_cast<uint32_t>(stack.size() - params.size());
-    l.slot_height = params.empty() ? top_slot() : stack[l.height].slot;
-    if (kind == Label::Kind::kLoop) {
-      l.branch_values = static_cast<uint32_t>(params.size());
-      open_loop(l);
-    }
-    labels.push_back(l);
+  size_t height() const { return stack.size(); }
+  // The slot of an entry, or of the next one.
+  uint32_t slot_at(size_t entry_of_stack) const {
+    return entry_of_stack == stack.size() ? top_slot() : stack[entry_of_stack].slot;
   }
+  void settle() { settle_from(0); }
+  void cut(size_t to) { cut_stack(to); }
+  void push_types(std::span<const ValType> types) { push_slots(types); }
 
   // What the loop uses is in registers at its head, and stays there around it.
-  void open_loop(Label& l) {
-    const LoopUse& use = loops[next_loop++];
+  void begin_loop(Label& l) {
+    const LoopUse& use = loops[l.loop];
     Pins head;
     head.valid = use.used | (use.has_call ? 0 : now.valid);
     conform(head);
@@ -2219,16 +2172,15 @@ struct Compiler::Parts {
     l.pins = head;
     l.has_pins = true;
     l.target = a.here();
-    begin_segment();
   }
 
-  void open_if(const wasm::BlockType& block) {
+  Patch test() {
     const Cond c = settled_condition();
-    const Patch skip = a.jcc(inverse(c));
-    open(Label::Kind::kIf, block);  // all is settled already: writes nothing
-    labels.back().else_fixup = skip;
-    labels.back().else_pins = now;
-    begin_segment();
+    return a.jcc(inverse(c));
+  }
+  void begin_then(Label& l, Patch skip) {
+    l.else_fixup = skip;
+    l.else_pins = now;
   }
   // The same as condition(), with all other entries settled before the flags are needed. Stores do not touch
   // flags, but making a NaN canonical does.
@@ -2246,51 +2198,24 @@ struct Compiler::Parts {
     return test_nonzero(v);
   }
 
-  void begin_else() {
-    Label& l = labels.back();
-    if (!unreachable) {
-      settle_from(l.height);
-      jump_to(l);
-    }
-    unreachable = false;
-    cut_stack(l.height);
-    push_slots(l.params);
+  void end_arm(Label& l) {
+    settle_from(l.height);
+    jump_to(l);
+  }
+  void begin_else(Label& l) {
     a.patch_here(l.else_fixup);
     now = l.else_pins;
-    l.kind = Label::Kind::kElse;
-    l.else_fixup = kNone;
-    begin_segment();
   }
+  void finish() { write_return(); }
 
-  void close() {
-    Label l = labels.back();
-    if (l.kind == Label::Kind::kFunction) {
-      if (!unreachable) write_return();
-      labels.pop_back();
-      return;
-    }
-    if (l.region != kNone) begin_region(catches.regions[l.region].outer);
-    const bool has_else_way = l.kind == Label::Kind::kIf && l.else_fixup != kNone;
-    const bool joins = l.fixups != kNone || l.catches != kNone || has_else_way;
-    if (joins) {
-      close_joined(l, has_else_way);
-      cut_stack(l.height);
-      push_slots(l.results);
-      unreachable = false;
-      begin_segment();
-    } else if (unreachable) {
-      cut_stack(l.height);
-      push_slots(l.results);
-    }
-    labels.pop_back();
-  }
-  void close_joined(Label& l, bool has_else_way) {
+  void join(Label& l, bool falls_in) {
+    const bool has_else_way = l.kind == Label::Kind::kIf;
     if (has_else_way && !l.has_pins) {  // the way around is the one without code of its own
       l.has_pins = true;
       l.pins = l.else_pins;
       l.pins.nan = 0;
     }
-    if (!unreachable) {
+    if (falls_in) {
       settle_from(l.height);
       conform_to(l);
     }
@@ -2301,7 +2226,7 @@ struct Compiler::Parts {
         a.patch_here(l.else_fixup);
       } else {
         Patch over = kNone;
-        if (!unreachable) over = a.jmp();
+        if (falls_in) over = a.jmp();
         a.patch_here(l.else_fixup);
         conform_to(l);
         if (over != kNone) a.patch_here(over);
@@ -2322,15 +2247,14 @@ struct Compiler::Parts {
     if (base != 0) a.op(Alu::kAdd, Width::k64, kFrame, static_cast<int32_t>(base * 8));
     write();
     by_pc.each_at(a.here() - entry, [&](Watch& w) {
-      note_place(w, offset, cost);
+      note_place(w, walk.offset(), walk.cost());
       w.pc = w.wanted_pc;
       w.behind_call = true;
-      w.behind_offset = next_offset;
+      w.behind_offset = walk.next_offset();
       w.frame_advance = base;
       note_locations(w);
     });
     if (base != 0) a.op(Alu::kSub, Width::k64, kFrame, static_cast<int32_t>(base * 8));
-    begin_segment();
     if (callee.results.size() == 1) {
       const ValType t = callee.results[0];
       Value v;
@@ -2500,12 +2424,9 @@ struct Compiler::Parts {
     free_registers |= 1u << target | 1u << spare;
   }
 
-  uint32_t slot_of_argument(size_t first) const {
-    return first == stack.size() ? top_slot() : stack[first].slot;
-  }
   // Into another instance, or to the host: the runtime does it all.
   void leave_by_tail(Opcode op, size_t first, uint32_t what) {
-    helper(op, slot_of_argument(first), what, 0);
+    helper(op, slot_at(first), what, 0);
     a.int3();
   }
   void settle_arguments(size_t first) {
@@ -2514,7 +2435,7 @@ struct Compiler::Parts {
   }
   // Down from their slots to the frame's first ones. Nothing else is in a register any more.
   void move_arguments(size_t first, Reg spare) {
-    const uint32_t from = slot_of_argument(first), count = top_slot() - from;
+    const uint32_t from = slot_at(first), count = top_slot() - from;
     uint32_t i = 0;
     for (; from != 0 && i + 2 <= count; i += 2) {
       a.ensure(Assembler::kRoom);
@@ -2560,7 +2481,8 @@ struct Compiler::Parts {
   void prologue() {
     a.lea(Width::k64, rcx, {kFrame, static_cast<int32_t>(code->frame_slots * 8)});
     a.op(Alu::kCmp, Width::k64, rcx, STATE(stack_end));
-    Stub stub = stub_here(Stub::Kind::kOverflow);
+    Stub stub;
+    stub.kind = Stub::Kind::kOverflow;
     stub.from = a.jcc(Cond::kA);
     stubs.push_back(stub);
     a.op(Alu::kCmp, Width::k64, rsp, STATE(depth_end));
@@ -2590,39 +2512,16 @@ struct Compiler::Parts {
 
   bool compile();
 
-  void skip(const Instruction& in);
+  bool before(const Instruction& in);
+  void prepare(const Instruction& in);
   void instruction(const Instruction& in);
+  void after(const Instruction& in);
 
   // -- small instructions --------------------------------------------------------------------------
 
   void nop() {}  // also i64.extend_i32_u: the high half is zero already
-  void unreachable_here() {
-    trap(TrapKind::kUnreachable);
-    become_unreachable();
-  }
-  void branch(uint32_t depth) {
-    branch_to(depth);
-    become_unreachable();
-  }
-  void branch_through_table(const Instruction& in) {
-    branch_table(in);
-    become_unreachable();
-  }
-  void leave_by_call(const Instruction& in) {
-    return_call(in.index);
-    become_unreachable();
-  }
-  void leave_by_call_indirect(const Instruction& in) {
-    return_call_indirect(in);
-    become_unreachable();
-  }
-  void throw_here(const Instruction& in, size_t operands) {
-    throw_exception(in, operands);
-    become_unreachable();
-  }
-  void return_here() {
-    write_return();
-    become_unreachable();
+  void throw_here(const Instruction& in) {
+    throw_exception(in, in.op == Opcode::kThrow ? module.type_of_tag(in.index).params.size() : 1);
   }
   void local_get(uint32_t index_of_local) {
     push_local(index_of_local, locals[index_of_local]);
@@ -2705,27 +2604,21 @@ struct Emission {
         float_unary(false, true, [&p](Xmm to, Xmm from) { p.a.call64; }))
 #define ROUND(name, mode) FLOAT_UNARY(name, fround(Real::kF32, to, from, mode), fround(Real::kF64, to, from, mode))
 #define HELPER(op, operands, type) EMIT(op, simple_helper(in, operands, type))
-#define BULK(op, operands, type) EMIT(op, bulk(in, operands, type))
+#define BULK(op, type) EMIT(op, bulk(in, type))
 
 constexpr Emission kEmissions[] = {
   EMIT(kNop, nop())
-  EMIT(kUnreachable, unreachable_here())
-  EMIT(kBlock, open(Label::Kind::kBlock, in.block))
-  EMIT(kLoop, open(Label::Kind::kLoop, in.block))
-  EMIT(kIf, open_if(in.block))
-  EMIT(kTryTable, open_try(in))
-  EMIT(kThrow, throw_here(in, p.module.type_of_tag(in.index).params.size()))
-  EMIT(kThrowRef, throw_here(in, 1))
-  EMIT(kElse, begin_else())
-  EMIT(kEnd, close())
-  EMIT(kBr, branch(in.index))
+  EMIT(kUnreachable, trap(TrapKind::kUnreachable))
+  EMIT(kThrow, throw_here(in))
+  EMIT(kThrowRef, throw_here(in))
+  EMIT(kBr, branch_to(in.index))
   EMIT(kBrIf, branch_if(in.index))
-  EMIT(kBrTable, branch_through_table(in))
-  EMIT(kReturn, return_here())
+  EMIT(kBrTable, branch_table(in))
+  EMIT(kReturn, write_return())
   EMIT(kCall, call(in.index))
   EMIT(kCallIndirect, call_indirect(in))
-  EMIT(kReturnCall, leave_by_call(in))
-  EMIT(kReturnCallIndirect, leave_by_call_indirect(in))
+  EMIT(kReturnCall, return_call(in.index))
+  EMIT(kReturnCallIndirect, return_call_indirect(in))
   EMIT(kDrop, release(p.pop()))
   EMIT(kSelect, select())
   EMIT(kSelectTyped, select())
@@ -2747,14 +2640,14 @@ constexpr Emission kEmissions[] = {
   HELPER(kMemorySize, 0, ValType::kI32)
   HELPER(kDataDrop, 0, std::nullopt)
   HELPER(kElemDrop, 0, std::nullopt)
-  BULK(kMemoryGrow, 1, ValType::kI32)
-  BULK(kMemoryFill, 3, std::nullopt)
-  BULK(kMemoryCopy, 3, std::nullopt)
-  BULK(kMemoryInit, 3, std::nullopt)
-  BULK(kTableGrow, 2, ValType::kI32)
-  BULK(kTableFill, 3, std::nullopt)
-  BULK(kTableCopy, 3, std::nullopt)
-  BULK(kTableInit, 3, std::nullopt)
+  BULK(kMemoryGrow, ValType::kI32)
+  BULK(kMemoryFill, std::nullopt)
+  BULK(kMemoryCopy, std::nullopt)
+  BULK(kMemoryInit, std::nullopt)
+  BULK(kTableGrow, ValType::kI32)
+  BULK(kTableFill, std::nullopt)
+  BULK(kTableCopy, std::nullopt)
+  BULK(kTableInit, std::nullopt)
   ALU(Add, kAdd) ALU(Sub, kSub) ALU(And, kAnd) ALU(Or, kOr) ALU(Xor, kXor)
   BOTH(Mul, multiply(Width::k32), multiply(Width::k64))
   SHIFT(Shl, kShl) SHIFT(ShrS, kSar) SHIFT(ShrU, kShr) SHIFT(Rotl, kRol) SHIFT(Rotr, kRor)
@@ -2825,84 +2718,61 @@ constexpr Emission kEmissions[] = {
 // The same by opcode, with what else is asked of each instruction.
 struct Emitter {
   Emission::Emit emit = [](Compiler::Parts& p, const Instruction&) { p.failed = true; };
-  uint8_t cost = 0;  // 0 where it depends on the operands
   bool takes_flags = false;
 };
 constexpr auto kEmitters = [] consteval {
   std::array<Emitter, wasm::kOpcodeCount> emitters;
-  for (const Emission& row : kEmissions) {
-    const wasm::OpcodeInfo& info = wasm::info(row.op);
-    emitters[static_cast<size_t>(row.op)] = {row.emit,
-                                             info.flow == wasm::Flow::kBulk ? uint8_t{0} : info.cost};
-  }
+  for (const Emission& row : kEmissions) emitters[static_cast<size_t>(row.op)].emit = row.emit;
   for (const Opcode op : {Opcode::kBrIf, Opcode::kIf, Opcode::kSelect, Opcode::kI32Eqz, Opcode::kLocalSet})
     emitters[static_cast<size_t>(op)].takes_flags = true;
   for (size_t i = 0; i < emitters.size(); ++i) {
-    const wasm::OpcodeInfo& info = wasm::info(static_cast<Opcode>(i));
-    if (info.prefix != kVectorPrefix) continue;
+    if (wasm::info(static_cast<Opcode>(i)).prefix != kVectorPrefix) continue;
     emitters[i].emit = [](Compiler::Parts& p, const Instruction& in) { p.vector(in); };
-    emitters[i].cost = info.cost;
   }
   return emitters;
 }();
 
 }  // namespace
 
-// Of what is never reached, only the block structure counts.
-void Compiler::Parts::skip(const Instruction& in) {
-  if (in.op == Opcode::kLoop) ++next_loop;
-  if (in.op == Opcode::kBlock || in.op == Opcode::kLoop || in.op == Opcode::kIf || in.op == Opcode::kTryTable)
-    ++skipped_blocks;
-  else if (in.op == Opcode::kEnd && skipped_blocks > 0) --skipped_blocks;
-  else if (in.op == Opcode::kEnd) close();
-  else if (in.op == Opcode::kElse && skipped_blocks == 0) begin_else();
+MEMBRANE_INLINE bool Compiler::Parts::before(const Instruction& /*in*/) {
+  a.ensure(Assembler::kRoom);
+  instruction_code = a.here();
+  failed = failed || instruction_code > most_bytes || StopScope::stop_wanted();
+  return !failed;
 }
 
-MEMBRANE_INLINE void Compiler::Parts::instruction(const Instruction& in) {
-  if (unreachable) return skip(in);
-  const Emitter& row = kEmitters[static_cast<size_t>(in.op)];
-  // Flags hold a value only until the next instruction, which may be one that uses them.
+// Flags hold a value only until the next instruction, which may be one that uses them.
+MEMBRANE_INLINE void Compiler::Parts::prepare(const Instruction& in) {
   if (has_flags()) {
-    if (!row.takes_flags) settle_flags();
+    if (!kEmitters[static_cast<size_t>(in.op)].takes_flags) settle_flags();
   } else if (stack.size() - settled > kMaxUnsettled) [[unlikely]] {
     settle_from(0);
   }
-  add_cost(row.cost);
-  row.emit(*this, in);
+}
+
+MEMBRANE_INLINE void Compiler::Parts::instruction(const Instruction& in) {
+  kEmitters[static_cast<size_t>(in.op)].emit(*this, in);
+}
+
+// What stands from instruction_code on is this instruction's.
+MEMBRANE_INLINE void Compiler::Parts::after(const Instruction& /*in*/) {
+  if (by_pc.empty()) [[likely]]
+    return;
+  by_pc.each_between(instruction_code - entry, a.here() - entry, [this](Watch& w) {
+    if (!w.found) note_place(w, walk.offset(), walk.cost());
+  });
 }
 
 bool Compiler::Parts::compile() {
   operand_registers = free_registers;
   operand_reals = free_reals;
   entry = a.here();
+  most_bytes = kMaxCodeBytes + uint64_t{kMaxExpansion} * function->code.size;
   a.ensure(Assembler::kRoom);
   prologue();
-  BodyReader body(module.view(function->code));
-  Label outer;
-  outer.kind = Label::Kind::kFunction;
-  outer.slot_height = locals_end;
-  outer.results = type->results;
-  outer.branch_values = static_cast<uint32_t>(type->results.size());
-  labels.push_back(outer);
-  add_cost(zeroing_cost(code->zero_slots));
-  const uint64_t most = kMaxCodeBytes + uint64_t{kMaxExpansion} * function->code.size;
-  while (!failed && body.next()) {
-    const Instruction& in = body.instruction();
-    offset = in.offset;
-    next_offset = in.offset + in.size;
-    a.ensure(Assembler::kRoom);
-    const uint32_t start = a.here();
-    failed = start > most || StopScope::stop_wanted();
-    instruction(in);
-    if (!by_pc.empty()) [[unlikely]]  // what is behind `start` is this instruction's
-      by_pc.each_between(start - entry, a.here() - entry, [this](Watch& w) {
-        if (!w.found) note_place(w, offset, cost);
-      });
-  }
-  if (failed) return false;
-  end_segment();
+  if (!walk.run(module, *function, locals_end, zeroing_cost(code->zero_slots)) || failed) return false;
   write_landings();
-  if (a.here() > most) return false;
+  if (a.here() > most_bytes) return false;
   write_stubs();
   write_constants();
   a.ensure(Assembler::kRoom);

@@ -8,7 +8,7 @@
 //
 // Vectors share the registers of floats; what becomes of each instruction on them is in vector_code.h.
 //
-// Fuel: the segments and costs are the translator's (translate.cc), to the unit.
+// Fuel: segments and costs come from BodyWalk (wasm/body_walk.h), as the translator's do.
 //
 // Deterministic: the same body gives the same bytes. What is seldom asked (where a trap
 // stands, which register holds a local) is not kept: the function is compiled again with
