@@ -1,6 +1,6 @@
 // One walk over a valid function body, for what makes code of it.
 //
-// BodyWalk decodes the body once and owns what every consumer has to agree on: the control stack (labels, where
+// BodyWalk reads the body once, from its bytes or from what the validator decoded, and owns what every consumer has to agree on: the control stack (labels, where
 // their values begin, whether what follows can be reached), the fuel segments and their costs, and the regions of
 // try_table. What an instruction does to these is the flow column of opcodes.def; nobody else decides it. The
 // visitor owns its picture of the operand stack, and writes the code.
@@ -55,6 +55,7 @@
 #include <vector>
 
 #include "wasm/body.h"
+#include "wasm/decoded_body.h"
 #include "wasm/module.h"
 
 namespace membrane::wasm {
@@ -98,6 +99,9 @@ class BodyWalk {
   // Walks a valid body. `locals_end` is the slot where operands begin, `entry_cost` what entering the function
   // adds to its first segment. False when the visitor ended it.
   bool run(const Module& module, const Function& function, uint32_t locals_end, uint32_t entry_cost);
+  // The same of a body that was decoded already, and is whole.
+  bool run(const Module& module, const Function& function, uint32_t locals_end, uint32_t entry_cost,
+           const DecodedBody& decoded);
 
   // -- for the visitor, while it is being called
   [[nodiscard]] uint32_t offset() const { return offset_; }            // of the instruction at hand
@@ -125,7 +129,9 @@ class BodyWalk {
   using Kind = BlockLabel::Kind;
 
   void start(const Module& module, const Function& function, uint32_t locals_end, uint32_t entry_cost);
-  void step(const Instruction& in) {
+  template <typename Reader>
+  bool walk(Reader& reader);
+  [[gnu::always_inline]] void step(const Instruction& in) {
     if (!is_reachable_) [[unlikely]]
       return skip(in);
     visitor_.prepare(in);
@@ -187,6 +193,20 @@ bool BodyWalk<Visitor, Label>::run(const Module& module, const Function& functio
                                    uint32_t entry_cost) {
   start(module, function, locals_end, entry_cost);
   BodyReader reader(module.view(function.code));
+  return walk(reader);
+}
+
+template <typename Visitor, typename Label>
+bool BodyWalk<Visitor, Label>::run(const Module& module, const Function& function, uint32_t locals_end,
+                                   uint32_t entry_cost, const DecodedBody& decoded) {
+  start(module, function, locals_end, entry_cost);
+  DecodedReader reader(decoded, module.view(function.code));
+  return walk(reader);
+}
+
+template <typename Visitor, typename Label>
+template <typename Reader>
+bool BodyWalk<Visitor, Label>::walk(Reader& reader) {
   while (reader.next()) {
     const Instruction& in = reader.instruction();
     offset_ = in.offset;

@@ -129,7 +129,7 @@ CodeValidator::CodeValidator(const Module& module, Report& report)
 
 // -- the walk
 
-bool CodeValidator::function(uint32_t index, FunctionInfo& info, LocalUses* uses) {
+bool CodeValidator::function(uint32_t index, FunctionInfo& info, BodyNotes* notes) {
   const Function& f = module_.functions[index];
   function_ = index;
   code_offset_ = f.code.offset;
@@ -141,10 +141,15 @@ bool CodeValidator::function(uint32_t index, FunctionInfo& info, LocalUses* uses
                      .expected = "at most " + std::to_string(kMaxBodyBytes)});
   if (!prepare_locals(index, info)) return false;
   begin(f.code, module_.types[f.type].results);
-  uses_ = uses;
-  if (uses != nullptr) uses->begin(local_count_);
+  if (notes != nullptr) {
+    uses_ = &notes->uses;
+    uses_->begin(local_count_);
+    decoded_ = &notes->body;
+    decoded_->begin();
+  }
   const bool valid = walk<Walk::kFunction>(f.code);
   uses_ = nullptr;
+  decoded_ = nullptr;
   if (!valid) return false;
   info.max_stack_values = max_values_;
   info.max_stack_slots = max_slots_;
@@ -238,6 +243,16 @@ void CodeValidator::begin(ByteRange code, Types results) {
   max_nesting_ = 1;
 }
 
+// Whether it is a local.set or local.tee of a value that is just of the local's type, as nearly always; then it is done.
+inline bool CodeValidator::sets_local(const Instruction& in) {
+  if (in.op != Opcode::kLocalSet && in.op != Opcode::kLocalTee) return false;
+  if (in.index >= direct_locals_ || top_ == floor_ || top_[-1] != locals_[in.index]) return false;
+  if (uses_ != nullptr) uses_->assign(in.index);
+  if (in.op == Opcode::kLocalTee) return true;
+  wide_ -= *--top_ == ValType::kV128;
+  return true;
+}
+
 template <CodeValidator::Walk kWalk>
 bool CodeValidator::walk(ByteRange code) {
   BodyReader reader(module_.view(code));
@@ -245,6 +260,8 @@ bool CodeValidator::walk(ByteRange code) {
     const Instruction& in = reader.instruction();
     if constexpr (kWalk == Walk::kStanding)
       if (!stand_at(in)) return false;
+    if constexpr (kWalk == Walk::kFunction)
+      if (decoded_ != nullptr) decoded_->add(in);
     const Rule& rule = kRules[static_cast<size_t>(in.op)];
     before_ = top_;
     if (top_ == limit_ && !reserve(1)) [[unlikely]]
@@ -257,6 +274,7 @@ bool CodeValidator::walk(ByteRange code) {
       if (uses_ != nullptr) uses_->read(in.index);
       continue;
     }
+    if (sets_local(in)) continue;
     if (rule.kind == Kind::kSpecial) {
       if (!special(in)) return false;
       if (frames_.empty()) return finish(reader);

@@ -23,7 +23,7 @@
 
 #include "base/inline_vector.h"
 #include "wasm/body.h"
-#include "wasm/local_uses.h"
+#include "wasm/decoded_body.h"
 #include "wasm/module.h"
 #include "wasm/report.h"
 #include "wasm/type_relations.h"
@@ -78,8 +78,8 @@ class CodeValidator {
   CodeValidator(const CodeValidator&) = delete;
   CodeValidator& operator=(const CodeValidator&) = delete;
 
-  // A defined function. False when it is invalid. `uses` is filled, unless it is null.
-  bool function(uint32_t index, FunctionInfo& info, LocalUses* uses = nullptr);
+  // A defined function. False when it is invalid. `notes` are filled, unless they are null.
+  bool function(uint32_t index, FunctionInfo& info, BodyNotes* notes = nullptr);
   // See wasm::standings_at; the function is valid.
   void standings_at(uint32_t index, std::span<const uint32_t> offsets,
                     const std::function<bool(size_t, const Standing&)>& take);
@@ -114,6 +114,7 @@ class CodeValidator {
   template <Walk kWalk>
   bool walk(ByteRange code);
   bool stand_at(const Instruction& in);
+  bool sets_local(const Instruction& in);
   bool finish(const BodyReader& reader);
   bool fail_malformed(const BodyReader& reader);
   bool special(const Instruction& in);
@@ -247,7 +248,8 @@ class CodeValidator {
   uint32_t max_nesting_ = 0;
   bool has_calls_ = false;
   bool uses_simd_ = false;
-  LocalUses* uses_ = nullptr;  // of the function at hand, if somebody asks
+  LocalUses* uses_ = nullptr;       // of the function at hand, if somebody asks
+  DecodedBody* decoded_ = nullptr;  // the same
 
   uint32_t function_ = UINT32_MAX;  // at hand, or UINT32_MAX in a constant expression
   uint32_t local_count_ = 0;

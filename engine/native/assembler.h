@@ -146,8 +146,11 @@ class Assembler {
   }
 
   MEMBRANE_INLINE void ensure(size_t bytes) {
-    if (end_ - at_ < static_cast<ptrdiff_t>(bytes)) [[unlikely]]
+    if (!has_room(bytes)) [[unlikely]]
       grow(bytes);
+  }
+  [[nodiscard]] MEMBRANE_INLINE bool has_room(size_t bytes) const {
+    return end_ - at_ >= static_cast<ptrdiff_t>(bytes);
   }
   [[nodiscard]] uint32_t here() const { return static_cast<uint32_t>(at_ - buffer_.data()); }
   [[nodiscard]] uint8_t* data() { return buffer_.data(); }

@@ -4,6 +4,7 @@
 #include <array>
 #include <bit>
 #include <cstring>
+#include <functional>
 #include <optional>
 #include <utility>
 
@@ -11,6 +12,7 @@
 #include "engine/fuel.h"
 #include "engine/native/assembler.h"
 #include "engine/native/state.h"
+#include "engine/native/value_stack.h"
 #include "engine/native/vector_code.h"
 #include "engine/wanted.h"
 #include "wasm/body_walk.h"
@@ -49,29 +51,6 @@ constexpr uint32_t kMaxPins = kPinnable.size() + kPinnableReals;
 constexpr uint8_t kUnpinned = 0xFF;
 
 #define STATE(member) (Mem{kState, static_cast<int32_t>(offsetof(NativeState, member))})
-
-// -- the compiler's picture of the operand stack --------------------------------------------
-
-// What a value is: which registers hold it, and whether it fills two slots.
-enum class Bank : uint8_t { kInteger, kReal, kVector };
-constexpr uint32_t slots_of(Bank bank) { return bank == Bank::kVector ? 2 : 1; }
-
-struct Value {
-  enum class Kind : uint8_t { kSlot, kRegister, kConstant, kLocal, kFlags } kind = Kind::kSlot;
-  Bank bank = Bank::kInteger;
-  bool maybe_nan = false;  // a register whose NaN is not yet the canonical one
-  bool is_f32 = false;     // kReal: which of the two; kVector: the lanes of such a NaN
-  bool in_slot = false;    // kRegister: its slot holds it as well
-  uint8_t number = 0;      // kRegister: which; kFlags: the Cond
-  uint16_t slot = 0;       // its own place in the frame, whatever its kind
-  uint64_t constant = 0;   // kConstant: its bits, of a vector its number; kLocal: the local's index
-
-  [[nodiscard]] uint32_t local() const { return static_cast<uint32_t>(constant); }
-  [[nodiscard]] bool real() const { return bank != Bank::kInteger; }  // lives in an SSE register
-};
-// Written and read as a whole: a wide read behind narrow writes would have to wait for them.
-using ValueBytes [[gnu::vector_size(16)]] = uint64_t;
-static_assert(sizeof(Value) == sizeof(ValueBytes) && std::endian::native == std::endian::little);
 
 // Of the pinned locals, a bit each.
 struct Pins {
@@ -132,6 +111,20 @@ Bank bank_of(ValType t) {
   return t == ValType::kF32 || t == ValType::kF64 ? Bank::kReal : Bank::kInteger;
 }
 
+// What the instruction has; what else stands in an Instruction is left from one before it.
+uint32_t index_of(const Instruction& in) {
+  return wasm::info(in.op).immediate == wasm::Immediate::kNone ? 0 : in.index;
+}
+uint32_t index2_of(const Instruction& in) {
+  switch (wasm::info(in.op).immediate) {
+    case wasm::Immediate::kMemoryCopy:
+    case wasm::Immediate::kMemoryInit:
+    case wasm::Immediate::kTableCopy:
+    case wasm::Immediate::kTableInit: return in.index2;
+    default: return 0;
+  }
+}
+
 }  // namespace
 
 // =============================================================================================
@@ -152,19 +145,22 @@ struct Compiler::Parts {
   const wasm::Function* function = nullptr;
   const wasm::FuncType* type = nullptr;
   const FunctionCode* code = nullptr;
+  const uint8_t* body = nullptr;  // its bytes
   std::vector<BatchCall>* batch = nullptr;
   std::span<Watch> watches;
   Wanted<Watch> by_pc, by_offset;  // the same
+  bool is_watched = false;         // there are some
   bool failed = false;
 
   std::vector<Local> locals;
   uint32_t locals_end = 0;
   std::array<Pin, kMaxPins> pins{};
   uint32_t pin_count = 0;
-  wasm::LocalUses own_uses;  // of functions that nobody has looked at
+  std::vector<uint64_t> candidates;  // locals that may be pinned: weight, and how late they are used
+  wasm::LocalUses own_uses;          // of functions that nobody has looked at
   std::vector<LoopUse> loops;
 
-  std::vector<Value> stack;
+  ValueStack stack;
   size_t settled = 0;  // so many entries from the bottom are in their slots, or constants
   std::vector<Label> labels;
   wasm::BodyWalk<Parts, Label> walk{*this, labels};
@@ -190,7 +186,8 @@ struct Compiler::Parts {
     uint32_t constant;
   };
   std::vector<ConstantUse> constant_uses;
-  std::vector<uint32_t> segment_costs;
+  uint32_t segment_count = 0;           // that have ended
+  std::vector<uint32_t> segment_costs;  // theirs, for those who watch
   Pins now;
   uint32_t free_registers = 0, free_reals = 0;
   uint32_t pending_locals = 0;
@@ -207,6 +204,7 @@ struct Compiler::Parts {
     function = &module.functions[index];
     type = &module.types[function->type];
     code = &compiled.function(index);
+    body = module.view(function->code).data();
     locals.clear();
     locals_end = 0;
     const auto add = [this](ValType t, uint32_t count) {
@@ -221,7 +219,6 @@ struct Compiler::Parts {
       const wasm::LocalRun& run = module.local_runs[function->first_local_run + i];
       if (!add(run.type, run.count)) return false;
     }
-    stack.clear();
     stubs.clear();
     constants.clear();
     constant_uses.clear();
@@ -229,6 +226,8 @@ struct Compiler::Parts {
     catches.regions.clear();
     catches.clauses.clear();
     landings.clear();
+    stack.start(locals_end);
+    segment_count = 0;
     segment_costs.clear();
     settled = 0;
     now = {};
@@ -250,16 +249,16 @@ struct Compiler::Parts {
     pin_count = 0;
     uint32_t integers = 0, reals = 0;
     const uint32_t pinnable_reals = code->uses_vectors ? kPinnableReals - 1 : kPinnableReals;
-    while (integers < kPinnable.size() || reals < pinnable_reals) {
-      uint32_t best = kNone, most = 1;  // a single use is not worth a register
-      for (const uint32_t i : uses.used()) {
-        const bool has_room = locals[i].real() ? reals < pinnable_reals : integers < kPinnable.size();
-        if (!has_room || locals[i].pin != kUnpinned || uses.weight(i) <= most) continue;
-        best = i;
-        most = uses.weight(i);
-      }
-      if (best == kNone) break;
-      Local& local = locals[best];
+    // Of locals that are used as much, the one that is used first.
+    candidates.clear();
+    for (uint32_t i = 0; i < uses.used().size(); ++i)
+      if (const uint32_t weight = uses.weight(uses.used()[i]);
+          weight > 1)  // a single use is not worth a register
+        candidates.push_back(uint64_t{weight} << 32 | (UINT32_MAX - i));
+    std::ranges::sort(candidates, std::greater());
+    for (const uint64_t candidate : candidates) {
+      Local& local = locals[uses.used()[UINT32_MAX - static_cast<uint32_t>(candidate)]];
+      if (local.real() ? reals == pinnable_reals : integers == kPinnable.size()) continue;
       local.pin = static_cast<uint8_t>(pin_count);
       const auto number = local.real() ? static_cast<uint8_t>(kFirstPinnableReal + reals++)
                                        : static_cast<uint8_t>(kPinnable[integers++]);
@@ -336,9 +335,7 @@ struct Compiler::Parts {
   // -- values ------------------------------------------------------------------------------------
 
   std::span<Value> unsettled() { return std::span(stack).subspan(settled); }
-  uint32_t top_slot() const {
-    return stack.empty() ? locals_end : stack.back().slot + slots_of(stack.back().bank);
-  }
+  uint32_t top_slot() const { return stack.next_slot(); }
   // A value of which the slot and the number are not yet known.
   static constexpr uint64_t head_of(Value v) { return std::bit_cast<std::array<uint64_t, 2>>(v)[0]; }
   MEMBRANE_INLINE void push(uint64_t head, uint64_t number, uint64_t constant) {
@@ -415,29 +412,32 @@ struct Compiler::Parts {
   }
 
   // The register of a pinned local, loaded if need be.
-  uint8_t pinned(uint8_t pin) {
+  MEMBRANE_INLINE uint8_t pinned(uint8_t pin) {
+    if (!((now.valid >> pin) & 1)) load_pin(pin);
+    return pins[pin].number;
+  }
+  [[gnu::noinline]] void load_pin(uint8_t pin) {
     const Pin& p = pins[pin];
-    if (!((now.valid >> pin) & 1)) {
-      a.ensure(Assembler::kRoom);
-      if (p.real()) load_slots(p.number, p.slot, p.bank);
-      else a.mov_from_slot(static_cast<Reg>(p.number), at_slot(p.slot));
-      now.valid |= 1u << pin;
-      now.dirty &= ~(1u << pin);
-      now.nan &= ~(1u << pin);
-    }
-    return p.number;
+    a.ensure(Assembler::kRoom);
+    if (p.real()) load_slots(p.number, p.slot, p.bank);
+    else a.mov_from_slot(static_cast<Reg>(p.number), at_slot(p.slot));
+    now.valid |= 1u << pin;
+    now.dirty &= ~(1u << pin);
+    now.nan &= ~(1u << pin);
   }
 
   // A register that holds the value, to be read. The caller releases `v`, which becomes kRegister unless a
   // pinned register is lent.
-  Reg register_of(Value& v, uint32_t except = 0) {
+  MEMBRANE_INLINE Reg register_of(Value& v, uint32_t except = 0) {
+    if (v.kind == Value::Kind::kRegister) return static_cast<Reg>(v.number);
+    if (v.kind == Value::Kind::kLocal)
+      if (const uint8_t pin = locals[v.local()].pin; pin != kUnpinned) return static_cast<Reg>(pinned(pin));
+    return load_into_register(v, except);
+  }
+  [[gnu::noinline]] Reg load_into_register(Value& v, uint32_t except) {
     switch (v.kind) {
-      case Value::Kind::kRegister: return static_cast<Reg>(v.number);
-      case Value::Kind::kLocal: {
-        const Local& local = locals[v.local()];
-        if (local.pin != kUnpinned) return static_cast<Reg>(pinned(local.pin));
-        return load_from(v, local.slot, except);
-      }
+      case Value::Kind::kRegister: break;  // it is there
+      case Value::Kind::kLocal: return load_from(v, locals[v.local()].slot, except);
       case Value::Kind::kSlot: return load_from(v, v.slot, except);
       case Value::Kind::kConstant: {
         const Reg r = alloc(except);
@@ -629,7 +629,8 @@ struct Compiler::Parts {
 
   void end_segment(uint32_t cost) {
     if (charge != kNone) a.put32(charge - 4, cost);
-    segment_costs.push_back(cost);
+    if (is_watched) segment_costs.push_back(cost);
+    ++segment_count;
     charge = kNone;
   }
   void begin_segment(uint32_t /*offset*/) {}  // see begin_cost()
@@ -642,6 +643,7 @@ struct Compiler::Parts {
     stub.back = a.here();
     stub.offset = walk.segment_offset();
     stubs.push_back(stub);
+    if (!is_watched) return;
     const uint32_t pc = charge - Charge::kSubtractBytes - entry;
     const auto note = [&](Watch& w) {
       if (w.found) return;
@@ -657,14 +659,14 @@ struct Compiler::Parts {
     stub.kind = kind;
     stub.offset = walk.offset();
     stub.cost_to_here = walk.cost();
-    stub.segment = static_cast<uint32_t>(segment_costs.size());
+    stub.segment = segment_count;
     return stub;
   }
   void note_place(Watch& w, uint32_t code_offset, uint32_t cost_to_here) const {
     w.found = true;
     w.code_offset = code_offset;
     w.cost_to_here = cost_to_here;
-    w.segment = static_cast<uint32_t>(segment_costs.size());
+    w.segment = segment_count;
   }
   // A place that an exit's return address stands for.
   void note_exit() {
@@ -772,11 +774,10 @@ struct Compiler::Parts {
 
   // The pinned local that the next instruction sets, when its register may be written already.
   const Pin* next_pin(Bank bank) const {
-    const auto body = module.view(function->code);
-    const uint32_t next = walk.next_offset();
-    if (next + 1 >= body.size()) return nullptr;
-    const uint8_t op = body[next], local = body[next + 1];
-    if ((op != 0x21 && op != 0x22) || local >= 0x80) return nullptr;
+    // The body ends with `end`, which is none of these: where one stands, a byte follows.
+    const uint8_t* const next = body + walk.next_offset();
+    if ((next[0] != 0x21 && next[0] != 0x22) || next[1] >= 0x80) return nullptr;
+    const uint8_t local = next[1];
     const uint8_t pin = locals[local].pin;
     if (pin == kUnpinned || pins[pin].bank != bank) return nullptr;
     if (pending_locals != 0)
@@ -1828,7 +1829,7 @@ struct Compiler::Parts {
   void simple_helper(const Instruction& in, size_t operands, std::optional<ValType> result) {
     for (size_t i = stack.size() - operands; i < stack.size(); ++i) store_entry(stack[i]);
     cut_stack(stack.size() - operands);
-    helper(in.op, top_slot(), in.index, in.index2);
+    helper(in.op, top_slot(), index_of(in), index2_of(in));
     if (result) push_slot(*result);
   }
   // What has a segment of its own leaves nothing in registers that a pause at its beginning would have to save.
@@ -1856,7 +1857,7 @@ struct Compiler::Parts {
   }
   void bulk(const Instruction& in, std::optional<ValType> result) {
     cut_stack(stack.size() - bulk_operands(in.op));
-    helper(in.op, top_slot(), in.index, in.index2);
+    helper(in.op, top_slot(), index_of(in), index2_of(in));
     if (result) push_slot(*result);
   }
 
@@ -2146,7 +2147,7 @@ struct Compiler::Parts {
   }
   void throw_exception(const Instruction& in, size_t operands) {  // all is in slots
     const size_t first = stack.size() - operands;
-    helper(in.op, slot_at(first), in.index, 0);
+    helper(in.op, slot_at(first), in.op == Opcode::kThrow ? in.index : 0, 0);
     a.int3();
   }
 
@@ -2510,9 +2511,10 @@ struct Compiler::Parts {
     if (left != 0) a.fstore(Real::kF64, slot(at), 0);
   }
 
-  bool compile();
+  bool compile(const wasm::BodyNotes* notes);
 
   bool before(const Instruction& in);
+  void make_room();
   void prepare(const Instruction& in);
   void instruction(const Instruction& in);
   void after(const Instruction& in);
@@ -2735,10 +2737,17 @@ constexpr auto kEmitters = [] consteval {
 }  // namespace
 
 MEMBRANE_INLINE bool Compiler::Parts::before(const Instruction& /*in*/) {
+  if (!a.has_room(Assembler::kRoom)) [[unlikely]]
+    make_room();
+  if (is_watched) [[unlikely]]
+    instruction_code = a.here();
+  return !failed && !StopScope::stop_wanted();
+}
+
+// Of code that is too long no more is made than the buffer holds.
+void Compiler::Parts::make_room() {
+  failed = failed || a.here() > most_bytes;
   a.ensure(Assembler::kRoom);
-  instruction_code = a.here();
-  failed = failed || instruction_code > most_bytes || StopScope::stop_wanted();
-  return !failed;
 }
 
 // Flags hold a value only until the next instruction, which may be one that uses them.
@@ -2756,21 +2765,25 @@ MEMBRANE_INLINE void Compiler::Parts::instruction(const Instruction& in) {
 
 // What stands from instruction_code on is this instruction's.
 MEMBRANE_INLINE void Compiler::Parts::after(const Instruction& /*in*/) {
-  if (by_pc.empty()) [[likely]]
+  if (!is_watched) [[likely]]
     return;
   by_pc.each_between(instruction_code - entry, a.here() - entry, [this](Watch& w) {
     if (!w.found) note_place(w, walk.offset(), walk.cost());
   });
 }
 
-bool Compiler::Parts::compile() {
+bool Compiler::Parts::compile(const wasm::BodyNotes* notes) {
   operand_registers = free_registers;
   operand_reals = free_reals;
   entry = a.here();
   most_bytes = kMaxCodeBytes + uint64_t{kMaxExpansion} * function->code.size;
   a.ensure(Assembler::kRoom);
   prologue();
-  if (!walk.run(module, *function, locals_end, zeroing_cost(code->zero_slots)) || failed) return false;
+  const uint32_t entry_cost = zeroing_cost(code->zero_slots);
+  const bool is_decoded = notes != nullptr && notes->body.is_whole();
+  const bool ended = is_decoded ? walk.run(module, *function, locals_end, entry_cost, notes->body)
+                                : walk.run(module, *function, locals_end, entry_cost);
+  if (!ended || failed) return false;
   write_landings();
   if (a.here() > most_bytes) return false;
   write_stubs();
@@ -2789,15 +2802,16 @@ Compiler::~Compiler() = default;
 
 std::span<const uint8_t> Compiler::compile(uint32_t index, std::vector<BatchCall>* calls,
                                            std::span<Watch> watches, CatchTable* catches,
-                                           const wasm::LocalUses* uses) {
+                                           const wasm::BodyNotes* notes) {
   Parts& p = *parts_;
   p.batch = calls;
   p.watches = watches;
+  p.is_watched = !watches.empty();
   p.by_pc.look_for(watches, &Watch::wanted_pc);
   p.by_offset.look_for(watches, &Watch::wanted_code_offset);
   const size_t calls_before = calls == nullptr ? 0 : calls->size();
   p.a.start_over();
-  if (p.prepare(index, uses) && p.compile()) {
+  if (p.prepare(index, notes == nullptr ? nullptr : &notes->uses) && p.compile(notes)) {
     if (catches != nullptr) *catches = p.catches;
     return {p.a.data(), p.a.here()};
   }
