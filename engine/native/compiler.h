@@ -86,7 +86,7 @@ class Compiler {
                                    std::span<Watch> watches = {}, CatchTable* catches = nullptr,
                                    const wasm::BodyNotes* notes = nullptr);
 
-  struct Parts;  // of compiler.cc
+  struct Parts;  // see compiler_parts.h
 
  private:
   std::unique_ptr<Parts> parts_;
